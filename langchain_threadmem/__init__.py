@@ -1,0 +1,72 @@
+"""Chat memory for LangChain and LangGraph in which a conversation is a tree.
+
+Start with `ChatMemory` (one conversation) or `MemorySystem` (all of an owner's). The names below are imported when they
+are first used, so importing the package costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from langchain_threadmem.core.nodes import (
+        ConversationNode,
+        MessageSummary,
+        Recollection,
+    )
+    from langchain_threadmem.embeddings import LocalEmbeddings
+    from langchain_threadmem.flows.selectors import (
+        LinearNodeSelector,
+        LLMNodeSelector,
+        NodeSelector,
+        SemanticNodeSelector,
+    )
+    from langchain_threadmem.flows.summarize import LLMSummarizer, Summarizer
+    from langchain_threadmem.integrations.history import ThreadMemChatMessageHistory
+    from langchain_threadmem.memory import ChatMemory
+    from langchain_threadmem.system import MemorySystem
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ChatMemory": "memory",
+    "MemorySystem": "system",
+    "ConversationNode": "core.nodes",
+    "MessageSummary": "core.nodes",
+    "Recollection": "core.nodes",
+    "NodeSelector": "flows.selectors",
+    "LinearNodeSelector": "flows.selectors",
+    "SemanticNodeSelector": "flows.selectors",
+    "LLMNodeSelector": "flows.selectors",
+    "Summarizer": "flows.summarize",
+    "LLMSummarizer": "flows.summarize",
+    "LocalEmbeddings": "embeddings",
+    "ThreadMemChatMessageHistory": "integrations.history",
+}
+
+__all__ = [  # noqa: PLE0604 - spelled out for type checkers and editors
+    "ChatMemory",
+    "ConversationNode",
+    "LLMNodeSelector",
+    "LLMSummarizer",
+    "LinearNodeSelector",
+    "LocalEmbeddings",
+    "MemorySystem",
+    "MessageSummary",
+    "NodeSelector",
+    "Recollection",
+    "SemanticNodeSelector",
+    "Summarizer",
+    "ThreadMemChatMessageHistory",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,1 @@
+"""Pure thinking: no SQL, no model, no clock, no randomness."""

@@ -1,0 +1,56 @@
+"""A least-recently-used cache that threads may share."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class LruCache(Generic[K, V]):
+    """Keeps the `capacity` values that were used last.
+
+    Example:
+        >>> cache = LruCache[str, int](2)
+        >>> for name, value in [("a", 1), ("b", 2), ("c", 3)]:
+        ...     cache.put(name, value)
+        >>> cache.get("a"), cache.get("c")
+        (None, 3)
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: K) -> V | None:
+        """The value, which becomes the most recently used; `None` if it is not held."""
+        with self._lock:
+            if key not in self._values:
+                return None
+            self._values.move_to_end(key)
+            return self._values[key]
+
+    def put(self, key: K, value: V) -> None:
+        """Hold a value; the least recently used one may go."""
+        with self._lock:
+            self._values[key] = value
+            self._values.move_to_end(key)
+            if len(self._values) > self._capacity:
+                self._values.popitem(last=False)
+
+    def setdefault(self, key: K, make: Callable[[], V]) -> V:
+        """The value held, or a new one that is held from now on."""
+        found = self.get(key)
+        if found is None:
+            self.put(key, found := make())
+        return found
+
+    def drop(self, key: K) -> None:
+        """Forget a value, if it is held."""
+        with self._lock:
+            self._values.pop(key, None)

@@ -1,0 +1,148 @@
+"""The values that everything else passes around: nodes, their summaries, what recall found.
+
+A *node* is one stored message with its place in the tree. Nodes are values: they know
+nothing of storage, are never changed, and compare by content. Storage gives them identity
+(`id`, rising by one within a conversation: 1, 2, 3 ...); `dataclasses.replace` makes a
+changed copy, for instance one with a summary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import IntEnum
+
+from langchain_core.messages import BaseMessage
+from pydantic import BaseModel, Field
+
+EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+class State(IntEnum):
+    """What a stored node is to the conversation; the numbers are those in the database."""
+
+    LIVE = 0
+    """Part of the conversation."""
+    SUPERSEDED = 1
+    """Replaced by an edit, a regeneration or a move: in history, out of recall."""
+    ASIDE = 2
+    """A summary or notice inside a list of messages: no part of the conversation."""
+
+
+class MessageSummary(BaseModel):
+    """A title and at most two sentences about one message.
+
+    Example:
+        >>> MessageSummary(title="CSV files", summary="The user asks how to read them.").title
+        'CSV files'
+    """
+
+    title: str = Field(..., description="Title of the message")
+    summary: str = Field(..., description="Summary of the message. Two sentences max.")
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationNode:
+    """One message of a conversation and its place in the tree.
+
+    Attributes:
+        id: Number of the node within its conversation, from 1, in the order of writing.
+        message: The LangChain message, with its own `id` set.
+        parent_id: `id` of the node it continues; `None` for a root.
+        summary: What `ChatMemory.summarize` wrote about it, if anything.
+        timestamp: When it was said, with its time zone.
+        state: Live, superseded or aside.
+        superseded_by: `id` of the node that replaced it, if one did.
+
+    Raises:
+        ValueError: `id` or `parent_id` is not positive.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> ConversationNode(1, HumanMessage("Hello")).parent_id is None
+        True
+    """
+
+    id: int
+    message: BaseMessage
+    parent_id: int | None = None
+    summary: MessageSummary | None = None
+    timestamp: datetime = EPOCH
+    state: State = State.LIVE
+    superseded_by: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.id <= 0:
+            raise ValueError(f"a node id is a positive number, not {self.id!r}")
+        if self.parent_id is not None and self.parent_id <= 0:
+            raise ValueError(f"a parent id is a positive number or None, not {self.parent_id!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """The last answer of a turn: what a new human message can continue.
+
+    Attributes:
+        id: Node id of the answer.
+        previous: `id` of the turn end that this turn itself continued; `None` at a root.
+        human: Text of the human message of the turn.
+        answer: Text of the answer.
+        human_id: Node id of the human message.
+        summary: Summary of the answer, if one was written.
+        timestamp: When the answer was given.
+    """
+
+    id: int
+    previous: int | None
+    human: str
+    answer: str
+    human_id: int | None = None
+    summary: MessageSummary | None = None
+    timestamp: datetime = EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The reason for a hit, in numbers and words.
+
+    Attributes:
+        terms: Words that the query and the message share, the rarest first.
+        lexical: BM25 score of those words (0.0 if none).
+        similarity: Cosine of query and message, -1 to 1; `None` without embeddings.
+
+    Example:
+        >>> str(Why(terms=("csv", "read"), lexical=3.2, similarity=0.71))
+        'shares csv, read; similarity 0.71'
+    """
+
+    terms: Sequence[str] = ()
+    lexical: float = 0.0
+    similarity: float | None = None
+
+    def __str__(self) -> str:
+        parts = []
+        if self.terms:
+            parts.append("shares " + ", ".join(self.terms))
+        if self.similarity is not None:
+            parts.append(f"similarity {self.similarity:.2f}")
+        return "; ".join(parts) or "among the most recent"
+
+
+@dataclass(frozen=True, slots=True)
+class Recollection:
+    """One hit of `ChatMemory.recall`.
+
+    Attributes:
+        node: The message that was found.
+        score: How well it fits; comparable within one call only.
+        thread: The hit after its ancestors, oldest first, as deep as was asked.
+        why: The reason for the hit.
+        conversation_id: The conversation it was said in.
+    """
+
+    node: ConversationNode
+    score: float
+    thread: Sequence[ConversationNode] = field(default=())
+    why: Why = field(default_factory=Why)
+    conversation_id: str = ""

@@ -1,0 +1,226 @@
+"""Where a message lives: the rule that turns a list of messages into places of the tree.
+
+A LangGraph checkpoint hands over a whole *list* of messages, and the tree already holds most
+of them. For each element `m` after its predecessor `p`, the first clause that fits decides:
+
+1. A place with this id and content under `p` is used, whatever its state (time travel).
+2. If `p` has just become a new version of `m`'s stored parent, `m` follows it.
+3. The same id and content elsewhere stays there; the list's span breaks.
+4. The same id with other content is a new live version under `p`; the old one is superseded.
+5. A new id is an aside if a stored message follows it in the list (a summary or notice put
+   into a conversation), else a live child of `p`, or of the tip if the list has no `p`.
+
+`p` is the nearest predecessor that is no aside: asides are no part of the conversation, so
+nothing lives under one, a new version of one is judged as a new id, and none is superseded.
+
+The rule never moves a stored message and never looks at the order of writes; only the verb
+`place` moves. The list's own order is kept by `spans`, so that any list, trimmed, reordered or
+summarised, reads back exactly. Two laws follow, and are tested: a list whose every message is
+stored adds nothing, and a message id has at most one live place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from langchain_threadmem.core.nodes import State
+from langchain_threadmem.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One message of an incoming list.
+
+    Attributes:
+        message_id: Id of the message.
+        content: Whatever stands for its full content, such as its stored body; compared by `==`.
+    """
+
+    message_id: str
+    content: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One stored row of the tree.
+
+    Attributes:
+        key: Key of the row; a higher key need not be a later row.
+        parent: Key of the row it hangs under; `None` for a root.
+        message_id: Id of the message.
+        content: As in `Element`.
+        state: Live, superseded or aside.
+    """
+
+    key: int
+    parent: int | None
+    message_id: str
+    content: Hashable
+    state: State = State.LIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The place that the element at `index` gets from the same plan; it has no key yet."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """The element is the stored row `key`."""
+
+    key: int
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """The element needs a new row.
+
+    Attributes:
+        parent: Key of a stored row, or an earlier element of the plan; `None` for a root.
+        state: Live or aside.
+        supersedes: Key of the live row of the same message id that it replaces, if there is one.
+    """
+
+    parent: int | Planned | None
+    state: State = State.LIVE
+    supersedes: int | None = None
+
+
+def plan_list(
+    elements: Sequence[Element],
+    places: Mapping[str, Sequence[Place]],
+    tip: int | None,
+    *,
+    after: int | None = None,
+) -> list[Use | New]:
+    """Say for each message of a list where it lives.
+
+    Args:
+        elements: The list, or its end if `after` is given; each message id once.
+        places: Every stored row of each message id in the list; ids without rows may be left out.
+        tip: Key of the row that a new message continues when nothing precedes it in the list.
+        after: Key of the nearest row before `elements` that is no aside, for a caller who knows
+            already that the list begins with stored rows.
+
+    Returns:
+        One step for each element, in their order. Apply them from first to last.
+
+    Raises:
+        InputError: A message id occurs twice; a list of that kind has to be kept verbatim.
+
+    Cost is linear in the elements and the rows given.
+
+    Example:
+        >>> hello = Place(key=1, parent=None, message_id="h1", content="Hello")
+        >>> plan_list([Element("h1", "Hello"), Element("a1", "Hi!")], {"h1": [hello]}, tip=1)
+        [Use(key=1), New(parent=1, state=<State.LIVE: 0>, supersedes=None)]
+        >>> plan_list([Element("h1", "Good day")], {"h1": [hello]}, tip=1)
+        [New(parent=None, state=<State.LIVE: 0>, supersedes=1)]
+    """
+    _refuse_duplicates(elements)
+    last_stored = _last_stored(elements, places)
+    plan: list[Use | New] = []
+    parent: int | Planned | None = after
+    # The stored versions of `parent`, if this plan has just made a new one: what clause 2 asks for.
+    versions: Set[int] = frozenset()
+    for index, element in enumerate(elements):
+        stored = places.get(element.message_id, ())
+        same = [place for place in stored if place.content == element.content]
+        used = _best(place for place in same if place.parent == parent)
+        if used is None and not _follows(same, versions):
+            used = _best(same)
+        if used is not None:
+            plan.append(Use(used.key))
+            if used.state != State.ASIDE:
+                parent, versions = used.key, frozenset()
+            continue
+        old = _best(place for place in stored if place.state != State.ASIDE)
+        if old is not None:
+            # With nothing before it the list was trimmed: the new version stands beside the old one.
+            under = old.parent if parent is None else parent
+            new = New(under, supersedes=old.key if old.state == State.LIVE else None)
+        elif index < last_stored:
+            new = New(parent, State.ASIDE)
+        else:
+            new = New(tip if parent is None else parent)
+        plan.append(new)
+        if new.state == State.LIVE:
+            parent, versions = Planned(index), {place.key for place in stored}
+    return plan
+
+
+def spans(keys: Iterable[int]) -> list[tuple[int, int]]:
+    """Write keys as runs of consecutive ones, each as its first and last key.
+
+    Args:
+        keys: Keys in any order; the order is kept.
+
+    Returns:
+        The runs; `span_keys` turns them back. Linear.
+
+    Example:
+        >>> spans([7, 8, 9, 3, 4, 12])
+        [(7, 9), (3, 4), (12, 12)]
+    """
+    runs: list[tuple[int, int]] = []
+    for key in keys:
+        if runs and key == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], key)
+        else:
+            runs.append((key, key))
+    return runs
+
+
+def span_keys(runs: Iterable[tuple[int, int]]) -> list[int]:
+    """Give back the keys that `spans` wrote as runs.
+
+    Args:
+        runs: First and last key of each run.
+
+    Returns:
+        Every key, in order. Linear in their number.
+
+    Example:
+        >>> span_keys([(7, 9), (3, 4), (12, 12)])
+        [7, 8, 9, 3, 4, 12]
+    """
+    return [key for first, last in runs for key in range(first, last + 1)]
+
+
+def _refuse_duplicates(elements: Sequence[Element]) -> None:
+    seen: set[str] = set()
+    for element in elements:
+        if element.message_id in seen:
+            raise InputError(
+                f"message id {element.message_id!r} occurs twice in one list; "
+                "give each message an id of its own, or keep this list verbatim"
+            )
+        seen.add(element.message_id)
+
+
+def _last_stored(elements: Sequence[Element], places: Mapping[str, Sequence[Place]]) -> int:
+    """Find the last element that is part of the stored conversation; -1 if none is."""
+    for index in range(len(elements) - 1, -1, -1):
+        stored = places.get(elements[index].message_id, ())
+        if any(place.state != State.ASIDE for place in stored):
+            return index
+    return -1
+
+
+def _best(places: Iterable[Place]) -> Place | None:
+    """Choose the live place, else the one with the highest key; `None` if there is none."""
+    return max(places, key=lambda place: (place.state == State.LIVE, place.key), default=None)
+
+
+def _follows(same: Sequence[Place], versions: Set[int]) -> bool:
+    """Tell whether a message stored at `same` lives under one of the `versions` just replaced.
+
+    A live place alone decides if there is one: what was moved away no longer follows.
+    """
+    homes = [place for place in same if place.state == State.LIVE] or [
+        place for place in same if place.state == State.SUPERSEDED
+    ]
+    return any(place.parent in versions for place in homes)

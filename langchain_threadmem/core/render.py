@@ -1,0 +1,162 @@
+"""A conversation as something to look at: Mermaid, plain text, a tree for the terminal.
+
+`page` draws the same as a web page and as a picture; all five are offered here. What a
+message says is never trusted: in each format it can be read, and can do nothing.
+
+A conversation of 500 messages drawn as a nested tree is a staircase that nobody can read. So
+a message that simply goes on stands below the one before it, and only forks are set in: where
+one branch holds more than half of what follows it goes straight on, and the others, each at
+most half, are set in before it. `n` messages are thus never set in more than log2(n) deep.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from langchain_threadmem.core.layout import Layout, label_of, one_line, said
+from langchain_threadmem.core.nodes import ConversationNode, State
+from langchain_threadmem.core.page import to_html, to_svg
+from langchain_threadmem.core.records import KINDS, role_of
+from langchain_threadmem.errors import InputError
+
+__all__ = ["to_html", "to_mermaid", "to_outline", "to_svg", "to_text"]
+
+_LETTERS = {"user": "H", "assistant": "A"}
+_FILLS = {"user": "#a7c7e7", "assistant": "#cdb4f6"}
+# Mermaid reads labels as markup of its own and as HTML; an entity code is only ever a character.
+_MERMAID = {ord(char): f"#{ord(char)};" for char in "[]{}<>|`;#&\\"} | {ord('"'): "'"}
+# A formula, an icon (`fa:fa-car`), and a colour (`style:#000`) that costs its entity code the semicolon.
+_MERMAID_PAIRS = re.compile(r"\$(?=\$)|(?<=\$)\$|:(?=fa-|\S*#)")
+
+
+def to_mermaid(
+    nodes: Sequence[ConversationNode],
+    *,
+    show_summaries: bool = False,
+    max_content_length: int = 60,
+    role: str | None = None,
+) -> str:
+    """Draw a conversation as a Mermaid flowchart.
+
+    Args:
+        nodes: Nodes of one conversation, in any order; one whose parent is missing is a root.
+        show_summaries: Show the title of a message's summary, where it has one, not its content.
+        max_content_length: How many characters of the content to show.
+        role: Show messages of this role only ("user" or "human", "assistant" or "ai", "system",
+            "tool", "function"), each below its nearest ancestor that is shown.
+
+    Returns:
+        `graph TD`, then a line for each node, each edge and each node's style. Superseded nodes
+        have a dashed border.
+
+    Raises:
+        InputError: `role` is unknown or `max_content_length` negative.
+        InvalidGraphStateError: The nodes do not form a forest.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage, HumanMessage
+        >>> nodes = [ConversationNode(1, HumanMessage("Hello")), ConversationNode(2, AIMessage("Hi"), 1)]
+        >>> print(to_mermaid(nodes))
+        graph TD
+            1["H1: Hello"]
+            2["A2: Hi"]
+            1 --> 2
+            style 1 fill:#a7c7e7
+            style 2 fill:#cdb4f6
+    """
+    if role is not None and role not in KINDS:
+        raise InputError(f"unknown role {role!r}; use one of {', '.join(KINDS)}")
+    if max_content_length < 0:
+        raise InputError(f"max_content_length is {max_content_length!r}; use 0 or more characters")
+    layout = Layout(nodes)
+    shown: dict[int | None, int | None] = {None: None}  # each node's nearest shown ancestor, itself included
+    for node in layout.order:
+        kept = role is None or KINDS.get(role_of(node.message)) == KINDS[role]
+        shown[node.id] = node.id if kept else shown[node.parent_id]
+    labels, edges, styles = [], [], []
+    for node in layout.nodes:
+        if shown[node.id] != node.id:
+            continue
+        spoken = role_of(node.message)
+        text = node.summary.title if show_summaries and node.summary else said(node.message)
+        text = _harmless(one_line(text)[:max_content_length])
+        labels.append(f'    {node.id}["{_LETTERS.get(spoken, "N")}{node.id}: {text}"]')
+        if (parent := shown[node.parent_id]) is not None:
+            edges.append(f"    {parent} --> {node.id}")
+        dashed = ",stroke-dasharray:5 5" if node.state == State.SUPERSEDED else ""
+        styles.append(f"    style {node.id} fill:{_FILLS.get(spoken, '#e0e0e0')}{dashed}")
+    return "\n".join(["graph TD", *labels, *edges, *styles])
+
+
+def to_text(nodes: Sequence[ConversationNode]) -> str:
+    """Write a conversation as a plain transcript, in the order in which it was said.
+
+    Args:
+        nodes: Nodes of one conversation, in any order.
+
+    Returns:
+        A paragraph for each message. Its further lines are indented, so that no message can look
+        like another speaker's.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage, HumanMessage
+        >>> nodes = [ConversationNode(1, HumanMessage("Hello")), ConversationNode(2, AIMessage("Hi"), 1)]
+        >>> print(to_text(nodes))
+        User: Hello
+        Assistant: Hi
+    """
+    return "\n".join(
+        f"{label_of(node.message)}: " + "\n  ".join(said(node.message).splitlines())
+        for node in sorted(nodes, key=lambda node: node.id)
+    )
+
+
+def to_outline(nodes: Sequence[ConversationNode], *, width: int = 60) -> str:
+    """Draw a conversation as a tree of lines, for a terminal.
+
+    Args:
+        nodes: Nodes of one conversation, in any order; one whose parent is missing is a root.
+        width: How many characters of each message to show.
+
+    Returns:
+        One line for each node. Linear in the number of nodes.
+
+    Raises:
+        InvalidGraphStateError: The nodes do not form a forest.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage, HumanMessage
+        >>> said = [(HumanMessage("Hello"), None), (AIMessage("Hi"), 1), (HumanMessage("Csv?"), 2)]
+        >>> said += [(HumanMessage("Tea?"), 2)]
+        >>> print(to_outline([ConversationNode(n, *node) for n, node in enumerate(said, 1)]))
+        ● 1 User: Hello
+        │ 2 Assistant: Hi
+        ├─● 3 User: Csv?
+        └─● 4 User: Tea?
+    """
+    layout = Layout(nodes)
+    lines: list[str] = []
+
+    def draw(node: ConversationNode | None, margin: str, hook: str = "") -> None:
+        mark = f"{hook}● "
+        while node is not None:
+            note = "" if node.state == State.LIVE else f" ({State(node.state).name.lower()})"
+            words = one_line(said(node.message), width)
+            lines.append(
+                f"{margin[: len(margin) - len(hook)]}{mark}{node.id} {label_of(node.message)}: {words}{note}"
+            )
+            aside, node = layout.fork(node)
+            for branch in aside:
+                last = node is None and branch is aside[-1]
+                draw(branch, margin + ("  " if last else "│ "), "└─" if last else "├─")
+            mark, hook = "│ ", ""
+
+    for root in layout.roots:
+        draw(root, "")
+    return "\n".join(lines)
+
+
+def _harmless(text: str) -> str:
+    escaped = text.translate(_MERMAID)
+    return _MERMAID_PAIRS.sub(lambda found: f"#{ord(found[0])};", escaped)

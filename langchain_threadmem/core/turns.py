@@ -1,0 +1,78 @@
+"""Turns: which answers a new human message can continue.
+
+A turn is one human message and the AI and tool messages that answer it. Its *end* is the last answer that
+asks no tool: tool calls and their results are inside a turn, never a place to continue from.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from langchain_core.messages import AIMessage
+
+from langchain_threadmem.core.bodies import text_of
+from langchain_threadmem.core.nodes import ConversationNode, State, TurnEnd
+
+
+def is_answer(node: ConversationNode) -> bool:
+    """Whether a node is an answer without open tool calls."""
+    message = node.message
+    return message.type == "ai" and not (isinstance(message, AIMessage) and message.tool_calls)
+
+
+class TurnIndex:
+    """The turn ends of a growing conversation, kept up to date node by node.
+
+    Nodes are added in the order of their ids; one added twice counts once, so callers may overlap.
+    A change of a stored node's state asks for a new index, which `version` helps to notice.
+
+    Args:
+        version: Version of the tree that the first nodes came from.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> index = TurnIndex()
+        >>> index.add([ConversationNode(1, HumanMessage("Hi")), ConversationNode(2, AIMessage("Hello"), 1)])
+        >>> [(end.id, end.human, end.answer) for end in index.ends()]
+        [(2, 'Hi', 'Hello')]
+    """
+
+    def __init__(self, version: int = 0) -> None:
+        self.version = version
+        self.last = 0
+        """Id of the newest node that was added."""
+        self._ends: dict[int, TurnEnd] = {}
+        self._turn_of: dict[int, tuple[int | None, str, int | None]] = {}
+        # For each node: the human node of its turn, that node's text, and the turn end before the turn.
+        self._lock = threading.Lock()
+
+    def add(self, nodes: Iterable[ConversationNode]) -> None:
+        """Take in nodes that are newer than `last`; others are known."""
+        with self._lock:
+            for node in nodes:
+                if node.id > self.last:
+                    self.last = node.id
+                    self._add(node)
+
+    def ends(self) -> list[TurnEnd]:
+        """The turn ends, oldest first."""
+        with self._lock:
+            return list(self._ends.values())
+
+    def _add(self, node: ConversationNode) -> None:
+        parent = node.parent_id
+        above = self._turn_of.get(parent) if parent is not None else None
+        if node.message.type == "human":
+            previous = parent if parent in self._ends else (above[2] if above else None)
+            turn: tuple[int | None, str, int | None] = (node.id, text_of(node.message), previous)
+        else:
+            turn = above or (None, "", None)
+            if node.state is State.LIVE and parent in self._ends:
+                del self._ends[parent]  # The turn goes on: its end is further down.
+        self._turn_of[node.id] = turn
+        if node.state is State.LIVE and is_answer(node):
+            human_id, human, previous = turn
+            self._ends[node.id] = TurnEnd(
+                node.id, previous, human, text_of(node.message), human_id, node.summary, node.timestamp
+            )

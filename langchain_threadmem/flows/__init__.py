@@ -1,0 +1,1 @@
+"""The verbs, each written once for sync and async."""

@@ -1,0 +1,68 @@
+"""One conversation as the flows see it: where it is stored, and how it is configured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.errors import NodeNotFoundError
+from langchain_threadmem.flows.runtime import Runtime
+from langchain_threadmem.flows.steps import Flow, Sql
+from langchain_threadmem.storage.queries import nodes, trees
+from langchain_threadmem.storage.queries.nodes import NodeRow
+from langchain_threadmem.storage.statements import Conn
+
+if TYPE_CHECKING:
+    from langchain_threadmem.flows.selectors import AnySelector
+    from langchain_threadmem.flows.summarize import Summarizer
+
+OnFailure = Literal["latest", "root", "raise"]
+Window = Callable[[list[BaseMessage]], Sequence[BaseMessage]]
+"""What a model is shown of a thread: a function from messages to messages."""
+
+
+@dataclass
+class Conversation:
+    """A conversation and its options; see `ChatMemory` for what they mean."""
+
+    runtime: Runtime
+    name: str
+    selector: AnySelector
+    summarizer: Summarizer | None = None
+    context_depth: int = 5
+    window: Window | None = None
+    single_tree: bool = False
+    on_selection_failure: OnFailure = "latest"
+    tree: int = field(default=0, init=False)
+    """Id of its tree; 0 until it was looked up."""
+
+
+def tree_of(conversation: Conversation) -> Flow[int]:
+    """The id of the conversation's tree, made at the first use of the conversation."""
+    if not conversation.tree:
+        owner, name, now = conversation.runtime.owner, conversation.name, time.time()
+        conversation.tree = yield from Sql(
+            lambda conn: trees.find_or_create(conn, owner, name, now), write=True
+        )
+    return conversation.tree
+
+
+def node_in(conn: Conn, tree: int, node_id: int) -> NodeRow:
+    """A node by its id.
+
+    Raises:
+        NodeNotFoundError: The conversation has no such node.
+    """
+    row = nodes.by_seq(conn, tree, node_id) if isinstance(node_id, int) else None
+    if row is None:
+        last = trees.head(conn, tree).next_seq - 1
+        raise NodeNotFoundError(
+            f"there is no node {node_id!r} in this conversation; its nodes are numbered 1 to {last}"
+            if last
+            else f"there is no node {node_id!r}: this conversation is empty"
+        )
+    return row

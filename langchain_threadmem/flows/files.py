@@ -1,0 +1,58 @@
+"""Files: writing a conversation whole or not at all, and reading one."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from langchain_threadmem.errors import PersistenceError
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a file so that a crash leaves the old one or the new one, never half of it.
+
+    Raises:
+        PersistenceError: It cannot be written.
+    """
+    target = Path(path)
+    try:
+        descriptor, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(draft, 0o644)
+            os.replace(draft, target)
+        except BaseException:
+            os.unlink(draft)
+            raise
+    except OSError as error:
+        raise _failed("save to", target, error) from error
+
+
+def read_text(path: str | Path) -> str:
+    """Read a UTF-8 text file.
+
+    Raises:
+        PersistenceError: It cannot be read.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _failed("read", Path(path), error) from error
+
+
+def _failed(what: str, path: Path, error: Exception) -> PersistenceError:
+    if isinstance(error, FileNotFoundError):
+        return PersistenceError(f"Cannot {what} {str(path)!r}: there is no such file or folder.")
+    if isinstance(error, PermissionError):
+        return PersistenceError(
+            f"Cannot {what} {str(path)!r}. Check file permissions or choose a different location."
+        )
+    if isinstance(error, UnicodeDecodeError):
+        return PersistenceError(f"Cannot {what} {str(path)!r}: it is not UTF-8 text ({error.reason}).")
+    if isinstance(error, OSError) and error.errno == 28:
+        return PersistenceError("Disk is full. Free up space or choose a different location.")
+    return PersistenceError(f"Cannot {what} {str(path)!r}: {error}. Choose a different location.")

@@ -1,0 +1,140 @@
+"""Revising: editing, regenerating, moving and looking at another thread. History keeps what was replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from langchain_core.messages import AIMessage
+
+from langchain_threadmem.core.nodes import ConversationNode, State
+from langchain_threadmem.errors import InputError, InvalidGraphStateError
+from langchain_threadmem.flows.conversation import Conversation, node_in, tree_of
+from langchain_threadmem.flows.rows import Given, drafts_of, messages_of, nodes_of, placed_nodes
+from langchain_threadmem.flows.steps import Flow, Sql
+from langchain_threadmem.storage.queries import growth, nodes, trees
+from langchain_threadmem.storage.queries.growth import Draft, Placed
+from langchain_threadmem.storage.queries.nodes import NodeRow
+from langchain_threadmem.storage.statements import Conn
+
+
+def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[ConversationNode]:
+    """Put a new version beside a message; what answered the old version is superseded with it."""
+    tree = yield from tree_of(conversation)
+    old_role = (yield from Sql(lambda conn: node_in(conn, tree, node_id))).role
+    message = messages_of(given, old_role)[0]
+    drafts = drafts_of([message])
+
+    def write(conn: Conn) -> list[Placed]:
+        trees.lock(conn, tree)
+        old = node_in(conn, tree, node_id)
+        if old.role != message.type:
+            raise InputError(
+                f"node {node_id!r} is a {old.role} message and cannot become a {message.type} message; "
+                "pass a message of the same role, or text"
+            )
+        return _replace(conn, tree, drafts, old.parent, _rest_of_turn(conn, tree, [old]))
+
+    places = yield from Sql(write, write=True)
+    return placed_nodes([message], drafts, places)[0]
+
+
+def regenerate(
+    conversation: Conversation, node_id: int, given: Given
+) -> Flow[list[ConversationNode]]:
+    """Put a new answer beside the AI and tool messages of a turn; later turns stay as they are."""
+    tree = yield from tree_of(conversation)
+    messages = messages_of(given, "ai")
+    drafts = drafts_of(messages)
+    for message in messages:
+        if message.type in ("human", "system"):
+            raise InputError(f"an answer is made of AI and tool messages, not of a {message.type} message")
+
+    def write(conn: Conn) -> list[Placed]:
+        trees.lock(conn, tree)
+        asked = node_in(conn, tree, node_id)
+        while asked.role != "human":
+            if asked.parent is None:
+                raise InputError(f"node {node_id!r} answers no human message; edit() it instead")
+            asked = node_in(conn, tree, asked.parent)
+        return _replace(conn, tree, drafts, asked.seq, _rest_of_turn(conn, tree, [asked])[1:])
+
+    places = yield from Sql(write, write=True)
+    return placed_nodes(messages, drafts, places)
+
+
+def place(conversation: Conversation, node_id: int, parent_id: int | None) -> Flow[ConversationNode]:
+    """Move a turn, and what follows it, below the message that it really answers."""
+    tree = yield from tree_of(conversation)
+
+    def write(conn: Conn) -> tuple[NodeRow, Placed]:
+        trees.lock(conn, tree)
+        node = node_in(conn, tree, node_id)
+        if node.state != State.LIVE:
+            now = f"; node {node.superseded_by} has taken its place" if node.superseded_by else ""
+            raise InputError(f"node {node_id!r} is {State(node.state).name.lower()} and cannot be moved{now}")
+        later = [row for row in nodes.since(conn, tree, node.seq) if row.state == State.LIVE]
+        moved = _descendants([node, *later])
+        if parent_id is not None:
+            _check_parent(node_in(conn, tree, parent_id), {row.seq for row in moved}, node_id)
+        if node.parent == parent_id:
+            return node, Placed(node.key, node.seq, node.parent, node.created)
+        return node, growth.move(conn, tree, moved, parent_id)[0]
+
+    row, where = yield from Sql(write, write=True)
+    return nodes_of([row._replace(key=where.key, seq=where.seq, parent=where.parent)])[0]
+
+
+def checkout(conversation: Conversation, node_id: int) -> Flow[ConversationNode]:
+    """Make a node the tip of the active thread."""
+    tree = yield from tree_of(conversation)
+
+    def write(conn: Conn) -> NodeRow:
+        trees.lock(conn, tree)
+        row = node_in(conn, tree, node_id)
+        trees.move_tip(conn, tree, row.key)
+        return row
+
+    return nodes_of([(yield from Sql(write, write=True))])[0]
+
+
+def _replace(
+    conn: Conn, tree: int, drafts: Sequence[Draft], parent: int | None, old: Sequence[NodeRow]
+) -> list[Placed]:
+    """Write a new version, unless the very same one is there already."""
+    first = nodes.by_message(conn, tree, drafts[0].message) if drafts[0].given else None
+    if first and (first.state, first.body, first.parent) == (State.LIVE, drafts[0].body, parent):
+        return growth.append(conn, tree, drafts)
+    replaced = [(row.key, row.seq) for row in old if row.state == State.LIVE]
+    return growth.replace(conn, tree, drafts, parent, replaced)
+
+
+def _rest_of_turn(conn: Conn, tree: int, start: Sequence[NodeRow]) -> list[NodeRow]:
+    """A message, and every AI and tool message that answers it, on all branches of the turn."""
+    found = list(start)
+    inside = {row.seq for row in found}
+    for row in nodes.since(conn, tree, found[0].seq):
+        if row.parent in inside and row.role not in ("human", "system"):
+            inside.add(row.seq)
+            found.append(row)
+    return found
+
+
+def _descendants(rows: Sequence[NodeRow]) -> list[NodeRow]:
+    """The first of some rows, and those below it; parents come before their children."""
+    inside = {rows[0].seq}
+    for row in rows[1:]:
+        if row.parent in inside:
+            inside.add(row.seq)
+    return [row for row in rows if row.seq in inside]
+
+
+def _check_parent(parent: NodeRow, moved: set[int], node_id: int) -> None:
+    if parent.seq in moved:
+        raise InvalidGraphStateError(
+            f"node {node_id!r} cannot be placed below node {parent.seq}, which is itself or descends from it"
+        )
+    message = nodes_of([parent])[0].message
+    if isinstance(message, AIMessage) and message.tool_calls:
+        raise InputError(
+            f"node {parent.seq} calls tools, and their results come next; place the turn below the answer that ends it"
+        )

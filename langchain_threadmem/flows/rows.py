@@ -1,0 +1,136 @@
+"""Between rows and values: what is read from the database becomes nodes, messages become drafts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk, message_chunk_to_message
+from langchain_core.messages.utils import MessageLikeRepresentation, convert_to_messages
+
+from langchain_threadmem.core.bodies import clone, decode, encode, text_of
+from langchain_threadmem.core.nodes import ConversationNode, MessageSummary, State
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.storage.queries.growth import Draft, Placed
+from langchain_threadmem.storage.queries.nodes import NodeRow
+
+Given = MessageLikeRepresentation | Sequence[MessageLikeRepresentation]
+"""A message as LangChain accepts it (message, text, `(role, text)`, dict), or several."""
+
+
+def nodes_of(rows: Sequence[NodeRow]) -> list[ConversationNode]:
+    """The nodes that rows stand for, in their order."""
+    messages = decode([(row.message, row.body) for row in rows])
+    return [
+        ConversationNode(
+            id=row.seq,
+            message=message,
+            parent_id=row.parent,
+            summary=None
+            if row.title is None
+            else MessageSummary(title=row.title, summary=row.summary or ""),
+            timestamp=datetime.fromtimestamp(row.created, UTC),
+            state=State(row.state),
+            superseded_by=row.superseded_by,
+        )
+        for row, message in zip(rows, messages, strict=True)
+    ]
+
+
+def placed_nodes(
+    messages: Sequence[BaseMessage], drafts: Sequence[Draft], places: Sequence[Placed]
+) -> list[ConversationNode]:
+    """The nodes that were just written (or found already there) for messages."""
+    return [
+        ConversationNode(
+            place.seq,
+            message if message.id == draft.message else clone(message, id=draft.message),
+            place.parent,
+            None,
+            datetime.fromtimestamp(place.created, UTC),
+            State(place.state),
+            place.superseded_by,
+        )
+        for message, draft, place in zip(messages, drafts, places, strict=True)
+    ]
+
+
+def drafts_of(messages: Iterable[BaseMessage], times: Iterable[datetime | None] | None = None) -> list[Draft]:
+    """Messages made ready to be written: encoded, with an id and a time.
+
+    Ids are made here, before anything is queued, and rise with time, which keeps their index compact.
+    """
+    now = time.time()
+    if times is None:
+        return [_draft(message, now) for message in messages]
+    return [
+        _draft(message, now if said is None else _seconds(said))
+        for message, said in zip(messages, times, strict=True)
+    ]
+
+
+def _draft(message: BaseMessage, created: float) -> Draft:
+    given = message.id
+    return Draft(given or _new_id(), message.type, encode(message), created, given is not None)
+
+
+def _new_id() -> str:
+    # A UUID that begins with the time in milliseconds (RFC 9562, version 7).
+    stamp = time.time_ns() // 1_000_000
+    rest = uuid4().hex
+    head = f"{stamp:012x}"
+    return f"{head[:8]}-{head[8:]}-7{rest[13:16]}-{rest[16:20]}-{rest[20:]}"
+
+
+def _seconds(said: datetime) -> float:
+    return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
+
+
+def messages_of(given: Given, role: str = "human") -> list[BaseMessage]:
+    """What a caller passed, as messages; plain text speaks for `role`.
+
+    Args:
+        given: One message in any form that LangChain accepts, or a list of such.
+        role: Who says plain text: "human" or "ai".
+
+    Raises:
+        InputError: It is no message, or it is empty.
+
+    Example:
+        >>> messages_of("Hello")[0].type, messages_of(("assistant", "Hi"))[0].type
+        ('human', 'ai')
+    """
+    items = given if isinstance(given, list) else [given]
+    return [_message(item, role) for item in items]
+
+
+def _message(item: MessageLikeRepresentation, role: str) -> BaseMessage:
+    if isinstance(item, BaseMessage):
+        message = message_chunk_to_message(item) if isinstance(item, BaseMessageChunk) else item
+    else:
+        try:
+            message = convert_to_messages([(role, item) if isinstance(item, str) else item])[0]
+        except (ValueError, TypeError, NotImplementedError, KeyError, AttributeError) as error:
+            raise InputError(
+                f"{item!r} is no message; pass a LangChain message, text, or a pair such as ('user', 'Hello')"
+            ) from error
+    if message.type == "remove":
+        raise InputError(f"{message!r} removes a message; it is an instruction, not something that was said")
+    if message.type in ("human", "system") and not message.content:
+        raise InputError(f"a {message.type} message is empty: {item!r}; pass what was said")
+    return message
+
+
+def is_recallable(node: ConversationNode) -> bool:
+    """Whether recall may return a node: something said by a person or answered by a model.
+
+    Tool calls and their results come back with the answer they led to, never alone.
+    """
+    message = node.message
+    if message.type not in ("human", "ai", "chat"):
+        return False
+    if isinstance(message, AIMessage) and message.tool_calls:
+        return False
+    return bool(text_of(message).strip())

@@ -1,0 +1,125 @@
+"""What a flow runs on: a database, an owner, an embedding model, indexes and caches.
+
+One `Runtime` is shared by all conversations of a `MemorySystem`. It holds resources and derived values only: closing
+it loses nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from langchain_threadmem.core.cache import LruCache
+from langchain_threadmem.core.turns import TurnIndex
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.flows.embedder import Embedder
+from langchain_threadmem.storage.database import Database, open_database
+from langchain_threadmem.storage.queries import marks
+
+if TYPE_CHECKING:
+    from chromadb.api import ClientAPI
+    from langchain_core.embeddings import Embeddings
+
+    from langchain_threadmem.storage.vectors import Claim, ExactIndex, VectorIndex
+
+log = logging.getLogger(__name__)
+CACHED_TREES = 64
+
+
+class Runtime:
+    """Resources and caches of one owner's memory; made by `Runtime.open`.
+
+    Args:
+        database: Where the truth is.
+        owner: Whose memory it is; every query names it.
+        embedder: The embedding model.
+        vectors: A directory, a Chroma client or an index of one's own for search over all conversations;
+            `None` for a directory beside the database file.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        owner: str,
+        embedder: Embedder,
+        vectors: str | Path | ClientAPI | VectorIndex | None = None,
+    ) -> None:
+        self.database = database
+        self.owner = owner
+        self.embedder = embedder
+        self.turns = LruCache[int, TurnIndex](CACHED_TREES)
+        self.exact = LruCache[tuple[int, int, str], "ExactIndex"](CACHED_TREES)
+        self._vectors = vectors
+        self._index: VectorIndex | None = None
+        self._claim: Claim | None = None
+        self._looked = False
+        self._lock = threading.Lock()
+
+    @classmethod
+    def open(
+        cls,
+        url: str | Path | None,
+        *,
+        owner: str,
+        embeddings: Embeddings | Literal[False] | None = None,
+        vectors: str | Path | ClientAPI | VectorIndex | None = None,
+    ) -> Runtime:
+        """Open the database behind a URL; see `MemorySystem` for the arguments."""
+        if not isinstance(owner, str) or not owner:
+            raise InputError(f"an owner is a name that is not empty, not {owner!r}")
+        return cls(open_database(url), owner, Embedder(embeddings), vectors)
+
+    def index(self) -> VectorIndex | None:
+        """The index over all conversations of the owner; `None` if SQL must serve instead.
+
+        Opens Chroma at the first call, which takes about a second: not to be called on an event loop.
+        """
+        with self._lock:
+            if not self._looked:
+                self._index = self._open_index()
+                self._looked = True
+            return self._index
+
+    def _open_index(self) -> VectorIndex | None:
+        from langchain_threadmem.storage.vectors import ChromaIndex, open_chroma
+
+        model, given = self.embedder.model, self._vectors
+        if not model:
+            return None
+        if given is not None and not isinstance(given, str | Path):
+            if hasattr(given, "get_or_create_collection"):
+                return ChromaIndex(given, self.owner, model, marks.index_of(model))
+            return given
+        if given is not None:
+            directory: Path | None = Path(given)
+        elif self.database.path is not None:
+            directory = self.database.path.with_name(self.database.path.name + ".chroma")
+        elif self.database.dialect == "sqlite":
+            directory = None
+        else:
+            return None  # A server's files have no place beside them here: pass vectors=... to use Chroma.
+        opened = open_chroma(directory)
+        if opened is None:
+            return None
+        client, self._claim = opened
+        # In memory every process-wide client shares its collections, so each memory needs a name of its own.
+        owner = self.owner if directory is not None else f"{self.owner}/{uuid.uuid4()}"
+        return ChromaIndex(client, owner, model, marks.index_of(model))
+
+    def close(self) -> None:
+        """Close the database and let go of the index."""
+        self.database.close()
+        self._release()
+
+    async def aclose(self) -> None:
+        """`close`, on the event loop."""
+        await self.database.aclose()
+        self._release()
+
+    def _release(self) -> None:
+        if self._claim is not None:
+            self._claim.release()
+            self._claim = None

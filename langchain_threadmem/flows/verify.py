@@ -1,0 +1,104 @@
+"""Verifying: proof that what is stored is a tree, node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from langchain_threadmem.core.bodies import decode
+from langchain_threadmem.core.nodes import State
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.flows.steps import Flow, Sql
+from langchain_threadmem.storage.queries import integrity, nodes, trees
+from langchain_threadmem.storage.queries.nodes import NodeRow
+from langchain_threadmem.storage.schema import POSITION_BITS
+from langchain_threadmem.storage.statements import Conn
+
+ROWS_AT_ONCE = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What `verify` found.
+
+    Attributes:
+        conversations: How many were looked at.
+        nodes: How many nodes they hold.
+        problems: One sentence each; empty if all is well.
+    """
+
+    conversations: int
+    nodes: int
+    problems: Sequence[str] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether there were no problems."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        found = "no problems" if self.ok else "; ".join(self.problems)
+        return f"{self.conversations} conversations, {self.nodes} nodes: {found}"
+
+
+def verify(owner: str, only: int | None = None) -> Flow[Verification]:
+    """Check the database file, then every node of an owner's conversations (or of one tree)."""
+    problems = yield from Sql(integrity.problems)
+    named = yield from Sql(lambda conn: trees.conversations(conn, owner))
+    chosen = [(name, tree) for name, tree in named if only in (None, tree)]
+    count = 0
+    for name, tree in chosen:
+        found, held = yield from Sql(lambda conn, tree=tree: _check(conn, tree))  # type: ignore[misc]
+        problems += [f"conversation {name!r}: {problem}" for problem in found]
+        count += held
+    return Verification(len(chosen), count, tuple(problems))
+
+
+def _check(conn: Conn, tree: int) -> tuple[list[str], int]:
+    head = trees.head(conn, tree)
+    segments = integrity.segments(conn, tree)
+    seq_of: dict[int, int] = {}
+    key_of: dict[int, int] = {}
+    problems: list[str] = []
+    last = 0
+    while rows := nodes.since(conn, tree, last, ROWS_AT_ONCE):
+        for row in rows:
+            seq_of[row.key], key_of[row.seq] = row.seq, row.key
+        for row in rows:
+            problems += _check_node(row, seq_of, key_of, segments)
+        problems += _check_bodies(rows)
+        last = rows[-1].seq
+    if sorted(key_of) != list(range(1, head.next_seq)):
+        problems.append(f"nodes are numbered {len(key_of)} times, the next number is {head.next_seq}")
+    if head.tip is not None and head.tip not in seq_of or (head.tip is None and seq_of):
+        problems.append("the tip of the active thread is no node of it")
+    return problems, len(key_of)
+
+
+def _check_node(
+    row: NodeRow, seq_of: dict[int, int], key_of: dict[int, int], segments: dict[int, int | None]
+) -> Iterator[str]:
+    segment, position = row.key >> POSITION_BITS, row.key & ((1 << POSITION_BITS) - 1)
+    if segment not in segments:
+        yield f"node {row.seq} lies in segment {segment}, which there is not"
+        return
+    before = row.key - 1 if position else segments[segment]
+    if row.parent is not None and row.parent not in key_of:
+        yield f"node {row.seq} continues node {row.parent}, which there is not"
+    elif (None if row.parent is None else key_of[row.parent]) != before:
+        yield f"node {row.seq} does not follow its parent {row.parent} in the order of keys"
+    if row.parent is not None and row.parent >= row.seq:
+        yield f"node {row.seq} is older than its parent {row.parent}"
+    if row.state not in [int(state) for state in State]:
+        yield f"node {row.seq} has the unknown state {row.state}"
+
+
+def _check_bodies(rows: Sequence[NodeRow]) -> Iterator[str]:
+    try:
+        decode([(row.message, row.body) for row in rows])
+    except InputError:
+        for row in rows:
+            try:
+                decode([(row.message, row.body)])
+            except InputError as error:
+                yield f"node {row.seq}: {error}"

@@ -1,0 +1,84 @@
+"""What a selector sees of a conversation: read-only, and loaded only as far as it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from langchain_threadmem.core import tree as trees_core
+from langchain_threadmem.core.nodes import ConversationNode, TurnEnd
+from langchain_threadmem.core.turns import TurnIndex
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.flows.rows import nodes_of
+from langchain_threadmem.flows.runtime import Runtime
+from langchain_threadmem.storage.queries import nodes
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+class TreeView:
+    """A conversation's tree, for selectors.
+
+    `turn_ends()` is at hand; `thread()` and `graph` read the database when they are first used.
+    """
+
+    def __init__(self, runtime: Runtime, tree: int, ends: Sequence[TurnEnd]) -> None:
+        self.runtime: Runtime | None = runtime
+        self.tree = tree
+        self._ends = ends
+
+    def turn_ends(self) -> Sequence[TurnEnd]:
+        """The answers that a new message can continue, oldest first."""
+        return self._ends
+
+    def thread(self, node_id: int) -> list[ConversationNode]:
+        """The nodes from the root to a node, oldest first.
+
+        Raises:
+            NodeNotFoundError: There is no such node.
+        """
+        return trees_core.path(self._by_id, node_id)
+
+    @property
+    def graph(self) -> nx.DiGraph[int]:
+        """The tree as a NetworkX graph; node data `{"node": ConversationNode}`."""
+        return trees_core.to_graph(list(self._by_id.values()))
+
+    @cached_property
+    def _by_id(self) -> dict[int, ConversationNode]:
+        return {node.id: node for node in self._load()}
+
+    def _load(self) -> Iterable[ConversationNode]:
+        assert self.runtime is not None
+        return nodes_of(self.runtime.database.read(lambda conn: nodes.since(conn, self.tree)))
+
+
+class GraphView(TreeView):
+    """The same view of a NetworkX graph that a caller holds."""
+
+    def __init__(self, graph: Any) -> None:
+        held = [data["node"] for _, data in graph.nodes(data=True)] if graph else []
+        self._held = sorted(held, key=lambda node: node.id)
+        index = TurnIndex()
+        index.add(self._held)
+        self.runtime = None
+        self.tree = 0
+        self._ends = index.ends()
+
+    def _load(self) -> Iterable[ConversationNode]:
+        return self._held
+
+
+def as_view(tree: Any) -> TreeView:
+    """A view of what a selector was called with: a view, or a graph such as `ChatMemory.graph`.
+
+    Raises:
+        InputError: It is neither.
+    """
+    if isinstance(tree, TreeView):
+        return tree
+    if not tree or hasattr(tree, "nodes"):
+        return GraphView(tree)
+    raise InputError(f"a selector looks at a tree view or a networkx graph, not at {type(tree).__name__!r}")

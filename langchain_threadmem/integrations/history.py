@@ -1,0 +1,114 @@
+"""A drop-in for `RunnableWithMessageHistory`: LangChain's chat history interface over a `ChatMemory`.
+
+LangChain reads the history before it shows the input to anyone, and counts what it read when it stores the turn. So what
+this object has shown stays as it was until the turn is stored, whoever else writes meanwhile, and a linear conversation
+continues from there: two calls at once become two threads, and neither is lost.
+
+Both `RunnableWithMessageHistory` and `BaseChatMessageHistory` are deprecated in LangChain; new programs pass a checkpointer
+to LangGraph instead. Their warnings are LangChain's to give, so importing this module gives none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Self
+
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.flows import append, read
+from langchain_threadmem.flows.read import Seen
+from langchain_threadmem.flows.steps import arun, run
+from langchain_threadmem.memory import ChatMemory
+from langchain_threadmem.storage.queries.growth import TIP
+from langchain_threadmem.system import MemorySystem
+
+
+class ThreadMemChatMessageHistory(BaseChatMessageHistory):
+    """The active thread of a conversation as a LangChain chat history.
+
+    Make one for each call, as `RunnableWithMessageHistory` does through its `get_session_history`; that costs microseconds.
+
+    Args:
+        session_id: The conversation's name within the system.
+        system: Where it is stored.
+        **options: As for `ChatMemory`: a `node_selector` sorts turns into threads, a `window` limits what is shown.
+
+    Raises:
+        InputError: The session id is empty, or `system` is none.
+
+    Example:
+        >>> history = ThreadMemChatMessageHistory("first", MemorySystem())
+        >>> history.add_user_message("Hello")
+        >>> [message.content for message in history.messages]
+        ['Hello']
+    """
+
+    def __init__(self, session_id: str, system: MemorySystem, **options: Any) -> None:
+        if not isinstance(system, MemorySystem):
+            raise InputError(
+                f"system is a MemorySystem, not {system!r}; for a URL use ThreadMemChatMessageHistory.from_conn_string"
+            )
+        self.memory = ChatMemory(system=system, conversation_id=session_id, **options)
+        self._conversation = self.memory._conversation
+        self._seen: Seen | None = None
+
+    @classmethod
+    def from_conn_string(cls, url: str, session_id: str, *, owner: str = "user", **options: Any) -> Self:
+        """A history in the database behind a URL.
+
+        Args:
+            url: As for `MemorySystem`.
+            session_id: The conversation's name.
+            owner: Whose memory it is.
+            **options: As for `ChatMemory`.
+        """
+        return cls(session_id, _system(url, owner), **options)
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # LangChain declares a field and reads a property
+        """The active thread as it was when this object first showed it; fresh again after a turn is stored."""
+        if self._seen is None:
+            self._seen = run(read.seen(self._conversation), self._conversation.runtime)
+        return list(self._seen.messages)
+
+    async def aget_messages(self) -> list[BaseMessage]:
+        """Async `messages`."""
+        if self._seen is None:
+            self._seen = await arun(read.seen(self._conversation), self._conversation.runtime)
+        return list(self._seen.messages)
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Store a turn in one write.
+
+        Raises:
+            PersistenceError: It could not be stored; LangChain passes this on to the caller.
+        """
+        run(append.remember(self._conversation, messages, self._parent()), self._conversation.runtime)
+        self._seen = None
+
+    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Async `add_messages`."""
+        await arun(append.remember(self._conversation, messages, self._parent()), self._conversation.runtime)
+        self._seen = None
+
+    def clear(self) -> None:
+        """Remove every message of this conversation."""
+        self.memory.reset()
+        self._seen = None
+
+    async def aclear(self) -> None:
+        """Async `clear`."""
+        await self.memory.areset()
+        self._seen = None
+
+    def _parent(self) -> append.Parent:
+        return TIP if self._seen is None else self._seen.tip
+
+
+@lru_cache(maxsize=64)
+def _system(url: str, owner: str) -> MemorySystem:
+    # LangChain makes a history for every call; they must share one system, not open the database each time.
+    return MemorySystem(url, owner=owner)

@@ -1,0 +1,267 @@
+"""Databases: where transactions begin and end.
+
+`read` and `write` take a function of one open transaction (`Conn`) and return what it returns;
+`aread` and `awrite` are the same for asyncio. Everything that a function does is committed together or
+not at all, and results are handed out only after the commit, so no cache can be filled with rows that
+were rolled back.
+
+`SqliteDatabase` keeps one connection for writing and a few for reading. Writes begin IMMEDIATE: a
+transaction that starts by reading and then writes fails under a second writer, whatever the time-out.
+Async writes go through `GroupWriter`. WAL with `synchronous=NORMAL` keeps every acknowledged write
+through the death of the process; `?synchronous=FULL` in the URL also through a power cut.
+
+`PostgresDatabase` uses SQLAlchemy's pools over psycopg, the async one for asyncio.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from langchain_threadmem.errors import (
+    ClosedError,
+    DriverError,
+    InputError,
+    PersistenceError,
+    StorageBusyError,
+)
+from langchain_threadmem.storage.migrations import migrate
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.storage.writer import GroupWriter, guarded
+
+T = TypeVar("T")
+Transaction = Callable[[Conn], T]
+
+inside_transaction: ContextVar[bool] = ContextVar("threadmem_inside_transaction", default=False)
+BUSY_SECONDS = 60.0
+READER_THREADS = 4
+
+
+class Database(Protocol):
+    """Runs functions in transactions, for callers with and without an event loop."""
+
+    dialect: str
+    path: Path | None
+    """The file, if the database is one."""
+
+    def read(self, transaction: Transaction[T]) -> T: ...
+    def write(self, transaction: Transaction[T]) -> T: ...
+    async def aread(self, transaction: Transaction[T]) -> T: ...
+    async def awrite(self, transaction: Transaction[T]) -> T: ...
+    def close(self) -> None: ...
+    async def aclose(self) -> None: ...
+
+
+def open_database(url: str | Path | None) -> Database:
+    """Open a database, creating or migrating its tables.
+
+    Args:
+        url: `sqlite:///file.db`, a path to an SQLite file, `postgresql://user@host/name`, or
+            `None` (`sqlite://`) for one in memory. For SQLite, `?synchronous=FULL` waits for the disk.
+
+    Raises:
+        InputError: The URL names no database that this package can use.
+        PersistenceError: It cannot be opened.
+        NewerDatabaseError: A newer version of this package wrote it.
+
+    Example:
+        >>> database = open_database(None)
+        >>> database.dialect
+        'sqlite'
+        >>> database.close()
+    """
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    if url is None or isinstance(url, Path) or "://" not in url:
+        return SqliteDatabase(None if url is None or str(url) == ":memory:" else Path(url))
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise InputError(
+            f"{url!r} is no database URL; write sqlite:///memory.db or postgresql://user@host/name"
+        ) from error
+    backend = parsed.get_backend_name()
+    if backend == "sqlite":
+        file = parsed.database
+        path = None if file in (None, "", ":memory:") else Path(str(file))
+        return SqliteDatabase(path, str(parsed.query.get("synchronous", "NORMAL")))
+    if backend in ("postgresql", "postgres"):
+        from langchain_threadmem.storage.postgres import PostgresDatabase
+
+        return PostgresDatabase(parsed.set(drivername="postgresql+psycopg"))
+    raise InputError(
+        f"no support for {backend!r} databases (in {parsed.render_as_string()!r}); use sqlite:/// or postgresql://"
+    )
+
+
+@contextmanager
+def transaction_scope() -> Iterator[None]:
+    """Marks that a transaction is open, and refuses to open another inside it."""
+    if inside_transaction.get():
+        raise DriverError(
+            "a transaction was opened inside another one; return from the Sql function first, then yield the next step"
+        )
+    token = inside_transaction.set(True)
+    try:
+        yield
+    finally:
+        inside_transaction.reset(token)
+
+
+class SqliteDatabase:
+    """One SQLite file, or one database in memory.
+
+    Args:
+        path: The file; `None` for memory.
+        synchronous: SQLite's setting: NORMAL, FULL, EXTRA or OFF.
+    """
+
+    dialect = "sqlite"
+
+    def __init__(self, path: Path | None, synchronous: str = "NORMAL") -> None:
+        if synchronous.upper() not in ("OFF", "NORMAL", "FULL", "EXTRA"):
+            raise InputError(f"synchronous={synchronous!r} is not one of OFF, NORMAL, FULL, EXTRA")
+        self.path = path
+        self._synchronous = synchronous.upper()
+        self._lock = threading.Lock()
+        self._readers: deque[sqlite3.Connection] = deque()
+        self._pool: ThreadPoolExecutor | None = None
+        self._group: GroupWriter | None = None
+        self._closed = False
+        with translated(self._name):
+            self._writer = self._connect()
+            self._cursor = self._writer.cursor()
+        self._conn = Conn(self._cursor, "sqlite")
+        try:
+            self.write(lambda conn: migrate(conn, time.time()))
+        except BaseException:
+            self._writer.close()
+            raise
+
+    @property
+    def _name(self) -> str:
+        return "the database in memory" if self.path is None else repr(str(self.path))
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            ":memory:" if self.path is None else self.path,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute(f"PRAGMA synchronous={self._synchronous}")
+        return connection
+
+    def write(self, transaction: Transaction[T]) -> T:
+        """Run a function in a write transaction, in the calling thread."""
+        result: T = self._commit((transaction,))[0]
+        return result
+
+    def _commit(self, transactions: Sequence[Callable[[Conn], Any]]) -> list[Any]:
+        with transaction_scope(), self._lock, translated(self._name):
+            self._check_open()
+            self._cursor.execute("BEGIN IMMEDIATE")
+            try:
+                results = [transaction(self._conn) for transaction in transactions]
+                self._cursor.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._cursor.execute("ROLLBACK")
+                raise
+            return results
+
+    def read(self, transaction: Transaction[T]) -> T:
+        """Run a function on one consistent state, beside a writer if there is one."""
+        if self.path is None:
+            return self.write(transaction)  # A database in memory has one connection.
+        with transaction_scope(), translated(self._name):
+            self._check_open()
+            try:
+                connection = self._readers.pop()
+            except IndexError:
+                connection = self._connect()
+            try:
+                cursor = connection.execute("BEGIN")
+                try:
+                    return transaction(Conn(cursor, "sqlite"))
+                finally:
+                    cursor.execute("ROLLBACK")
+            finally:
+                self._readers.append(connection)
+
+    async def awrite(self, transaction: Transaction[T]) -> T:
+        """Queue a function for the writer thread; returns after the commit."""
+        self._check_open()
+        if self._group is None:
+            with self._lock:
+                if self._group is None:
+                    self._group = GroupWriter(self._commit)
+        result: T = await self._group.submit(transaction)
+        return result
+
+    async def aread(self, transaction: Transaction[T]) -> T:
+        """Run `read` in a thread of its own small pool."""
+        self._check_open()
+        if self._pool is None:
+            with self._lock:
+                if self._pool is None:
+                    self._pool = ThreadPoolExecutor(READER_THREADS, "threadmem-reader")
+        return await asyncio.get_running_loop().run_in_executor(self._pool, guarded, self.read, transaction)
+
+    def close(self) -> None:
+        """Finish queued writes and close all connections; a second call does nothing."""
+        if self._closed:
+            return
+        if self._group is not None:
+            self._group.close()
+        if self._pool is not None:
+            self._pool.shutdown()
+        with self._lock:
+            self._closed = True
+            while self._readers:
+                self._readers.pop().close()
+            self._writer.close()
+
+    async def aclose(self) -> None:
+        """`close`, without blocking the event loop."""
+        await asyncio.to_thread(self.close)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError(f"{self._name} was closed; make a new ChatMemory or MemorySystem to go on")
+
+
+@contextmanager
+def translated(name: str) -> Iterator[None]:
+    """Turns SQLite's errors into this package's, naming the database and the next step."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        text = str(error)
+        if "locked" in text or "busy" in text:
+            raise StorageBusyError(
+                f"another process kept {name} locked for {BUSY_SECONDS:.0f} s; nothing was written: try again"
+            ) from error
+        if "unable to open" in text or "readonly" in text:
+            raise PersistenceError(
+                f"cannot open or write {name}: {text}. Check file permissions or choose a different location."
+            ) from error
+        if "full" in text:
+            raise PersistenceError(
+                f"no room to write {name}: {text}. Free up space or choose a different location."
+            ) from error
+        raise PersistenceError(f"{name}: {text}") from error
+    except sqlite3.DatabaseError as error:
+        raise PersistenceError(f"{name}: {error}") from error

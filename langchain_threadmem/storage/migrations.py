@@ -1,0 +1,75 @@
+"""How a database comes to be, and how an old one becomes a new one.
+
+A migration is a numbered function with a name that says why. It runs in one transaction together
+with the row that records it, so a crash leaves it wholly done or not begun. An empty database gets
+the tables as `schema` defines them now and every migration is recorded; an older one gets what it lacks,
+in order; one written by a newer version is refused and left as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from langchain_threadmem.errors import NewerDatabaseError
+from langchain_threadmem.storage import schema
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of
+
+log = logging.getLogger(__name__)
+
+
+class Migration(NamedTuple):
+    """One step from a schema to the next."""
+
+    number: int
+    name: str
+    apply: Callable[[Conn], None]
+
+
+def create_all(conn: Conn) -> None:
+    """Create every table and index as `schema` defines it."""
+    for table in schema.metadata.sorted_tables:
+        conn.run(Statement(CreateTable(table, if_not_exists=True)))
+        for index in sorted(table.indexes, key=lambda index: str(index.name)):
+            conn.run(Statement(CreateIndex(index, if_not_exists=True)))
+    conn.script(*schema.LEXICON_DDL[conn.dialect])
+
+
+MIGRATIONS = (Migration(1, "trees of segments, with their derived indexes", create_all),)
+
+_CREATE_RECORD = Statement(CreateTable(schema.migration, if_not_exists=True))
+_LATEST = Statement(select(func.max(schema.migration.c.number)))
+_RECORD = insert_of(schema.migration)
+
+
+def migrate(conn: Conn, now: float) -> None:
+    """Bring a database up to the newest schema; does nothing to one that is.
+
+    Args:
+        conn: A write transaction; on PostgreSQL the caller holds an advisory lock.
+        now: Seconds since 1970, for the record.
+
+    Raises:
+        NewerDatabaseError: A newer version of this package wrote the database.
+    """
+    conn.run(_CREATE_RECORD)
+    row = conn.one(_LATEST)
+    found = int(row[0] or 0) if row else 0
+    newest = MIGRATIONS[-1].number
+    if found > newest:
+        raise NewerDatabaseError(
+            f"the database has schema {found!r}, this version of langchain-threadmem knows up to {newest}; "
+            "nothing was changed: upgrade the package (pip install -U langchain-threadmem)"
+        )
+    if found == 0:
+        create_all(conn)
+    for migration in MIGRATIONS:
+        if migration.number > found:
+            if found:
+                log.info("migrating the database to schema %d: %s", migration.number, migration.name)
+                migration.apply(conn)
+            conn.run(_RECORD, migration.number, migration.name, now)

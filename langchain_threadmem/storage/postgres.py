@@ -1,0 +1,109 @@
+"""The same statements on PostgreSQL, over SQLAlchemy's pools and psycopg.
+
+The first statement of every write takes the row of its tree (`SELECT ... FOR UPDATE`), so writes to
+one conversation follow each other and writes to others do not wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+from sqlalchemy import create_engine
+from sqlalchemy.engine import URL, Connection
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from langchain_threadmem.errors import ClosedError, PersistenceError
+from langchain_threadmem.storage.database import Transaction, transaction_scope
+from langchain_threadmem.storage.migrations import migrate
+from langchain_threadmem.storage.statements import Conn
+
+T = TypeVar("T")
+_SETUP_LOCK = 0x7468_7265_6164  # "thread"
+
+
+class PostgresDatabase:
+    """A PostgreSQL database, reached by a pool of connections for each of sync and async.
+
+    Args:
+        url: A SQLAlchemy URL with the psycopg driver.
+    """
+
+    dialect = "postgresql"
+    path = None
+
+    def __init__(self, url: URL) -> None:
+        self._url = url
+        self._engine = create_engine(url, pool_pre_ping=True)
+        self._async: tuple[asyncio.AbstractEventLoop, AsyncEngine] | None = None
+        self._closed = False
+
+        def setup(conn: Conn) -> None:
+            conn.script(f"SELECT pg_advisory_xact_lock({_SETUP_LOCK})")
+            migrate(conn, time.time())
+
+        self.write(setup)
+
+    def write(self, transaction: Transaction[T]) -> T:
+        """Run a function in a transaction, in the calling thread."""
+        with self._ready(), self._engine.begin() as connection:
+            return _run(connection, transaction)
+
+    def read(self, transaction: Transaction[T]) -> T:
+        """Run a function in a transaction; what it reads is committed work."""
+        return self.write(transaction)
+
+    async def awrite(self, transaction: Transaction[T]) -> T:
+        """Run a function in a transaction on the async driver."""
+        with self._ready():
+            async with self._async_engine().begin() as connection:
+                return await connection.run_sync(_run, transaction)
+
+    async def aread(self, transaction: Transaction[T]) -> T:
+        """Run a function in a transaction on the async driver."""
+        return await self.awrite(transaction)
+
+    def _async_engine(self) -> AsyncEngine:
+        # Connections belong to the loop that opened them; another loop gets a pool of its own.
+        loop = asyncio.get_running_loop()
+        if self._async is None or self._async[0] is not loop:
+            self._async = (loop, create_async_engine(self._url, pool_pre_ping=True))
+        return self._async[1]
+
+    def close(self) -> None:
+        """Close the pool; a second call does nothing."""
+        self._closed = True
+        self._engine.dispose()
+
+    async def aclose(self) -> None:
+        """Close both pools."""
+        if self._async is not None and self._async[0] is asyncio.get_running_loop():
+            await self._async[1].dispose()
+        await asyncio.to_thread(self.close)
+
+    @contextmanager
+    def _ready(self) -> Iterator[None]:
+        name = self._url.render_as_string(hide_password=True)
+        if self._closed:
+            raise ClosedError(f"{name!r} was closed; make a new ChatMemory or MemorySystem to go on")
+        try:
+            with transaction_scope():
+                yield
+        except DBAPIError as error:
+            raise PersistenceError(f"{name!r}: {error.orig}") from error
+        except (SQLAlchemyError, psycopg.Error) as error:
+            raise PersistenceError(f"{name!r}: {error}") from error
+
+
+def _run(connection: Connection, transaction: Transaction[Any]) -> Any:
+    # The pool's own connection: its cursor is the driver's, or SQLAlchemy's adapter of the async one.
+    cursor = connection.connection.cursor()
+    try:
+        return transaction(Conn(cursor, "postgresql"))
+    finally:
+        cursor.close()

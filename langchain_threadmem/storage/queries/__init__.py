@@ -1,0 +1,1 @@
+"""Every statement, as functions of an open transaction: `fn(conn, ...) -> values`."""

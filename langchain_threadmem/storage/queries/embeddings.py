@@ -1,0 +1,114 @@
+"""Embeddings: unit vectors kept as float16 beside the text they were made from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import bindparam, select
+
+from langchain_threadmem.storage.schema import embedding, node, tree
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+
+
+class Vectors(NamedTuple):
+    """Vectors of some nodes, in the order of the nodes' numbers.
+
+    Attributes:
+        keys: (n,) keys of the nodes.
+        seqs: (n,) numbers of the nodes within their tree, rising.
+        matrix: (n, d) float32 unit rows; (0, 0) if there are none.
+    """
+
+    keys: NDArray[np.int64]
+    seqs: NDArray[np.int64]
+    matrix: NDArray[np.float32]
+
+
+NONE = Vectors(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0), np.float32))
+
+_PUT = insert_of(embedding, replace=True)
+_OF_TREE = Statement(
+    select(node.c.key, node.c.seq, embedding.c.vector)
+    .join(embedding, embedding.c.key == node.c.key)
+    .where(
+        node.c.tree == bindparam("tree"),
+        node.c.seq > bindparam("seq"),
+        embedding.c.model == bindparam("model"),
+    )
+    .order_by(node.c.seq),
+    "tree",
+    "seq",
+    "model",
+)
+_KNOWN = Statement(
+    select(embedding.c.key)
+    .join(node, node.c.key == embedding.c.key)
+    .where(
+        node.c.tree == bindparam("tree"),
+        node.c.seq > bindparam("seq"),
+        embedding.c.model == bindparam("model"),
+    ),
+    "tree",
+    "seq",
+    "model",
+)
+_OF_OWNER = Statement(
+    select(node.c.key, node.c.seq, embedding.c.vector)
+    .join(embedding, embedding.c.key == node.c.key)
+    .join(tree, tree.c.id == node.c.tree)
+    .where(tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model"), tree.c.scope == "")
+    .order_by(node.c.key),
+    "owner",
+    "model",
+)
+
+
+_BY_KEYS = Statement(
+    select(embedding.c.key, embedding.c.vector).where(
+        within(embedding.c.key, "keys"), embedding.c.model == bindparam("model")
+    ),
+    "keys",
+    "model",
+)
+
+
+def put(conn: Conn, model: str, keys: Iterable[int], matrix: NDArray[np.float32]) -> None:
+    """Store the vectors of nodes."""
+    halves = matrix.astype(np.float16)
+    conn.many(_PUT, [(key, model, half.tobytes()) for key, half in zip(keys, halves, strict=True)])
+
+
+def since(conn: Conn, tree_id: int, model: str, seq: int = 0) -> Vectors:
+    """The vectors of a tree's nodes numbered above `seq`."""
+    return _vectors(conn.all(_OF_TREE, tree_id, seq, model))
+
+
+def known_since(conn: Conn, tree_id: int, model: str, seq: int) -> set[int]:
+    """Keys of nodes numbered above `seq` that have a vector already, as a moved node has."""
+    return {row[0] for row in conn.all(_KNOWN, tree_id, seq, model)}
+
+
+def of_owner(conn: Conn, owner: str, model: str) -> Vectors:
+    """The vectors of all conversations of an owner."""
+    return _vectors(conn.all(_OF_OWNER, owner, model))
+
+
+def by_keys(conn: Conn, model: str, keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:
+    """The vectors of some nodes; those that have none are left out."""
+    rows = conn.all(_BY_KEYS, json.dumps(keys), model) if keys else []
+    return {row[0]: np.frombuffer(row[1], np.float16).astype(np.float32) for row in rows}
+
+
+def _vectors(rows: list[tuple[int, int, bytes]]) -> Vectors:
+    if not rows:
+        return NONE
+    flat = np.frombuffer(b"".join([bytes(row[2]) for row in rows]), np.float16)
+    return Vectors(
+        np.array([row[0] for row in rows], np.int64),
+        np.array([row[1] for row in rows], np.int64),
+        flat.reshape(len(rows), -1).astype(np.float32),
+    )

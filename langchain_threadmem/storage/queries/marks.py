@@ -1,0 +1,108 @@
+"""Watermarks: up to which node of a tree each derived index is complete."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlalchemy import bindparam, delete, func, select
+
+from langchain_threadmem.storage.schema import mark, tree
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of
+
+LEXICON = "lexicon"
+
+
+class Mark(NamedTuple):
+    """How far an index has come in a tree.
+
+    Attributes:
+        seq: Every node up to this number is in the index.
+        documents: How many of them it holds.
+        words: How many words these have together; 0 for indexes that count none.
+    """
+
+    seq: int = 0
+    documents: int = 0
+    words: int = 0
+
+
+_GET = Statement(
+    select(mark.c.seq, mark.c.documents, mark.c.words).where(
+        mark.c.tree == bindparam("tree"), mark.c.name == bindparam("name")
+    ),
+    "tree",
+    "name",
+)
+_TOTAL = Statement(
+    select(func.sum(mark.c.documents), func.sum(mark.c.words))
+    .join(tree, tree.c.id == mark.c.tree)
+    .where(tree.c.owner == bindparam("owner"), mark.c.name == bindparam("name")),
+    "owner",
+    "name",
+)
+_SET = insert_of(mark, replace=True)
+_BEHIND = Statement(
+    select(tree.c.id)
+    .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))
+    .where(
+        tree.c.owner == bindparam("owner"),
+        tree.c.scope == "",
+        (mark.c.seq.is_(None)) | (mark.c.seq < tree.c.next_seq - 1),
+    )
+    .order_by(tree.c.id),
+    "name",
+    "owner",
+)
+
+
+_CLEAR = Statement(
+    delete(mark).where(
+        mark.c.tree.in_(select(tree.c.id).where(tree.c.owner == bindparam("owner"))),
+        mark.c.name == bindparam("name"),
+    ),
+    "owner",
+    "name",
+)
+_CLEAR_TREE = Statement(delete(mark).where(mark.c.tree == bindparam("tree")), "tree")
+
+
+def embeddings_of(model: str) -> str:
+    """The mark's name for the vectors of an embedding model."""
+    return f"vectors:{model}"
+
+
+def index_of(model: str) -> str:
+    """The mark's name for the owner-wide index over an embedding model's vectors."""
+    return f"chroma:{model}"
+
+
+def get(conn: Conn, tree_id: int, name: str) -> Mark:
+    """How far an index has come in a tree; nothing yet is zero."""
+    row = conn.one(_GET, tree_id, name)
+    return Mark(*row) if row else Mark()
+
+
+def total(conn: Conn, owner: str, name: str) -> Mark:
+    """What an index holds of all trees of an owner together; `seq` means nothing here."""
+    row = conn.one(_TOTAL, owner, name) or (0, 0)
+    return Mark(0, int(row[0] or 0), int(row[1] or 0))
+
+
+def put(conn: Conn, tree_id: int, name: str, to: Mark) -> None:
+    """Record how far an index has come."""
+    conn.run(_SET, tree_id, name, *to)
+
+
+def behind(conn: Conn, owner: str, name: str) -> list[int]:
+    """The trees of an owner that hold nodes which an index does not know yet."""
+    return [row[0] for row in conn.all(_BEHIND, name, owner)]
+
+
+def clear(conn: Conn, owner: str, name: str) -> None:
+    """Let an index start again in every tree of an owner."""
+    conn.run(_CLEAR, owner, name)
+
+
+def clear_tree(conn: Conn, tree_id: int) -> None:
+    """Forget how far any index has come in a tree."""
+    conn.run(_CLEAR_TREE, tree_id)

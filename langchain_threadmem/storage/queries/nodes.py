@@ -1,0 +1,171 @@
+"""Nodes: reading them along threads, by number and in the order they were written."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from sqlalchemy import BigInteger, Select, bindparam, literal_column, select
+
+from langchain_threadmem.storage.schema import POSITION_BITS, node, segment, summary, tree
+from langchain_threadmem.storage.statements import Conn, Statement, within
+
+
+class NodeRow(NamedTuple):
+    """A stored node with its summary, as it lies in the database."""
+
+    key: int
+    seq: int
+    parent: int | None
+    message: str
+    role: str
+    body: str
+    created: float
+    state: int
+    superseded_by: int | None
+    title: str | None
+    summary: str | None
+
+
+def _rows() -> Select[tuple[int]]:
+    columns = [*node.c["key", "seq", "parent", "message", "role", "body", "created", "state", "superseded_by"]]
+    return select(*columns, summary.c.title, summary.c.summary).outerjoin(summary, summary.c.key == node.c.key)
+
+
+_IN_TREE = node.c.tree == bindparam("tree")
+_RANGE = node.c.key.between(bindparam("first"), bindparam("last"))
+
+# PostgreSQL shifts by an INTEGER, not by a BIGINT as a parameter beside a key would be.
+_BITS = literal_column(str(POSITION_BITS))
+_tip = bindparam("key", type_=BigInteger())
+_path = select(_tip.op(">>")(_BITS).label("segment"), _tip.label("last")).cte("path", recursive=True)
+_path = _path.union_all(
+    select(segment.c.parent.op(">>")(_BITS), segment.c.parent)
+    .join(_path, segment.c.id == _path.c.segment)
+    .where(segment.c.parent.is_not(None))
+)
+# A segment is made after the one it forks from, so rising ids lead from the root to the tip.
+_SPANS = Statement(select(_path.c.segment, _path.c.last).order_by(_path.c.segment), "key")
+_ROWS_OF_RANGE = Statement(_rows().where(_RANGE).order_by(node.c.key), "first", "last")
+_MESSAGES_OF_RANGE = Statement(
+    select(*node.c["message", "body", "role", "seq"]).where(_RANGE).order_by(node.c.key), "first", "last"
+)
+_BY_KEY = Statement(_rows().where(node.c.key == bindparam("key")), "key")
+_BY_SEQ = Statement(_rows().where(_IN_TREE, node.c.seq == bindparam("seq")), "tree", "seq")
+_BY_KEYS = Statement(_rows().where(within(node.c.key, "keys")).order_by(node.c.seq), "keys")
+_SINCE = Statement(
+    _rows().where(_IN_TREE, node.c.seq > bindparam("seq")).order_by(node.c.seq).limit(bindparam("most")),
+    "tree",
+    "seq",
+    "most",
+)
+_OF_OWNER = Statement(
+    _rows()
+    .add_columns(tree.c.id, tree.c.conversation)
+    .join(tree, tree.c.id == node.c.tree)
+    .where(within(node.c.key, "keys"), tree.c.owner == bindparam("owner"), tree.c.scope == ""),
+    "keys",
+    "owner",
+)
+_BY_SEQS = Statement(
+    select(node.c.key, node.c.seq, node.c.parent).where(_IN_TREE, within(node.c.seq, "seqs")), "tree", "seqs"
+)
+_BY_MESSAGE = Statement(
+    _rows()
+    .where(_IN_TREE, node.c.message == bindparam("message"))
+    .order_by(node.c.state, node.c.seq.desc())
+    .limit(1),
+    "tree",
+    "message",
+)
+_PLACE = Statement(select(node.c.tree, node.c.seq).where(node.c.key == bindparam("key")), "key")
+EVERYTHING = (1 << 62) - 1
+
+
+def spans(conn: Conn, key: int) -> list[tuple[int, int]]:
+    """The ranges of keys that lead from the root to a node, root first."""
+    return [(row[0] << POSITION_BITS, row[1]) for row in conn.all(_SPANS, key)]
+
+
+def newest_spans(conn: Conn, key: int, most: int) -> list[tuple[int, int]]:
+    """Like `spans`, cut to the last `most` nodes."""
+    kept: list[tuple[int, int]] = []
+    for first, last in reversed(spans(conn, key)):
+        if most <= 0:
+            break
+        kept.append((max(first, last - most + 1), last))
+        most -= last - first + 1
+    return kept[::-1]
+
+
+def thread(conn: Conn, key: int, most: int | None = None) -> list[NodeRow]:
+    """The nodes from the root to a node (or the last `most` of them), oldest first."""
+    ranges = spans(conn, key) if most is None else newest_spans(conn, key, most)
+    return [NodeRow(*row) for first, last in ranges for row in conn.all(_ROWS_OF_RANGE, first, last)]
+
+
+def thread_messages(conn: Conn, key: int) -> list[tuple[str, str, str, int]]:
+    """Message id, body, role and number from the root to a node: what is needed to show a thread."""
+    return [row for first, last in spans(conn, key) for row in conn.all(_MESSAGES_OF_RANGE, first, last)]  # type: ignore[misc]
+
+
+def by_key(conn: Conn, key: int) -> NodeRow | None:
+    """One node by its key."""
+    row = conn.one(_BY_KEY, key)
+    return NodeRow(*row) if row else None
+
+
+def by_seq(conn: Conn, tree_id: int, seq: int) -> NodeRow | None:
+    """One node of a tree by its number."""
+    row = conn.one(_BY_SEQ, tree_id, seq)
+    return NodeRow(*row) if row else None
+
+
+def by_keys(conn: Conn, keys: Iterable[int]) -> list[NodeRow]:
+    """Nodes by their keys, in the order of their numbers; unknown keys are left out."""
+    return [NodeRow(*row) for row in conn.all(_BY_KEYS, json.dumps(list(keys)))]
+
+
+def since(conn: Conn, tree_id: int, seq: int = 0, most: int = EVERYTHING) -> list[NodeRow]:
+    """The nodes of a tree that were written after the one numbered `seq`, oldest first."""
+    return [NodeRow(*row) for row in conn.all(_SINCE, tree_id, seq, most)]
+
+
+def of_owner(conn: Conn, owner: str, keys: Iterable[int]) -> list[tuple[NodeRow, int, str]]:
+    """Those of some nodes that are in an owner's conversations, with tree and conversation."""
+    rows = conn.all(_OF_OWNER, json.dumps(list(keys)), owner)
+    return [(NodeRow(*row[:-2]), row[-2], row[-1]) for row in rows]
+
+
+def reach(conn: Conn, newer: int, older: int) -> int:
+    """How many nodes of a tree lie between two keys; 0 if they are in different trees."""
+    ends = conn.one(_PLACE, newer), conn.one(_PLACE, older)
+    if ends[0] is None or ends[1] is None or ends[0][0] != ends[1][0]:
+        return 0
+    return abs(int(ends[0][1]) - int(ends[1][1])) + 1
+
+
+def nearest_above(conn: Conn, tree_id: int, seqs: Iterable[int]) -> dict[int, int | None]:
+    """For each of some nodes of a tree, the nearest of them that it descends from, if any."""
+    rows = conn.all(_BY_SEQS, tree_id, json.dumps(list(seqs)))
+    seq_of = {row[0]: row[1] for row in rows}
+    known, keys = set(seq_of.values()), sorted(seq_of)
+    above: dict[int, int | None] = {}
+    for key, seq, parent in rows:
+        above[seq] = parent if parent in known or parent is None else None
+        if parent is None or parent in known:
+            continue
+        for first, last in reversed(spans(conn, key)):
+            at = bisect_left(keys, min(last + 1, key) if first <= key <= last else last + 1) - 1
+            if at >= 0 and keys[at] >= first:
+                above[seq] = seq_of[keys[at]]
+                break
+    return above
+
+
+def by_message(conn: Conn, tree_id: int, message: str) -> NodeRow | None:
+    """The place of a message: the live one, else the newest."""
+    row = conn.one(_BY_MESSAGE, tree_id, message)
+    return NodeRow(*row) if row else None

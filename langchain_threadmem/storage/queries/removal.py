@@ -1,0 +1,42 @@
+"""Removing a conversation for good: its rows, its words, its vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import bindparam, delete, select, update
+
+from langchain_threadmem.storage.queries import lexicon, marks
+from langchain_threadmem.storage.queries.lexicon import Entry
+from langchain_threadmem.storage.schema import embedding, node, segment, summary, tree
+from langchain_threadmem.storage.statements import Conn, Statement
+
+_TREE = bindparam("tree")
+_keys = select(node.c.key).where(node.c.tree == _TREE)
+_DERIVED = tuple(Statement(delete(table).where(table.c.key.in_(_keys)), "tree") for table in (embedding, summary))
+_NODES = Statement(delete(node).where(node.c.tree == _TREE), "tree")
+_SEGMENTS = Statement(delete(segment).where(segment.c.tree == _TREE), "tree")
+_EMPTY = Statement(
+    update(tree)
+    .where(tree.c.id == _TREE)
+    .values(next_seq=1, tip=None, system=None, version=tree.c.version + 1, epoch=tree.c.epoch + 1),
+    "tree",
+)
+
+
+def clear(conn: Conn, tree_id: int, owner: str, entries: Iterable[Entry]) -> None:
+    """Remove everything in a tree; the tree itself stays, empty, and numbers its nodes from 1 again.
+
+    Args:
+        conn: A write transaction.
+        tree_id: The tree.
+        owner: Whose it is.
+        entries: Everything that the lexicon holds of it.
+    """
+    lexicon.remove(conn, tree_id, owner, entries)
+    for statement in _DERIVED:
+        conn.run(statement, tree_id)
+    conn.run(_NODES, tree_id)
+    conn.run(_SEGMENTS, tree_id)
+    conn.run(_EMPTY, tree_id)
+    marks.clear_tree(conn, tree_id)

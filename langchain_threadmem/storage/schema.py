@@ -1,0 +1,147 @@
+"""The tables: trees, segments and nodes are the truth, the rest is derived from them.
+
+A *segment* is a run of messages without a fork, and a node's key is
+`segment << 24 | position`. Reading a thread is therefore a few ranges of the primary key,
+from the tip's segment up through the segments it forked from; following one parent pointer
+per message takes three to five times as long. A node's row never changes but for its
+`state`, and no segment id is ever used again.
+
+`seq` is the number that people see (1, 2, 3 ... within a conversation). It rises along every
+segment and every thread, because a message is always written after its parent.
+
+The derived tables (`embedding`, `lexicon`) follow the nodes by watermarks: `mark.seq` says up
+to which `seq` of a tree an index is complete. What lies beyond it is caught up by whoever needs
+the index next, so an append pays for no index and a crash leaves nothing half known.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+POSITION_BITS = 24
+LAST_POSITION = (1 << POSITION_BITS) - 1
+
+# SQLite makes a column the row's own number only if its type reads exactly INTEGER.
+Key = BigInteger().with_variant(Integer(), "sqlite")
+
+metadata = MetaData()
+
+migration = Table(
+    "threadmem_migration",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False),
+    Column("applied", Float, nullable=False),
+)
+
+tree = Table(
+    "threadmem_tree",
+    metadata,
+    Column("id", Key, primary_key=True, autoincrement=True),
+    Column("owner", Text, nullable=False),
+    Column("conversation", Text, nullable=False),
+    Column("scope", Text, nullable=False),
+    Column("next_seq", Key, nullable=False),
+    Column("tip", Key),  # key of the node that the active thread ends in
+    Column("system", Key),  # key of the newest live system message
+    Column("version", Key, nullable=False),  # rises whenever a node changes its state
+    Column("epoch", Key, nullable=False),  # rises whenever the tree is emptied and numbers begin again
+    Column("created", Float, nullable=False),
+    UniqueConstraint("owner", "conversation", "scope", name="threadmem_tree_name"),
+    sqlite_autoincrement=True,
+)
+
+segment = Table(
+    "threadmem_segment",
+    metadata,
+    Column("id", Key, primary_key=True, autoincrement=True),
+    Column("tree", Key, ForeignKey(tree.c.id), nullable=False, index=True),
+    Column("parent", Key),  # key of the node it forks from; null at a root
+    sqlite_autoincrement=True,
+)
+
+node = Table(
+    "threadmem_node",
+    metadata,
+    Column("key", Key, primary_key=True, autoincrement=False),
+    Column("tree", Key, nullable=False),
+    Column("seq", Key, nullable=False),
+    Column("parent", Key),  # seq of the parent; null at a root
+    Column("message", Text, nullable=False),  # id of the message
+    Column("role", Text, nullable=False),  # LangChain's type: human, ai, system, tool ...
+    Column("body", Text, nullable=False),
+    Column("created", Float, nullable=False),  # seconds since 1970, UTC
+    Column("state", SmallInteger, nullable=False),
+    Column("superseded_by", Key),  # seq of the node that replaced it
+)
+Index("threadmem_node_seq", node.c.tree, node.c.seq, unique=True)
+Index(
+    "threadmem_node_live",
+    node.c.tree,
+    node.c.message,
+    unique=True,
+    sqlite_where=text("state = 0"),
+    postgresql_where=text("state = 0"),
+)
+Index(
+    "threadmem_node_past",
+    node.c.tree,
+    node.c.message,
+    sqlite_where=text("state > 0"),
+    postgresql_where=text("state > 0"),
+)
+
+summary = Table(
+    "threadmem_summary",
+    metadata,
+    Column("key", Key, primary_key=True, autoincrement=False),
+    Column("title", Text, nullable=False),
+    Column("summary", Text, nullable=False),
+)
+
+embedding = Table(
+    "threadmem_embedding",
+    metadata,
+    Column("key", Key, primary_key=True, autoincrement=False),
+    Column("model", Text, primary_key=True),
+    Column("vector", LargeBinary, nullable=False),  # float16, unit length
+)
+
+mark = Table(
+    "threadmem_mark",
+    metadata,
+    Column("tree", Key, primary_key=True, autoincrement=False),
+    Column("name", Text, primary_key=True),  # which index
+    Column("seq", Key, nullable=False),  # complete up to here
+    Column("documents", Key, nullable=False),
+    Column("words", Key, nullable=False),
+)
+
+LEXICON = "threadmem_lexicon"
+"""The inverted index over words: FTS5 on SQLite, a `tsvector` table on PostgreSQL."""
+
+LEXICON_DDL = {
+    # Contentless and without positions: it only answers "which nodes hold this word".
+    "sqlite": (
+        f"CREATE VIRTUAL TABLE {LEXICON} USING fts5(words, content='', detail=none, "
+        "columnsize=0, tokenize=\"ascii tokenchars '_'\")",
+    ),
+    "postgresql": (
+        f"CREATE TABLE {LEXICON} (key BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
+        f"CREATE INDEX {LEXICON}_words ON {LEXICON} USING GIN (words)",
+    ),
+}

@@ -1,0 +1,259 @@
+"""Indexes over embeddings: exact for one conversation, Chroma for everything an owner has said.
+
+SQL holds every vector; what is here can be rebuilt from it without embedding anything again.
+
+One conversation is searched exactly (0.3 ms over 1,000 vectors with NumPy). A whole owner is searched in a
+Chroma collection of the owner's own: a filter in a shared collection would cost time in proportion to all others.
+
+Chroma's embedded client is not safe for two processes on one directory: they lose data without a word. So it is
+opened only by the process that holds the directory's lock; any other is served from SQL, and told so once.
+Vectors are always passed to Chroma. It is never given an embedding function, nor made to rebuild one from a
+stored configuration, which has run foreign code before (CVE-2026-45829).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sqlite3
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_threadmem.errors import PersistenceError
+from langchain_threadmem.storage.queries.embeddings import NONE, Vectors
+
+if TYPE_CHECKING:
+    from chromadb.api import ClientAPI
+    from chromadb.api.models.Collection import Collection
+
+log = logging.getLogger(__name__)
+ADD_AT_ONCE = 1000
+
+
+class Found(NamedTuple):
+    """What a vector search returns: keys of nodes and their cosines, the most similar first."""
+
+    keys: NDArray[np.int64]
+    similarity: NDArray[np.float32]
+
+
+class VectorIndex(Protocol):
+    """An index over all vectors of one owner made with one embedding model.
+
+    `name` is what watermarks are kept under: an index that starts empty needs a name of its own.
+    """
+
+    name: str
+
+    def add(self, keys: Sequence[int], matrix: NDArray[np.float32]) -> None:
+        """Hold vectors; a key that is held already gets the new vector."""
+
+    def remove(self, keys: Sequence[int]) -> None:
+        """Drop vectors; unknown keys are ignored."""
+
+    def search(self, vector: NDArray[np.float32], most: int) -> Found:
+        """The vectors nearest to one, by cosine."""
+
+    def count(self) -> int:
+        """How many vectors it holds."""
+
+    def keys(self) -> list[int]:
+        """The keys of all vectors it holds."""
+
+
+class ExactIndex:
+    """Vectors in one growing array, searched by a matrix product.
+
+    Rows are only ever added, so a search may run while another thread adds.
+
+    Example:
+        >>> index = ExactIndex()
+        >>> index.extend(Vectors(np.array([7, 9]), np.array([1, 2]), np.eye(2, dtype=np.float32)))
+        >>> index.search(np.array([0, 1], np.float32), 1).keys.tolist()
+        [9]
+    """
+
+    def __init__(self) -> None:
+        self.vectors = NONE
+        self.row_of: dict[int, int] = {}
+        """Row of each key."""
+        self._lock = threading.Lock()
+        self._buffer = NONE.matrix
+
+    @property
+    def last(self) -> int:
+        """Number of the newest node held; 0 if there is none."""
+        seqs = self.vectors.seqs
+        return int(seqs[-1]) if len(seqs) else 0
+
+    def extend(self, news: Vectors) -> None:
+        """Add vectors of nodes newer than `last`; others are known."""
+        with self._lock:
+            fresh = news.seqs > self.last
+            if not fresh.any():
+                return
+            added = Vectors(*(column[fresh] for column in news))
+            held = len(self.row_of)
+            total = held + len(added.keys)
+            if total > len(self._buffer) or not held:
+                grown = np.empty((max(total, 2 * held, 64), added.matrix.shape[1]), np.float32)
+                grown[:held] = self._buffer[:held] if held else grown[:0]
+                self._buffer = grown
+            self._buffer[held:total] = added.matrix
+            self.row_of.update((int(key), held + n) for n, key in enumerate(added.keys))
+            self.vectors = Vectors(
+                np.concatenate([self.vectors.keys, added.keys]),
+                np.concatenate([self.vectors.seqs, added.seqs]),
+                self._buffer[:total],
+            )
+
+    def search(self, vector: NDArray[np.float32], most: int) -> Found:
+        """The vectors nearest to one, by cosine."""
+        keys, _, matrix = self.vectors
+        if not len(keys):
+            return Found(keys, np.empty(0, np.float32))
+        similarity = matrix @ vector
+        if len(keys) > most:
+            best = np.argpartition(similarity, -most)[-most:]
+        else:
+            best = np.arange(len(keys))
+        best = best[np.argsort(-similarity[best], kind="stable")]
+        return Found(keys[best], similarity[best])
+
+    def of(self, keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:
+        """The vectors of some nodes; those that have none are left out."""
+        matrix = self.vectors.matrix
+        return {key: matrix[row] for key in keys if (row := self.row_of.get(key)) is not None}
+
+
+class ChromaIndex:
+    """One collection of a Chroma client.
+
+    Args:
+        client: Any Chroma client: embedded, HTTP or cloud.
+        owner: Whose vectors these are.
+        model: The embedding model they were made with.
+        name: What watermarks are kept under.
+    """
+
+    def __init__(self, client: ClientAPI, owner: str, model: str, name: str) -> None:
+        self.name = name
+        digest = hashlib.sha256(f"{owner}\\0{model}".encode("utf-8", "surrogatepass")).hexdigest()[:40]
+        self._collection: Collection = client.get_or_create_collection(
+            f"threadmem-{digest}",
+            embedding_function=None,
+            configuration={"hnsw": {"space": "cosine"}},
+        )
+
+    def add(self, keys: Sequence[int], matrix: NDArray[np.float32]) -> None:
+        """Hold vectors; a key that is held already gets the new vector."""
+        for start in range(0, len(keys), ADD_AT_ONCE):
+            part = keys[start : start + ADD_AT_ONCE]
+            self._collection.upsert(
+                ids=[str(key) for key in part], embeddings=matrix[start : start + ADD_AT_ONCE]
+            )
+
+    def remove(self, keys: Sequence[int]) -> None:
+        """Drop vectors; unknown keys are ignored."""
+        for start in range(0, len(keys), ADD_AT_ONCE):
+            self._collection.delete(ids=[str(key) for key in keys[start : start + ADD_AT_ONCE]])
+
+    def search(self, vector: NDArray[np.float32], most: int) -> Found:
+        """The vectors nearest to one, by cosine."""
+        most = min(most, self.count())
+        if most == 0:
+            return Found(np.empty(0, np.int64), np.empty(0, np.float32))
+        found = self._collection.query(
+            query_embeddings=[vector], n_results=most, include=["distances"]
+        )
+        distances = (found["distances"] or [[]])[0]
+        return Found(
+            np.array([int(key) for key in found["ids"][0]], np.int64),
+            1 - np.array(distances, np.float32),
+        )
+
+    def count(self) -> int:
+        """How many vectors it holds."""
+        return self._collection.count()
+
+    def keys(self) -> list[int]:
+        """The keys of all vectors it holds."""
+        return [int(key) for key in self._collection.get(include=[])["ids"]]
+
+
+class Claim:
+    """A lock on a directory, held by one process until it ends, however it ends.
+
+    It is an open transaction on a small SQLite file: every platform has it, and the operating system lets go of it
+    when the process dies. Several claims in one process share it.
+    """
+
+    _held: dict[Path, tuple[sqlite3.Connection, int]] = {}  # noqa: RUF012 - one table per process is the point
+    _guard = threading.Lock()
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory.resolve()
+        self._open = False
+
+    def take(self) -> bool:
+        """Whether this process now holds the directory."""
+        with self._guard:
+            held = self._held.get(self._directory)
+            if held is None:
+                self._directory.mkdir(parents=True, exist_ok=True)
+                connection = sqlite3.connect(
+                    self._directory / "claim.db", timeout=0, isolation_level=None, check_same_thread=False
+                )
+                try:
+                    connection.execute("BEGIN EXCLUSIVE")
+                except sqlite3.OperationalError as error:
+                    connection.close()
+                    if "locked" in str(error):
+                        return False
+                    raise PersistenceError(
+                        f"cannot use the vector directory {str(self._directory)!r}: {error}; check its permissions"
+                    ) from error
+                held = (connection, 0)
+            self._held[self._directory] = (held[0], held[1] + 1)
+            self._open = True
+            return True
+
+    def release(self) -> None:
+        """Let go; the directory is free when the last claim of the process has."""
+        with self._guard:
+            if not self._open:
+                return
+            self._open = False
+            connection, count = self._held.pop(self._directory)
+            if count > 1:
+                self._held[self._directory] = (connection, count - 1)
+            else:
+                connection.close()
+
+
+def open_chroma(directory: Path | None) -> tuple[ClientAPI, Claim | None] | None:
+    """An embedded Chroma client, or `None` if another process has the directory.
+
+    Args:
+        directory: Where Chroma keeps its files; `None` for memory.
+    """
+    claim = None
+    if directory is not None:
+        claim = Claim(directory)
+        if not claim.take():
+            log.warning(
+                "another process has the vector directory %r open: searching exactly in SQL instead", str(directory)
+            )
+            return None
+    import chromadb
+    from chromadb.config import Settings
+
+    settings = Settings(anonymized_telemetry=False)
+    if directory is None:
+        return chromadb.EphemeralClient(settings), None
+    return chromadb.PersistentClient(str(directory), settings), claim

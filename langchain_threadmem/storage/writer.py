@@ -1,0 +1,151 @@
+"""One thread that commits together what callers queued together.
+
+On SQLite a commit costs more than the rows in it (a file write, with `synchronous=FULL` a wait
+for the disk). Sixteen asyncio tasks that append at once therefore hand their writes to this thread, which
+takes all that are waiting, runs them in one transaction and answers all of them after the commit.
+
+A write is a function of the transaction that is safe to run again: if one write of a batch fails, the
+batch is rolled back and its writes run one by one, so that only the failing caller sees an error.
+A caller that is cancelled while it waits is not told, but its write still happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple, TypeVar
+
+from langchain_threadmem.errors import ClosedError, DriverError, PersistenceError
+from langchain_threadmem.storage.statements import Conn
+
+T = TypeVar("T")
+Write = Callable[[Conn], Any]
+MOST_AT_ONCE = 512
+
+
+class _Job(NamedTuple):
+    write: Write
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+
+
+class _Outcome(NamedTuple):
+    value: Any
+    error: BaseException | None
+
+
+class GroupWriter:
+    """Queues writes from event loops for one committing thread.
+
+    Args:
+        commit: Runs writes in one transaction and returns their results; all or nothing.
+    """
+
+    def __init__(self, commit: Callable[[Sequence[Write]], list[Any]]) -> None:
+        self._commit = commit
+        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._ended: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="threadmem-writer", daemon=True)
+        self._thread.start()
+
+    async def submit(self, write: Write) -> Any:
+        """Queue a write and wait until it is committed.
+
+        Raises:
+            PersistenceError: The writer has stopped; the write did not happen.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._queue.put(_Job(write, loop, future))
+        if self._ended is not None:  # It may have stopped before or while this was queued.
+            self._fail_waiting()
+        return await future
+
+    def close(self) -> None:
+        """Commit what is queued, then stop."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        ended: BaseException = ClosedError("the database was closed; open it again to write")
+        try:
+            while batch := self._next_batch():
+                self._answer(batch, self._outcomes(batch))
+        except BaseException as error:
+            ended = PersistenceError(f"the writer thread died of {error!r}; open the database again")
+            raise
+        finally:
+            self._ended = ended
+            self._fail_waiting()
+
+    def _next_batch(self) -> list[_Job]:
+        """The jobs that are waiting, at least one; empty when it is time to stop."""
+        batch: list[_Job] = []
+        job = self._queue.get()
+        while job is not None:
+            batch.append(job)
+            if len(batch) == MOST_AT_ONCE:
+                return batch
+            try:
+                job = self._queue.get_nowait()
+            except Empty:
+                return batch
+        if batch:
+            self._queue.put(None)  # Finish these first, then meet the end again.
+        return batch
+
+    def _outcomes(self, batch: Sequence[_Job]) -> list[_Outcome]:
+        try:
+            return [_Outcome(value, None) for value in self._commit([job.write for job in batch])]
+        except Exception as error:
+            if len(batch) == 1:
+                return [_Outcome(None, deliverable(error))]
+            return [outcome for job in batch for outcome in self._outcomes([job])]
+
+    def _answer(self, batch: Sequence[_Job], outcomes: Sequence[_Outcome]) -> None:
+        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], _Outcome]]] = {}
+        for job, outcome in zip(batch, outcomes, strict=True):
+            by_loop.setdefault(job.loop, []).append((job.future, outcome))
+        for loop, answers in by_loop.items():
+            try:
+                loop.call_soon_threadsafe(_deliver, answers)
+            except RuntimeError:
+                continue  # The loop is closed: nobody waits there any more, and the rows are committed.
+
+    def _fail_waiting(self) -> None:
+        while True:
+            try:
+                job = self._queue.get_nowait()
+            except Empty:
+                return
+            if job is not None:
+                self._answer([job], [_Outcome(None, self._ended)])
+
+
+def _deliver(answers: Sequence[tuple[asyncio.Future[Any], _Outcome]]) -> None:
+    for future, (value, error) in answers:
+        if future.done():  # Its caller was cancelled.
+            continue
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+
+
+def deliverable(error: BaseException) -> BaseException:
+    """An error that can cross a future or a generator: StopIteration would hang the one and end the other."""
+    if isinstance(error, StopIteration):
+        stop = DriverError(f"a step raised StopIteration({error.value!r}); raise another error in it")
+        stop.__cause__ = error
+        return stop
+    return error
+
+
+def guarded(function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function whose error is to be delivered to another thread."""
+    try:
+        return function(*arguments)
+    except StopIteration as error:
+        raise deliverable(error) from error

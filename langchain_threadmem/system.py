@@ -1,0 +1,130 @@
+"""`MemorySystem`: one owner's conversations in one database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from langchain_threadmem.flows.index import reindex
+from langchain_threadmem.flows.runtime import Runtime
+from langchain_threadmem.flows.steps import Sql, arun, run
+from langchain_threadmem.flows.verify import Verification, verify
+from langchain_threadmem.memory import ChatMemory
+from langchain_threadmem.storage.queries import trees
+
+if TYPE_CHECKING:
+    from chromadb.api import ClientAPI
+    from langchain_core.embeddings import Embeddings
+
+    from langchain_threadmem.storage.vectors import VectorIndex
+
+
+class MemorySystem:
+    """Everything one owner has said, in as many conversations as there were.
+
+    Nothing that one owner has stored is ever shown to another, even in the same database.
+
+    Args:
+        url: `sqlite:///memory.db` or a path, `postgresql://user@host/name`, or `None` to live in memory.
+            `sqlite:///memory.db?synchronous=FULL` waits for the disk at every turn; the default survives the death of the
+            process, not a power cut.
+        owner: Whose memory it is.
+        embeddings: A LangChain embedding model; `None` for the local one where its files are at hand, `False` for none.
+            Nothing is embedded before something needs it.
+        vectors: Where search over all conversations happens: a directory for Chroma, a Chroma client, or an index of one's
+            own. By default a directory beside the database file.
+
+    Raises:
+        InputError: The URL or the owner cannot be used.
+        PersistenceError: The database cannot be opened.
+
+    Example:
+        >>> with MemorySystem(owner="ada") as system:
+        ...     nodes = system.conversation("first").append("Hello", "Hi!")
+        ...     system.conversations()
+        ['first']
+    """
+
+    def __init__(
+        self,
+        url: str | Path | None = None,
+        *,
+        owner: str = "user",
+        embeddings: Embeddings | Literal[False] | None = None,
+        vectors: str | Path | ClientAPI | VectorIndex | None = None,
+    ) -> None:
+        self.runtime = Runtime.open(url, owner=owner, embeddings=embeddings, vectors=vectors)
+
+    @property
+    def owner(self) -> str:
+        """Whose memory it is."""
+        return self.runtime.owner
+
+    def conversation(self, conversation_id: str, **options: Any) -> ChatMemory:
+        """A conversation of this owner; it begins to exist with its first message.
+
+        Args:
+            conversation_id: Its name: a LangGraph `thread_id`, a `session_id`.
+            **options: As for `ChatMemory`.
+        """
+        return ChatMemory(system=self, conversation_id=conversation_id, **options)
+
+    def conversations(self) -> list[str]:
+        """The names of the conversations that hold anything, the oldest first."""
+        return [name for name, _ in self.runtime.database.read(lambda c: trees.conversations(c, self.owner))]
+
+    async def aconversations(self) -> list[str]:
+        """Async `conversations`."""
+        found = await self.runtime.database.aread(lambda c: trees.conversations(c, self.owner))
+        return [name for name, _ in found]
+
+    def verify(self) -> Verification:
+        """Check the database and every node of every conversation; `.ok` and `.problems` say what was found."""
+        return run(verify(self.owner), self.runtime)
+
+    async def averify(self) -> Verification:
+        """Async `verify`."""
+        return await arun(verify(self.owner), self.runtime)
+
+    def reindex(self) -> int:
+        """Build the owner-wide vector index again from SQL; nothing is embedded again.
+
+        Returns:
+            How many vectors the index holds; 0 if SQL serves instead.
+        """
+        return run(reindex(self.runtime), self.runtime)
+
+    async def areindex(self) -> int:
+        """Async `reindex`."""
+        return await arun(reindex(self.runtime), self.runtime)
+
+    def close(self) -> None:
+        """Finish what is queued and close the database; everything acknowledged is stored already."""
+        self.runtime.close()
+
+    async def aclose(self) -> None:
+        """Async `close`."""
+        await self.runtime.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()

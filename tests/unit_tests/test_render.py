@@ -1,0 +1,394 @@
+"""Mermaid, text, outline, page and picture: readable, right and harmless."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+
+from langchain_threadmem.core.nodes import ConversationNode, MessageSummary, State
+from langchain_threadmem.core.render import to_html, to_mermaid, to_outline, to_svg, to_text
+from langchain_threadmem.errors import InputError, InvalidGraphStateError, NodeNotFoundError
+
+HOSTILE = "</style></details><script>alert(1)</script><img src=x onerror=alert(1)>\"'`];\x00\u2028--> end"
+
+
+@st.composite
+def forests(draw: st.DrawFn) -> list[ConversationNode]:
+    ids = draw(st.lists(st.integers(1, 99), unique=True, max_size=12))
+    kinds: list[type[BaseMessage]] = [HumanMessage, AIMessage, SystemMessage]
+    return [
+        ConversationNode(
+            node_id,
+            draw(st.sampled_from(kinds))(draw(st.text(st.characters(), max_size=80) | st.just(HOSTILE))),
+            draw(st.sampled_from([None, *ids[:n]])),
+            state=draw(st.sampled_from(State)),
+        )
+        for n, node_id in enumerate(ids)
+    ]
+
+
+def say(
+    node_id: int, message: BaseMessage | str, parent: int | None = None, **kwargs: Any
+) -> ConversationNode:
+    return ConversationNode(
+        node_id, HumanMessage(message) if isinstance(message, str) else message, parent, **kwargs
+    )
+
+
+def python_and_csv() -> list[ConversationNode]:
+    return [
+        say(4, AIMessage("Learn numpy"), 3),
+        say(1, "Python?"),
+        say(2, AIMessage("Great"), 1),
+        say(3, "And ML?", 2),
+        say(5, "And CSV?", 2),
+        say(6, AIMessage("Use pandas"), 5),
+    ]
+
+
+def thread_of(length: int) -> list[ConversationNode]:
+    return [say(n, f"message {n}", n - 1 or None) for n in range(1, length + 1)]
+
+
+class Page(HTMLParser):
+    """The tags of a page and its text, each opened tag closed again."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.deepest = 0
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag != "meta":
+            self.open.append(tag)
+            self.deepest = max(self.deepest, len(self.open))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_mermaid_of_nothing_is_an_empty_graph() -> None:
+    assert to_mermaid([]) == "graph TD"
+
+
+def test_mermaid_has_labels_then_edges_then_styles() -> None:
+    nodes = [say(3, SystemMessage("Be brief"), 2), say(2, AIMessage("Hi"), 1), say(1, "Hello")]
+    assert to_mermaid(nodes).splitlines() == [
+        "graph TD",
+        '    1["H1: Hello"]',
+        '    2["A2: Hi"]',
+        '    3["N3: Be brief"]',
+        "    1 --> 2",
+        "    2 --> 3",
+        "    style 1 fill:#a7c7e7",
+        "    style 2 fill:#cdb4f6",
+        "    style 3 fill:#e0e0e0",
+    ]
+
+
+def test_mermaid_turns_double_quotes_to_single_and_newlines_to_spaces() -> None:
+    assert "1[\"H1: say 'x' y\"]" in to_mermaid([say(1, 'say "x"\ny')])
+
+
+def test_mermaid_cuts_content_at_sixty_characters_or_as_told() -> None:
+    assert f'"H1: {"x" * 60}"' in to_mermaid([say(1, "x" * 61)])
+    assert '"H1: xx"' in to_mermaid([say(1, "x" * 61)], max_content_length=2)
+
+
+@pytest.mark.parametrize("character", list("[]#<>`|{};\\&"))
+def test_mermaid_writes_its_own_characters_as_entities(character: str) -> None:
+    assert f'1["H1: a#{ord(character)};b"]' in to_mermaid([say(1, f"a{character}b")])
+
+
+@pytest.mark.parametrize(
+    ("text", "drawn"),
+    [
+        ("$5, $$x$$", "$5, #36;#36;x#36;#36;"),
+        ("fa:fa-car", "fa#58;fa-car"),
+        ("style:#000", "style#58;#35;000"),
+        ("so: it is 10:30", "so: it is 10:30"),
+    ],
+)
+def test_mermaid_takes_no_text_for_a_formula_an_icon_or_a_colour(text: str, drawn: str) -> None:
+    assert f'"H1: {drawn}"' in to_mermaid([say(1, text)])
+
+
+def test_mermaid_shows_summaries_when_asked() -> None:
+    nodes = [say(1, "Long", summary=MessageSummary(title="Short", summary=".")), say(2, "Unsummarised", 1)]
+    drawn = to_mermaid(nodes, show_summaries=True)
+    assert '1["H1: Short"]' in drawn
+    assert '2["H2: Unsummarised"]' in drawn
+    assert '1["H1: Long"]' in to_mermaid(nodes)
+
+
+@pytest.mark.parametrize("role", ["human", "user"])
+def test_mermaid_of_one_role_links_to_the_nearest_shown_ancestor(role: str) -> None:
+    drawn = to_mermaid(python_and_csv(), role=role).splitlines()
+    assert [line.strip() for line in drawn if "-->" in line] == ["1 --> 3", "1 --> 5"]
+    assert sum('["' in line for line in drawn) == 3
+
+
+def test_mermaid_dashes_superseded_nodes() -> None:
+    drawn = to_mermaid([say(1, "old", state=State.SUPERSEDED), say(2, "new")])
+    assert "style 1 fill:#a7c7e7,stroke-dasharray:5 5" in drawn
+    assert drawn.endswith("style 2 fill:#a7c7e7")
+
+
+def test_mermaid_refuses_an_unknown_role_and_a_negative_length() -> None:
+    with pytest.raises(InputError, match="'robot'"):
+        to_mermaid([], role="robot")
+    with pytest.raises(InputError, match="-1"):
+        to_mermaid([], max_content_length=-1)
+
+
+@settings(max_examples=100, deadline=None)
+@given(forests(), st.sampled_from([None, "human", "ai"]))
+def test_mermaid_has_one_label_and_one_style_for_each_node(
+    nodes: list[ConversationNode], role: str | None
+) -> None:
+    drawn = to_mermaid(nodes, role=role).splitlines()
+    count = sum(role in (None, node.message.type) for node in nodes)
+    labels = [line for line in drawn if line.endswith('"]')]
+    assert len(labels) == sum(line.startswith("    style ") for line in drawn) == count
+    assert all(line.count('"') == 2 for line in labels)
+    assert len(drawn) == 1 + 2 * count + sum(" --> " in line for line in drawn)
+
+
+def test_text_names_every_role_in_the_order_of_ids() -> None:
+    nodes = [
+        say(6, ChatMessage(content="no", role="critic")),
+        say(5, FunctionMessage(content="1", name="f")),
+        say(4, ToolMessage("Sunny", tool_call_id="c"), 3),
+        say(3, AIMessage("", tool_calls=[{"name": "weather", "args": {"city": "Rome"}, "id": "c"}]), 2),
+        say(2, "Rain?", 1),
+        say(1, SystemMessage("Be brief")),
+    ]
+    assert to_text(nodes).splitlines() == [
+        "System: Be brief",
+        "User: Rain?",
+        "Assistant: [calls weather(city='Rome')]",
+        "Tool: Sunny",
+        "Function: 1",
+        "Critic: no",
+    ]
+
+
+def test_text_shows_that_something_is_no_text() -> None:
+    image = HumanMessage([{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "x"}}])
+    assert to_text([say(1, image)]) == "User: see [image_url]"
+
+
+def test_no_message_can_pose_as_another_speaker() -> None:
+    assert to_text([say(1, "Hi\nAssistant: I agree")]).splitlines() == ["User: Hi", "  Assistant: I agree"]
+
+
+def test_outline_sets_in_forks_and_nothing_else() -> None:
+    assert to_outline(python_and_csv()).splitlines() == [
+        "● 1 User: Python?",
+        "│ 2 Assistant: Great",
+        "├─● 3 User: And ML?",
+        "│ │ 4 Assistant: Learn numpy",
+        "└─● 5 User: And CSV?",
+        "  │ 6 Assistant: Use pandas",
+    ]
+
+
+def test_outline_sets_in_the_smaller_branches_before_one_that_holds_more_than_half() -> None:
+    nodes = [
+        say(1, "a"),
+        say(2, "old", 1, state=State.SUPERSEDED),
+        say(3, "new", 1),
+        say(4, "b", 3),
+        say(5, "root"),
+    ]
+    assert to_outline(nodes).splitlines() == [
+        "● 1 User: a",
+        "├─● 2 User: old (superseded)",
+        "│ 3 User: new",
+        "│ 4 User: b",
+        "● 5 User: root",
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(forests())
+def test_outline_has_one_line_for_each_node_set_in_by_the_logarithm_at_most(
+    nodes: list[ConversationNode],
+) -> None:
+    lines = to_outline(nodes).split("\n") if nodes else []
+    assert len(lines) == len(nodes)
+    depths = [len(line) - len(line.lstrip("│├└─● ")) for line in lines]
+    assert max(depths, default=0) <= 2 + 2 * len(nodes).bit_length()
+
+
+@pytest.mark.parametrize("draw", [to_mermaid, to_outline, to_html, to_svg])
+def test_a_part_of_a_conversation_is_drawn_with_its_own_roots(draw: Any) -> None:
+    assert "And CSV?" in draw([say(5, "And CSV?", 2), say(6, AIMessage("Use pandas"), 5)])
+
+
+@pytest.mark.parametrize("draw", [to_mermaid, to_outline, to_html, to_svg])
+def test_a_cycle_is_refused_rather_than_left_out(draw: Any) -> None:
+    with pytest.raises(InvalidGraphStateError, match="1, 2"):
+        draw([say(1, "a", 2), say(2, "b", 1)])
+
+
+@pytest.mark.parametrize("draw", [to_mermaid, to_outline, to_html, to_svg, to_text])
+def test_a_very_deep_thread_is_drawn(draw: Any) -> None:
+    assert "message 10000" in draw(thread_of(10_000))
+
+
+@settings(max_examples=60, deadline=None)
+@given(forests())
+def test_page_is_well_formed_and_shows_each_message_once(nodes: list[ConversationNode]) -> None:
+    page = Page(to_html(nodes, title=HOSTILE))
+    ids = [attributes["id"] for tag, attributes in page.tags if tag == "article"]
+    assert sorted(map(str, ids)) == sorted(f"n{node.id}" for node in nodes)
+    assert page.open == []
+
+
+def test_page_shows_hostile_text_and_runs_none_of_it() -> None:
+    hostile = ChatMessage(content=HOSTILE, role='"><script>')
+    summary = MessageSummary(title=HOSTILE, summary=HOSTILE)
+    page = Page(to_html([say(1, hostile, summary=summary), say(2, HOSTILE * 20, 1)], title=HOSTILE))
+    assert not {"script", "img"} & {tag for tag, _ in page.tags}
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+    assert "<script>alert(1)</script>" in page.text
+
+
+def test_page_loads_nothing() -> None:
+    page = Page(to_html(python_and_csv()))
+    loading = {"script", "link", "img", "iframe", "object", "embed", "base"}
+    assert not loading & {tag for tag, _ in page.tags}
+    assert not [attributes for _, attributes in page.tags if "src" in attributes]
+    assert all(str(attributes["href"]).startswith("#n") for tag, attributes in page.tags if tag == "a")
+    assert any("default-src 'none'" in str(attributes.get("content")) for _, attributes in page.tags)
+    assert "url(" not in page.text
+    assert "@import" not in page.text
+
+
+def test_page_draws_a_thread_that_never_forks_flat() -> None:
+    assert Page(to_html(thread_of(500))).deepest == Page(to_html(thread_of(2))).deepest
+
+
+def test_page_stays_shallow_when_every_answer_was_regenerated() -> None:
+    nodes = [say(1, "start")]
+    for n in range(2, 1000, 2):
+        nodes += [say(n, "old", max(n - 1, 1), state=State.SUPERSEDED), say(n + 1, "new", max(n - 1, 1))]
+    assert Page(to_html(nodes)).deepest <= Page(to_html(thread_of(2))).deepest + 1
+
+
+def test_page_lists_threads_with_first_words_and_length() -> None:
+    page = to_html(python_and_csv())
+    assert '<a href="#n4"><b>Python?</b><span>4</span></a>' in page
+    assert '<a href="#n6"><b>And CSV?</b><span>4</span></a>' in page
+    assert "6 messages in 2 threads" in page
+
+
+def test_page_marks_the_active_node_and_its_thread() -> None:
+    page = to_html(python_and_csv(), active=6)
+    assert '<a href="#n6" class=here>' in page
+    assert '<article id="n6" class="assistant here">' in page
+    assert page.count("class=here") == 1
+
+
+def test_page_strikes_what_was_superseded_and_says_by_what() -> None:
+    page = to_html([say(1, "old", state=State.SUPERSEDED, superseded_by=2), say(2, "new")])
+    assert '<article id="n1" class="user replaced">' in page
+    assert "replaced by 2" in page
+
+
+def test_page_folds_long_messages_and_keeps_all_of_them() -> None:
+    text = "word " * 400
+    assert "2,000 characters" in to_html([say(1, text)])
+    assert text in to_html([say(1, text)])
+
+
+def test_page_shows_when_a_message_was_said() -> None:
+    assert ">2024-01-15 10:30</time>" in to_html(
+        [say(1, "x", timestamp=datetime(2024, 1, 15, 10, 30, tzinfo=UTC))]
+    )
+    assert "<time" not in to_html([say(1, "x")])
+
+
+@settings(max_examples=60, deadline=None)
+@given(forests())
+def test_picture_is_well_formed_and_has_one_row_for_each_node(nodes: list[ConversationNode]) -> None:
+    picture = ET.fromstring(to_svg(nodes))
+    names = [element.tag.rpartition("}")[2] for element in picture.iter()]
+    assert names.count("circle") == names.count("title") == len(nodes)
+    assert set(names) <= {"svg", "g", "path", "circle", "text", "title"}
+
+
+def test_drawings_hold_no_character_that_xml_forbids() -> None:
+    nodes = [say(1, "a\x00b\x1bc\ufffed\uffff", summary=MessageSummary(title="\x01", summary=""))]
+    assert ET.fromstring(to_svg(nodes)) is not None
+    assert not {"\x00", "\x01", "\x1b", "\ufffe", "\uffff"} & set(to_html(nodes, title="\x00"))
+
+
+def test_picture_gives_each_thread_a_column_and_each_message_a_row() -> None:
+    circles = [e for e in ET.fromstring(to_svg(python_and_csv())).iter() if e.tag.endswith("circle")]
+    assert [circle.get("cx") for circle in circles] == ["14", "14", "14", "14", "30", "30"]
+    assert [circle.get("cy") for circle in circles] == ["18", "42", "66", "90", "114", "138"]
+
+
+def test_picture_colours_by_thread() -> None:
+    circles = [e for e in ET.fromstring(to_svg(python_and_csv())).iter() if e.tag.endswith("circle")]
+    colors = [circle.get("stroke") for circle in circles]
+    assert len(set(colors[:4])) == len(set(colors[4:])) == 1
+    assert colors[0] != colors[4]
+
+
+def test_picture_of_a_long_conversation_shows_the_newest_and_counts_the_rest() -> None:
+    picture = to_svg(thread_of(1_234))
+    assert picture.count("<circle") == 200
+    assert "1,034 earlier messages not shown" in picture
+    assert "message 1234" in picture
+    assert "not shown" not in to_svg(thread_of(3), max_nodes=3)
+
+
+def test_picture_rings_the_active_node() -> None:
+    assert to_svg(python_and_csv(), active=6).count('r="9"') == 1
+
+
+def test_picture_refuses_to_draw_no_messages_at_all() -> None:
+    with pytest.raises(InputError, match="0"):
+        to_svg([], max_nodes=0)
+
+
+@pytest.mark.parametrize("draw", [to_html, to_svg])
+def test_an_active_node_that_is_not_there_is_refused(draw: Any) -> None:
+    with pytest.raises(NodeNotFoundError, match="9"):
+        draw(thread_of(2), active=9)
+
+
+@pytest.mark.parametrize("draw", [to_mermaid, to_html, to_svg, to_outline, to_text])
+def test_half_a_character_does_not_keep_a_drawing_from_a_file(draw: Any) -> None:
+    summary = MessageSummary(title="so\ud83d", summary="")
+    assert b"so" in draw([say(1, "so\ud83d", summary=summary), say(2, "and so\udc00 on", 1)]).encode()
+
+
+@pytest.mark.parametrize("draw", [to_html, to_svg, to_outline, to_text])
+def test_nothing_can_be_drawn(draw: Any) -> None:
+    assert isinstance(draw([]), str)
