@@ -1,7 +1,7 @@
 """Chat memory for LangChain and LangGraph in which a conversation is a tree.
 
-Start with `ChatMemory` (one conversation) or `MemorySystem` (all of an owner's). The names below are imported when they
-are first used, so importing the package costs next to nothing.
+Start with `ChatMemory` (one conversation) or `MemorySystem` (all of an owner's). The names below are imported
+when they are first used, so importing the package costs next to nothing.
 """
 
 from importlib import import_module
@@ -43,7 +43,7 @@ _HOMES = {
     "ThreadMemChatMessageHistory": "integrations.history",
 }
 
-__all__ = [  # noqa: PLE0604 - spelled out for type checkers and editors
+__all__ = [
     "ChatMemory",
     "ConversationNode",
     "LLMNodeSelector",

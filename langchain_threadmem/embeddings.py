@@ -319,7 +319,7 @@ def _sha256(path: Path) -> str:
 def _load(files: ModelFiles, threads: int) -> _Model:
     """Builds a model; called under the lock, so once per process, files and threads."""
     try:
-        import onnxruntime  # type: ignore[import-untyped]
+        import onnxruntime
         from tokenizers import Tokenizer
 
         options = onnxruntime.SessionOptions()

@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 class ChatMemory(AsyncVerbs):
     """A conversation as a tree: each message is attached to the one it answers.
 
-    With no arguments it is linear, lives in memory, and asks no model of any kind. `ChatMemory.semantic()` sorts messages
-    into threads by meaning, `ChatMemory.threaded(model)` lets a language model do it. Several threads and processes may use
-    the same conversation at once.
+    With no arguments it is linear, lives in memory, and asks no model of any kind. `ChatMemory.semantic()`
+    sorts messages into threads by meaning, `ChatMemory.threaded(model)` lets a language model do it. Several
+    threads and processes may use the same conversation at once.
 
     Args:
         node_selector: Chooses the answer that a human message continues; by default the last one.
@@ -57,8 +57,8 @@ class ChatMemory(AsyncVerbs):
         conversation_id: Its name within the system; by default a new one.
         embeddings: Embedding model of a system of its own: `None` for the default, `False` for words alone.
         single_tree: Attach to the tip what the selector would make a new root.
-        on_selection_failure: Where a message goes whose selector fails: after the "latest" answer, to a new "root",
-            or nowhere ("raise").
+        on_selection_failure: Where a message goes whose selector fails: after the "latest" answer, to a new
+            "root", or nowhere ("raise").
 
     Raises:
         InputError: An option is out of its range.
@@ -93,7 +93,9 @@ class ChatMemory(AsyncVerbs):
             )
         if conversation_id is not None and (not isinstance(conversation_id, str) or not conversation_id):
             raise InputError(f"a conversation_id is text that is not empty, not {conversation_id!r}")
-        if node_selector is not None and not (callable(node_selector) or isinstance(node_selector, NodeSelector)):
+        if node_selector is not None and not (
+            callable(node_selector) or isinstance(node_selector, NodeSelector)
+        ):
             raise InputError(
                 f"{node_selector!r} is no node selector; pass a function (tree, message) -> int | None, "
                 "or an object with select_parent"
@@ -157,9 +159,10 @@ class ChatMemory(AsyncVerbs):
     def append(self, human: Given, ai: Given | None = None, *more: Given) -> list[ConversationNode]:
         """Store one turn: a human message and the AI and tool messages that answer it.
 
-        The human message goes where the node selector says; answers go below what they answer. An answer that comes later is
-        appended on its own and goes below the tip. A message that has an `id` is stored once, however often it is appended;
-        one without gets an id and is new each time. A system message equal to the newest one is ignored.
+        The human message goes where the node selector says; answers go below what they answer. An answer that
+        comes later is appended on its own and goes below the tip. A message that has an `id` is stored once,
+        however often it is appended; one without gets an id and is new each time. A system message equal to
+        the newest one is ignored.
 
         Args:
             human: A message, text, or anything LangChain takes for a message; also a list of them.
@@ -207,8 +210,8 @@ class ChatMemory(AsyncVerbs):
     def edit(self, node_id: int, message: Given) -> ConversationNode:
         """Put a new version of a message beside it, and make it the tip.
 
-        The old version and the answers it got in its turn are superseded: they stay in `history` and leave recall. Later turns
-        stay as they are, in the thread they were said in.
+        The old version and the answers it got in its turn are superseded: they stay in `history` and leave
+        recall. Later turns stay as they are, in the thread they were said in.
 
         Args:
             node_id: The node to replace.
@@ -221,8 +224,8 @@ class ChatMemory(AsyncVerbs):
         Example:
             >>> memory = ChatMemory()
             >>> nodes = memory.append("Helo", "Pardon?")
-            >>> memory.edit(1, "Hello").id, [node.id for node in memory.tip and memory.thread(3)]
-            (3, [3])
+            >>> memory.edit(1, "Hello").id, [message.content for message in memory.messages]
+            (3, ['Hello'])
         """
         return run(revise.edit(self._conversation, node_id, message), self._conversation.runtime)
 
@@ -297,7 +300,9 @@ class ChatMemory(AsyncVerbs):
         return run(summarize.summarize(self._conversation, node_id), self._conversation.runtime)
 
     def reset(self) -> None:
-        """Remove every message of this conversation, with its words and vectors. Other conversations are not touched."""
+        """Remove every message of this conversation, with its words and vectors. Other conversations are not
+        touched.
+        """
         run(whole.reset(self._conversation), self._conversation.runtime)
 
     # Reading
@@ -319,7 +324,8 @@ class ChatMemory(AsyncVerbs):
 
     @property
     def graph(self) -> nx.DiGraph[int]:
-        """The tree as a NetworkX graph: live nodes and their ancestors, node data `{"node": ConversationNode}`.
+        """The tree as a NetworkX graph: live nodes and their ancestors, node data `{"node":
+        ConversationNode}`.
 
         Built anew at each use, at some 20 µs a node.
         """
@@ -352,13 +358,16 @@ class ChatMemory(AsyncVerbs):
     ) -> list[BaseMessage]:
         """The messages a model should be shown for a query; a linear memory gives its last ones.
 
-        Otherwise `recall` finds them, each with its context, each message once. A tool's result never comes without its call.
+        Otherwise `recall` finds them, each with its context, each message once. A tool's result never comes
+        without its call.
 
         Args:
             query: What they are to be about.
             n_results: How many hits; context comes on top.
-            context_depth: How many ancestors of each hit; `None` for the memory's default, 0 for the hits alone.
-            order: "chronological": oldest first, threads in one piece; "relevance": the best hit first, then its ancestors
+            context_depth: How many ancestors of each hit; `None` for the memory's default, 0 for the hits
+                alone.
+            order: "chronological": oldest first, threads in one piece; "relevance": the best hit first, then
+            its ancestors
                 upwards.
             fallback: What to return if nothing fits: "nothing", or the "recent" messages.
 
@@ -387,8 +396,8 @@ class ChatMemory(AsyncVerbs):
     ) -> list[Recollection]:
         """Find what was said, by words and by meaning, the best hit first.
 
-        The first call embeds what was said since the last one. Without an embedding model words alone decide, and a query that
-        shares none with any message finds nothing.
+        The first call embeds what was said since the last one. Without an embedding model words alone decide,
+        and a query that shares none with any message finds nothing.
 
         Args:
             query: A question, or words.
@@ -431,7 +440,8 @@ class ChatMemory(AsyncVerbs):
         """The conversation as text.
 
         Args:
-            format: "json" (everything, superseded messages too), "jsonl" (one line a thread, OpenAI's fine-tuning shape),
+            format: "json" (everything, superseded messages too), "jsonl" (one line a thread, OpenAI's
+            fine-tuning shape),
                 "jsonl_messages", "text" (also "plain_text"), "mermaid", "html" or "svg".
 
         Raises:
@@ -451,7 +461,8 @@ class ChatMemory(AsyncVerbs):
     def load(cls, path: str | Path, **options: Any) -> ChatMemory:
         """Read a conversation that `save` wrote, or another program in the same shape.
 
-        No language model is set up: a conversation that had threads gets a semantic selector, unless one is passed.
+        No language model is set up: a conversation that had threads gets a semantic selector, unless one is
+        passed.
 
         Args:
             path: The file.
@@ -468,7 +479,9 @@ class ChatMemory(AsyncVerbs):
         return memory
 
     def verify(self) -> Verification:
-        """Check the database and every node of this conversation; `.ok` and `.problems` say what was found."""
+        """Check the database and every node of this conversation; `.ok` and `.problems` say what was
+        found.
+        """
         runtime = self._conversation.runtime
         tree = run(tree_of(self._conversation), runtime)
         return run(verify(runtime.owner, tree), runtime)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from langchain_threadmem.flows.index import reindex
 from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.steps import Sql, arun, run
+from langchain_threadmem.flows.steps import arun, run
 from langchain_threadmem.flows.verify import Verification, verify
 from langchain_threadmem.memory import ChatMemory
 from langchain_threadmem.storage.queries import trees
@@ -27,13 +27,13 @@ class MemorySystem:
 
     Args:
         url: `sqlite:///memory.db` or a path, `postgresql://user@host/name`, or `None` to live in memory.
-            `sqlite:///memory.db?synchronous=FULL` waits for the disk at every turn; the default survives the death of the
-            process, not a power cut.
+            `sqlite:///memory.db?synchronous=FULL` waits for the disk at every turn; the default survives the
+            death of the process, not a power cut.
         owner: Whose memory it is.
-        embeddings: A LangChain embedding model; `None` for the local one where its files are at hand, `False` for none.
-            Nothing is embedded before something needs it.
-        vectors: Where search over all conversations happens: a directory for Chroma, a Chroma client, or an index of one's
-            own. By default a directory beside the database file.
+        embeddings: A LangChain embedding model; `None` for the local one where its files are at hand, `False`
+            for none. Nothing is embedded before something needs it.
+        vectors: Where search over all conversations happens: a directory for Chroma, a Chroma client, or an
+            index of one's own. By default a directory beside the database file.
 
     Raises:
         InputError: The URL or the owner cannot be used.
@@ -80,7 +80,9 @@ class MemorySystem:
         return [name for name, _ in found]
 
     def verify(self) -> Verification:
-        """Check the database and every node of every conversation; `.ok` and `.problems` say what was found."""
+        """Check the database and every node of every conversation; `.ok` and `.problems` say what was
+        found.
+        """
         return run(verify(self.owner), self.runtime)
 
     async def averify(self) -> Verification:

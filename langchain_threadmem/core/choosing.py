@@ -154,7 +154,8 @@ def choose(
     Raises:
         InputError: Rows, lengths or ids do not fit together, or a vector is not finite.
 
-    Cost: about 2 ms at 2,000 turns, once their words have been read (a cache of 2,048 texts).
+    Cost: 1 ms at 2,000 turns if the words of the candidates have been read before (a cache of 2,048
+    texts), 3 ms if some have not, 9 ms if none have.
 
     Example:
         >>> import numpy as np
@@ -294,8 +295,9 @@ def _check_vectors(count: int, humans: Floats, answers: Floats, vector: Floats) 
     expected = (count, *vector.shape)
     if vector.ndim != 1 or humans.shape != expected or answers.shape != expected:
         raise InputError(
-            f"{count!r} turn ends and a vector of shape {vector.shape!r} need matrices of shape {expected!r}, "
-            f"not {humans.shape!r} and {answers.shape!r}; embed all with one model, or pass no vector"
+            f"{count!r} turn ends and a vector of shape {vector.shape!r} need matrices of shape "
+            f"{expected!r}, not {humans.shape!r} and {answers.shape!r}; embed all with one model, "
+            "or pass no vector"
         )
     if not np.isfinite(vector).all():
         raise InputError(

@@ -1,9 +1,9 @@
 """Ranking: scores in, order out.
 
 Lexical scores are BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond",
-2009) over candidates that an index found; meaning is the cosine of unit vectors. The two are on scales of their
-own, so each is turned into a z-score among the candidates of one query, and the z-scores are added: on chats
-that beats fusing ranks, which forgets by how much the first was better than the second.
+2009) over candidates that an index found; meaning is the cosine of unit vectors. The two are on scales of
+their own, so each is turned into a z-score among the candidates of one query, and the z-scores are added: on
+chats that beats fusing ranks, which forgets by how much the first was better than the second.
 """
 
 from __future__ import annotations
@@ -78,9 +78,7 @@ def bm25(query: Sequence[str], documents: Sequence[Sequence[str]], corpus: Corpu
             scores.append(Lexical(0.0, ()))
             continue
         length = K1 * (1 - B + B * len(document) / average)
-        score = sum(
-            rarity[word] * count * (K1 + 1) / (count + length) for word, count in counts.items()
-        )
+        score = sum(rarity[word] * count * (K1 + 1) / (count + length) for word, count in counts.items())
         scores.append(Lexical(score, tuple(word for word in rarity if word in counts)))
     return scores
 

@@ -46,7 +46,9 @@ def extend(
 def remember(
     conversation: Conversation, given: Sequence[BaseMessage], seen: Parent
 ) -> Flow[list[ConversationNode]]:
-    """Store what a finished call said, in one write: below the tip that the call saw, or where the selector says."""
+    """Store what a finished call said, in one write: below the tip that the call saw, or where the selector
+    says.
+    """
     messages = [message for item in given for message in messages_of(item)]
     parent = seen
     first = next((message for message in messages if message.type == "human"), None)

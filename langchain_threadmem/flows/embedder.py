@@ -31,9 +31,7 @@ class Embedder:
         remember: How many texts' vectors are kept at hand.
     """
 
-    def __init__(
-        self, embeddings: Embeddings | Literal[False] | None, remember: int = REMEMBERED
-    ) -> None:
+    def __init__(self, embeddings: Embeddings | Literal[False] | None, remember: int = REMEMBERED) -> None:
         self._given = embeddings
         self._found: Embeddings | None = None
         self.looked = False
@@ -101,7 +99,9 @@ class Embedder:
         return _stack(texts, known)
 
     def _known(self, texts: Sequence[str], query: bool) -> tuple[dict[str, NDArray[np.float32]], list[str]]:
-        """Vectors made a moment ago (a message is embedded to choose its thread, then to be found), and what is new."""
+        """Vectors made a moment ago (a message is embedded to choose its thread, then to be found), and what
+        is new.
+        """
         known = {text: row for text in texts if (row := self._recent.get((text, query))) is not None}
         return known, [text for text in dict.fromkeys(texts) if text not in known]
 
@@ -142,11 +142,13 @@ def _unit(rows: object, count: int) -> NDArray[np.float32]:
         raise _failed(error) from error
     if matrix.ndim != 2 or len(matrix) != count or not np.isfinite(matrix).all():
         raise EmbeddingError(
-            f"the embedding model returned shape {matrix.shape} for {count} texts, or values that are not finite; "
+            f"the embedding model returned shape {matrix.shape} for {count} texts, "
+            "or values that are not finite; "
             "pass an Embeddings object that returns one vector of numbers per text"
         )
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return matrix / np.where(lengths > 0, lengths, 1)
+    unit: NDArray[np.float32] = np.divide(matrix, lengths, out=matrix, where=lengths > 0)
+    return unit
 
 
 def _stack(texts: Sequence[str], known: dict[str, NDArray[np.float32]]) -> NDArray[np.float32]:

@@ -1,8 +1,8 @@
 """Catching up: bringing the derived indexes to where the messages are.
 
 An append writes messages and nothing else. Whoever needs an index first brings it up to date: words in one
-transaction, vectors in batches of embedding outside and storing inside a transaction. If embedding fails, the messages
-are safe and the mark stays where it was, so the next call goes on from there.
+transaction, vectors in batches of embedding outside and storing inside a transaction. If embedding fails, the
+messages are safe and the mark stays where it was, so the next call goes on from there.
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ def words_of(node: ConversationNode) -> list[str]:
 def entries_of(rows: list[nodes.NodeRow]) -> list[Entry]:
     """The lexicon's entries for stored nodes; nodes without words have none."""
     found = nodes_of(rows)
-    return [
-        Entry(row.key, held) for row, node in zip(rows, found, strict=True) if (held := words_of(node))
-    ]
+    return [Entry(row.key, held) for row, node in zip(rows, found, strict=True) if (held := words_of(node))]
 
 
 def catch_up_words(runtime: Runtime, tree: int) -> Flow[None]:
@@ -110,7 +108,7 @@ def catch_up_vectors(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
         if batch.whole:
             break
     epoch = yield from Sql(lambda conn: trees.head(conn, tree).epoch)
-    held = runtime.exact.setdefault((tree, epoch, model), ExactIndex)
+    held: ExactIndex = runtime.exact.setdefault((tree, epoch, model), ExactIndex)
     last = held.last
     held.extend((yield from Sql(lambda conn: embeddings.since(conn, tree, model, last))))
     return held

@@ -1,7 +1,8 @@
 """Asking a chat model for a small structured answer.
 
-Models that can are asked through `with_structured_output`; others are asked for JSON in their own words. Either way the answer
-is checked here: a missing, malformed or cut-off answer is an `UnusableAnswer`, whose text can be sent back to the model.
+Models that can are asked through `with_structured_output`; others are asked for JSON in their own words.
+Either way the answer is checked here: a missing, malformed or cut-off answer is an
+`UnusableAnswerError`, whose text can be sent back to the model.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=BaseModel)
 
 
-class UnusableAnswer(ModelError):
+class UnusableAnswerError(ModelError):
     """The model answered, but not with what was asked for."""
 
 
@@ -48,7 +49,7 @@ def ask(model: Model, messages: Sequence[BaseMessage], schema: type[S]) -> Flow[
     """One question, one answer of the given shape; tokens are the caller's model's to count.
 
     Raises:
-        UnusableAnswer: The answer is missing, malformed, or was cut off by length.
+        UnusableAnswerError: The answer is missing, malformed, or was cut off by length.
     """
     asked: Any = chat_model(model)
     prompt = list(messages)
@@ -76,7 +77,9 @@ def _read(answer: Any, schema: type[S]) -> S:
         raw, answer, problem = answer.get("raw"), answer["parsed"], answer.get("parsing_error")
         _check_whole(raw)
         if answer is None and not (isinstance(raw, BaseMessage) and text_of(raw).strip()):
-            raise UnusableAnswer(f"there was no answer of the form asked for{f' ({problem})' if problem else ''}.")
+            raise UnusableAnswerError(
+                f"there was no answer of the form asked for{f' ({problem})' if problem else ''}."
+            )
         if answer is None:
             answer = raw
     if isinstance(answer, BaseMessage):
@@ -85,18 +88,18 @@ def _read(answer: Any, schema: type[S]) -> S:
     if isinstance(answer, schema):
         return answer
     if answer is None:
-        raise UnusableAnswer("there was no answer.")
+        raise UnusableAnswerError("there was no answer.")
     try:
         return schema.model_validate(answer)
     except ValidationError as error:
         faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise UnusableAnswer(f"it does not have the form asked for: {faults}.") from error
+        raise UnusableAnswerError(f"it does not have the form asked for: {faults}.") from error
 
 
 def _check_whole(message: Any) -> None:
     metadata = getattr(message, "response_metadata", None) or {}
     if metadata.get("finish_reason") == "length" or metadata.get("stop_reason") == "max_tokens":
-        raise UnusableAnswer("it was cut off by length; answer more briefly.")
+        raise UnusableAnswerError("it was cut off by length; answer more briefly.")
 
 
 def _json_in(text: str) -> Any:
@@ -105,5 +108,5 @@ def _json_in(text: str) -> Any:
         try:
             return json.JSONDecoder().raw_decode(text, start)[0]
         except ValueError as error:
-            raise UnusableAnswer(f"it is no valid JSON: {error}.") from error
-    raise UnusableAnswer(f"it holds no JSON object: {text!r:.80}.")
+            raise UnusableAnswerError(f"it is no valid JSON: {error}.") from error
+    raise UnusableAnswerError(f"it holds no JSON object: {text!r:.80}.")

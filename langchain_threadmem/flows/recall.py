@@ -1,8 +1,8 @@
 """Recall: finding what was said, by its words and by its meaning.
 
-Candidates come from the lexicon (messages that share words with the query) and from the vectors (messages that mean
-something similar). All of them get both scores, which are added as z-scores (`core.ranking`); the best are returned with
-the part of their thread that leads up to them, and with the reason.
+Candidates come from the lexicon (messages that share words with the query) and from the vectors (messages
+that mean something similar). All of them get both scores, which are added as z-scores (`core.ranking`); the
+best are returned with the part of their thread that leads up to them, and with the reason.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.index import catch_up_owner, catch_up_vectors, catch_up_words, words_of
 from langchain_threadmem.flows.rows import nodes_of
+from langchain_threadmem.flows.selectors import LinearNodeSelector
 from langchain_threadmem.flows.steps import Embed, Flow, Search, Sql
 from langchain_threadmem.storage.queries import embeddings, lexicon, marks, nodes, trees
 from langchain_threadmem.storage.queries.nodes import NodeRow
@@ -250,12 +251,17 @@ def retrieve(
         raise InputError(f"order={order!r} is neither 'chronological' nor 'relevance'")
     if fallback not in ("nothing", "recent"):
         raise InputError(f"fallback={fallback!r} is neither 'nothing' nor 'recent'")
+    depth_of(conversation, context_depth)
+    if isinstance(conversation.selector, LinearNodeSelector):
+        return (yield from recent(conversation, n_results))
     hits = yield from recall(conversation, query, n_results, context_depth)
     if not hits:
         return (yield from recent(conversation, n_results)) if fallback == "recent" else []
     found = {node.id: node for hit in hits for node in hit.thread}
     if order == "relevance":
-        return [found[n].message for n in dict.fromkeys(node.id for hit in hits for node in reversed(hit.thread))]
+        return [
+            found[n].message for n in dict.fromkeys(node.id for hit in hits for node in reversed(hit.thread))
+        ]
     tree = yield from tree_of(conversation)
     above = yield from Sql(lambda conn: nodes.nearest_above(conn, tree, found))
     hung = {n: replace(node, parent_id=above[n]) for n, node in found.items()}

@@ -38,9 +38,7 @@ def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[Convers
     return placed_nodes([message], drafts, places)[0]
 
 
-def regenerate(
-    conversation: Conversation, node_id: int, given: Given
-) -> Flow[list[ConversationNode]]:
+def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[list[ConversationNode]]:
     """Put a new answer beside the AI and tool messages of a turn; later turns stay as they are."""
     tree = yield from tree_of(conversation)
     messages = messages_of(given, "ai")
@@ -136,5 +134,6 @@ def _check_parent(parent: NodeRow, moved: set[int], node_id: int) -> None:
     message = nodes_of([parent])[0].message
     if isinstance(message, AIMessage) and message.tool_calls:
         raise InputError(
-            f"node {parent.seq} calls tools, and their results come next; place the turn below the answer that ends it"
+            f"node {parent.seq} calls tools, and their results come next; "
+            "place the turn below the answer that ends it"
         )

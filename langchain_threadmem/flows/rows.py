@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk, message_chunk_to_message
@@ -28,9 +29,7 @@ def nodes_of(rows: Sequence[NodeRow]) -> list[ConversationNode]:
             id=row.seq,
             message=message,
             parent_id=row.parent,
-            summary=None
-            if row.title is None
-            else MessageSummary(title=row.title, summary=row.summary or ""),
+            summary=None if row.title is None else MessageSummary(title=row.title, summary=row.summary or ""),
             timestamp=datetime.fromtimestamp(row.created, UTC),
             state=State(row.state),
             superseded_by=row.superseded_by,
@@ -102,11 +101,11 @@ def messages_of(given: Given, role: str = "human") -> list[BaseMessage]:
         >>> messages_of("Hello")[0].type, messages_of(("assistant", "Hi"))[0].type
         ('human', 'ai')
     """
-    items = given if isinstance(given, list) else [given]
+    items: list[Any] = given if isinstance(given, list) else [given]
     return [_message(item, role) for item in items]
 
 
-def _message(item: MessageLikeRepresentation, role: str) -> BaseMessage:
+def _message(item: Any, role: str) -> BaseMessage:
     if isinstance(item, BaseMessage):
         message = message_chunk_to_message(item) if isinstance(item, BaseMessageChunk) else item
     else:

@@ -1,7 +1,7 @@
 """What a flow runs on: a database, an owner, an embedding model, indexes and caches.
 
-One `Runtime` is shared by all conversations of a `MemorySystem`. It holds resources and derived values only: closing
-it loses nothing.
+One `Runtime` is shared by all conversations of a `MemorySystem`. It holds resources and derived values only:
+closing it loses nothing.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.core.turns import TurnIndex
@@ -18,12 +19,13 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.embedder import Embedder
 from langchain_threadmem.storage.database import Database, open_database
 from langchain_threadmem.storage.queries import marks
+from langchain_threadmem.storage.vectors import ChromaIndex, Claim, ExactIndex, VectorIndex, open_chroma
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from langchain_core.embeddings import Embeddings
 
-    from langchain_threadmem.storage.vectors import Claim, ExactIndex, VectorIndex
+    from langchain_threadmem.storage.vectors import Claim, VectorIndex
 
 log = logging.getLogger(__name__)
 CACHED_TREES = 64
@@ -51,7 +53,7 @@ class Runtime:
         self.owner = owner
         self.embedder = embedder
         self.turns = LruCache[int, TurnIndex](CACHED_TREES)
-        self.exact = LruCache[tuple[int, int, str], "ExactIndex"](CACHED_TREES)
+        self.exact = LruCache[tuple[int, int, str], ExactIndex](CACHED_TREES)
         self._vectors = vectors
         self._index: VectorIndex | None = None
         self._claim: Claim | None = None
@@ -84,14 +86,12 @@ class Runtime:
             return self._index
 
     def _open_index(self) -> VectorIndex | None:
-        from langchain_threadmem.storage.vectors import ChromaIndex, open_chroma
-
         model, given = self.embedder.model, self._vectors
         if not model:
             return None
         if given is not None and not isinstance(given, str | Path):
             if hasattr(given, "get_or_create_collection"):
-                return ChromaIndex(given, self.owner, model, marks.index_of(model))
+                return ChromaIndex(cast("ClientAPI", given), self.owner, model, marks.index_of(model))
             return given
         if given is not None:
             directory: Path | None = Path(given)
@@ -123,3 +123,9 @@ class Runtime:
         if self._claim is not None:
             self._claim.release()
             self._claim = None
+
+
+@cache
+def bare() -> Runtime:
+    """A runtime for flows that ask a model and touch no memory: one for the process, empty."""
+    return Runtime.open(None, owner="nobody", embeddings=False)

@@ -55,7 +55,8 @@ def _fallback(conversation: Conversation, ends: Sequence[TurnEnd], error: Except
         if isinstance(error, SelectionError):
             raise error
         raise SelectionError(
-            f"{type(conversation.selector).__name__} failed: {error!r}; the message was not stored: append it again"
+            f"{type(conversation.selector).__name__} failed: {error!r}; "
+            "the message was not stored: append it again"
         ) from error
     parent = ends[-1].id if ends and choice == "latest" else None
     log.warning(

@@ -74,7 +74,9 @@ def load(text: str) -> tuple[Document, int | None, dict[str, Any]]:
     known = {node.id for node in document.nodes}
     tip, depth = document.metadata.get("tip"), document.metadata.get("context_depth")
     if tip is not None and tip not in known:
-        raise InputError(f"the saved tip {tip!r} is no node of the document; remove it, or name one of its nodes")
+        raise InputError(
+            f"the saved tip {tip!r} is no node of the document; remove it, or name one of its nodes"
+        )
     selector = LinearNodeSelector() if document.mode == "linear" else SemanticNodeSelector()
     options: dict[str, Any] = {"node_selector": selector}
     if isinstance(depth, int):

@@ -1,7 +1,7 @@
 """Flows: a verb is a generator that yields steps; two short drivers run it, one sync, one async.
 
-A flow says *what* is to be done, in order; a step knows how to do one thing in both worlds. So each verb reads
-top to bottom, is written once, and no transaction stays open while a model thinks: one `Sql` step
+A flow says *what* is to be done, in order; a step knows how to do one thing in both worlds. So each verb
+reads top to bottom, is written once, and no transaction stays open while a model thinks: one `Sql` step
 is one transaction, and the flow holds plain values between steps.
 
 A worked example. `recent` is a verb; `run` and `arun` give the two public methods:
@@ -182,5 +182,7 @@ def _check_outside(flow: Flow[Any]) -> None:
 
 def _step(step: object) -> Step[Any]:
     if not isinstance(step, Step):
-        raise DriverError(f"a flow yielded {step!r}, which is no step; write `yield from` before a flow or a step")
+        raise DriverError(
+            f"a flow yielded {step!r}, which is no step; write `yield from` before a flow or a step"
+        )
     return step

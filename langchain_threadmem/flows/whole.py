@@ -73,7 +73,8 @@ def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: 
         trees.lock(conn, tree)
         if trees.head(conn, tree).next_seq > 1:
             raise InputError(
-                f"conversation {conversation.name!r} holds messages already; load into another, or reset() it first"
+                f"conversation {conversation.name!r} holds messages already; "
+                "load into another, or reset() it first"
             )
         growth.restore(conn, tree, rows, tip)
 

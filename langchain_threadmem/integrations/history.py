@@ -1,11 +1,12 @@
 """A drop-in for `RunnableWithMessageHistory`: LangChain's chat history interface over a `ChatMemory`.
 
-LangChain reads the history before it shows the input to anyone, and counts what it read when it stores the turn. So what
-this object has shown stays as it was until the turn is stored, whoever else writes meanwhile, and a linear conversation
-continues from there: two calls at once become two threads, and neither is lost.
+LangChain reads the history before it shows the input to anyone, and counts what it read when it stores the
+turn. So what this object has shown stays as it was until the turn is stored, whoever else writes meanwhile,
+and a linear conversation continues from there: two calls at once become two threads, and neither is lost.
 
-Both `RunnableWithMessageHistory` and `BaseChatMessageHistory` are deprecated in LangChain; new programs pass a checkpointer
-to LangGraph instead. Their warnings are LangChain's to give, so importing this module gives none.
+Both `RunnableWithMessageHistory` and `BaseChatMessageHistory` are deprecated in LangChain; new programs pass
+a checkpointer to LangGraph instead. Their warnings are LangChain's to give, so importing this module gives
+none.
 """
 
 from __future__ import annotations
@@ -22,19 +23,21 @@ from langchain_threadmem.flows import append, read
 from langchain_threadmem.flows.read import Seen
 from langchain_threadmem.flows.steps import arun, run
 from langchain_threadmem.memory import ChatMemory
-from langchain_threadmem.storage.queries.growth import TIP
+from langchain_threadmem.storage.queries.growth import TIP, Parent
 from langchain_threadmem.system import MemorySystem
 
 
 class ThreadMemChatMessageHistory(BaseChatMessageHistory):
     """The active thread of a conversation as a LangChain chat history.
 
-    Make one for each call, as `RunnableWithMessageHistory` does through its `get_session_history`; that costs microseconds.
+    Make one for each call, as `RunnableWithMessageHistory` does through its `get_session_history`; that costs
+    microseconds.
 
     Args:
         session_id: The conversation's name within the system.
         system: Where it is stored.
-        **options: As for `ChatMemory`: a `node_selector` sorts turns into threads, a `window` limits what is shown.
+        **options: As for `ChatMemory`: a `node_selector` sorts turns into threads, a `window` limits what is
+            shown.
 
     Raises:
         InputError: The session id is empty, or `system` is none.
@@ -49,7 +52,8 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
     def __init__(self, session_id: str, system: MemorySystem, **options: Any) -> None:
         if not isinstance(system, MemorySystem):
             raise InputError(
-                f"system is a MemorySystem, not {system!r}; for a URL use ThreadMemChatMessageHistory.from_conn_string"
+                f"system is a MemorySystem, not {system!r}; "
+                "for a URL use ThreadMemChatMessageHistory.from_conn_string"
             )
         self.memory = ChatMemory(system=system, conversation_id=session_id, **options)
         self._conversation = self.memory._conversation
@@ -69,7 +73,9 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # LangChain declares a field and reads a property
-        """The active thread as it was when this object first showed it; fresh again after a turn is stored."""
+        """The active thread as it was when this object first showed it; fresh again after a turn is
+        stored.
+        """
         if self._seen is None:
             self._seen = run(read.seen(self._conversation), self._conversation.runtime)
         return list(self._seen.messages)
@@ -104,7 +110,7 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
         await self.memory.areset()
         self._seen = None
 
-    def _parent(self) -> append.Parent:
+    def _parent(self) -> Parent:
         return TIP if self._seen is None else self._seen.tip
 
 

@@ -109,7 +109,8 @@ def transaction_scope() -> Iterator[None]:
     """Marks that a transaction is open, and refuses to open another inside it."""
     if inside_transaction.get():
         raise DriverError(
-            "a transaction was opened inside another one; return from the Sql function first, then yield the next step"
+            "a transaction was opened inside another one; "
+            "return from the Sql function first, then yield the next step"
         )
     token = inside_transaction.set(True)
     try:

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
@@ -35,7 +36,7 @@ class PostgresDatabase:
     """
 
     dialect = "postgresql"
-    path = None
+    path: Path | None = None
 
     def __init__(self, url: URL) -> None:
         self._url = url
@@ -52,7 +53,8 @@ class PostgresDatabase:
     def write(self, transaction: Transaction[T]) -> T:
         """Run a function in a transaction, in the calling thread."""
         with self._ready(), self._engine.begin() as connection:
-            return _run(connection, transaction)
+            result: T = _run(connection, transaction)
+            return result
 
     def read(self, transaction: Transaction[T]) -> T:
         """Run a function in a transaction; what it reads is committed work."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol
 
-from sqlalchemy import BigInteger, Boolean, Table, bindparam, text
+from sqlalchemy import BigInteger, BindParameter, Boolean, Table, Text, bindparam, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg
 from sqlalchemy.ext.compiler import compiles
@@ -28,7 +28,7 @@ DialectName = Literal["sqlite", "postgresql"]
 
 _DIALECTS = {
     "sqlite": sqlite.dialect(),
-    "postgresql": psycopg(paramstyle="format"),
+    "postgresql": psycopg(paramstyle="format"),  # type: ignore[no-untyped-call]
 }
 
 
@@ -161,7 +161,7 @@ class _Listed(ColumnElement[int]):
     type = BigInteger()
 
     def __init__(self, name: str) -> None:
-        self.parameter = bindparam(name)
+        self.parameter: BindParameter[str] = bindparam(name, type_=Text())
 
 
 @compiles(_Listed, "sqlite")

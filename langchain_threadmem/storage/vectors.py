@@ -3,10 +3,11 @@
 SQL holds every vector; what is here can be rebuilt from it without embedding anything again.
 
 One conversation is searched exactly (0.3 ms over 1,000 vectors with NumPy). A whole owner is searched in a
-Chroma collection of the owner's own: a filter in a shared collection would cost time in proportion to all others.
+Chroma collection of the owner's own: a filter in a shared collection would cost time in proportion to all
+others.
 
-Chroma's embedded client is not safe for two processes on one directory: they lose data without a word. So it is
-opened only by the process that holds the directory's lock; any other is served from SQL, and told so once.
+Chroma's embedded client is not safe for two processes on one directory: they lose data without a word. So it
+is opened only by the process that holds the directory's lock; any other is served from SQL, and told so once.
 Vectors are always passed to Chroma. It is never given an embedding function, nor made to rebuild one from a
 stored configuration, which has run foreign code before (CVE-2026-45829).
 """
@@ -97,7 +98,7 @@ class ExactIndex:
             fresh = news.seqs > self.last
             if not fresh.any():
                 return
-            added = Vectors(*(column[fresh] for column in news))
+            added = Vectors(news.keys[fresh], news.seqs[fresh], news.matrix[fresh])
             held = len(self.row_of)
             total = held + len(added.keys)
             if total > len(self._buffer) or not held:
@@ -168,9 +169,8 @@ class ChromaIndex:
         most = min(most, self.count())
         if most == 0:
             return Found(np.empty(0, np.int64), np.empty(0, np.float32))
-        found = self._collection.query(
-            query_embeddings=[vector], n_results=most, include=["distances"]
-        )
+        asked = vector[np.newaxis, :]
+        found = self._collection.query(query_embeddings=asked, n_results=most, include=["distances"])
         distances = (found["distances"] or [[]])[0]
         return Found(
             np.array([int(key) for key in found["ids"][0]], np.int64),
@@ -189,8 +189,8 @@ class ChromaIndex:
 class Claim:
     """A lock on a directory, held by one process until it ends, however it ends.
 
-    It is an open transaction on a small SQLite file: every platform has it, and the operating system lets go of it
-    when the process dies. Several claims in one process share it.
+    It is an open transaction on a small SQLite file: every platform has it, and the operating system lets go
+    of it when the process dies. Several claims in one process share it.
     """
 
     _held: dict[Path, tuple[sqlite3.Connection, int]] = {}  # noqa: RUF012 - one table per process is the point
@@ -205,23 +205,34 @@ class Claim:
         with self._guard:
             held = self._held.get(self._directory)
             if held is None:
-                self._directory.mkdir(parents=True, exist_ok=True)
-                connection = sqlite3.connect(
-                    self._directory / "claim.db", timeout=0, isolation_level=None, check_same_thread=False
-                )
-                try:
-                    connection.execute("BEGIN EXCLUSIVE")
-                except sqlite3.OperationalError as error:
-                    connection.close()
-                    if "locked" in str(error):
-                        return False
-                    raise PersistenceError(
-                        f"cannot use the vector directory {str(self._directory)!r}: {error}; check its permissions"
-                    ) from error
+                connection = self._lock_file()
+                if connection is None:
+                    return False
                 held = (connection, 0)
             self._held[self._directory] = (held[0], held[1] + 1)
             self._open = True
             return True
+
+    def _lock_file(self) -> sqlite3.Connection | None:
+        """The open transaction that is the lock; `None` if another process has it."""
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(
+                self._directory / "claim.db", timeout=0, isolation_level=None, check_same_thread=False
+            )
+            try:
+                connection.execute("BEGIN EXCLUSIVE")
+            except BaseException:
+                connection.close()
+                raise
+        except (OSError, sqlite3.OperationalError) as error:
+            if "locked" in str(error):
+                return None
+            raise PersistenceError(
+                f"cannot use the vector directory {str(self._directory)!r}: {error}; "
+                "check its permissions, or pass vectors= another place"
+            ) from error
+        return connection
 
     def release(self) -> None:
         """Let go; the directory is free when the last claim of the process has."""
@@ -247,7 +258,8 @@ def open_chroma(directory: Path | None) -> tuple[ClientAPI, Claim | None] | None
         claim = Claim(directory)
         if not claim.take():
             log.warning(
-                "another process has the vector directory %r open: searching exactly in SQL instead", str(directory)
+                "another process has the vector directory %r open: searching exactly in SQL instead",
+                str(directory),
             )
             return None
     import chromadb

@@ -35,17 +35,19 @@ def on_words(message: str, turns: list[TurnEnd] = TURNS) -> int | None:
 
 
 def unit(rows: NDArray[np.float64]) -> Floats:
-    return (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
+    scaled: Floats = (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
+    return scaled
 
 
-def topics(count: int, dimensions: int = 32, seed: int = 0) -> Floats:
+def topics(count: int, dimensions: int = 256, seed: int = 0) -> Floats:
     """Directions that have little to do with each other."""
     return unit(np.random.default_rng(seed).normal(size=(count, dimensions)))
 
 
-def near(direction: Floats, seed: int, noise: float = 0.15) -> Floats:
-    """Something on the same topic."""
-    return unit(direction + noise * np.random.default_rng(seed).normal(size=direction.shape))
+def near(direction: Floats, seed: int) -> Floats:
+    """Something on the same topic: two such have a cosine of about 0.5."""
+    noise = np.random.default_rng(seed).normal(size=direction.shape) / np.sqrt(direction.shape[-1])
+    return unit(direction + noise)
 
 
 def three_topics() -> tuple[Floats, Floats]:
@@ -95,9 +97,8 @@ def test_the_nearest_text_alone_does_not_decide() -> None:
 def test_a_turn_that_was_continued_by_mistake_can_still_be_chosen() -> None:
     humans, answers = three_topics()
     stray = TurnEnd(4, 2, WINE.human, WINE.answer)
-    choice = choose(
-        [CSV, stray, RUN], humans, answers, "Does pandas find the separator?", near(topics(3)[0], 3)
-    )
+    message = "And can pandas find the separator of the CSV file by itself?"
+    choice = choose([CSV, stray, RUN], humans, answers, message, near(topics(3)[0], 3))
     assert choice.parent_id == CSV.id
     assert choice.reason.startswith("branches off inside 'How do I read a CSV file in pandas?'")
 
@@ -207,11 +208,9 @@ def test_the_number_of_candidates_does_not_grow_with_the_conversation() -> None:
 
 
 def test_an_old_thread_among_many_is_found_by_similarity() -> None:
-    directions = topics(300, 64)
+    directions = topics(300)
     turns = [TurnEnd(2 * i + 2, None, f"Tell me of {i}", f"Here is {i} told.") for i in range(300)]
-    choice = choose(
-        turns, near(directions, 1, 0.05), near(directions, 2, 0.05), "Go on about it", directions[7]
-    )
+    choice = choose(turns, near(directions, 1), near(directions, 2), "Go on about it", directions[7])
     assert turns[7].id in choice.probabilities
 
 

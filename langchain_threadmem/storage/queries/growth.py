@@ -167,7 +167,8 @@ _COPIES = tuple(
         table.insert().from_select(
             [column.name for column in table.columns],
             select(
-                bindparam("new", type_=BigInteger()), *(column for column in table.columns if column.name != "key")
+                bindparam("new", type_=BigInteger()),
+                *(column for column in table.columns if column.name != "key"),
             ).where(table.c.key == bindparam("old")),
         ),
         "new",
@@ -181,7 +182,8 @@ def append(conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: Parent = T
     """Write messages as a chain below a node, and make the last one the tip.
 
     A message whose id is stored already, with the same content, stays where it is, and what follows it in
-    `drafts` goes below it: the same append twice is once. A system message equal to the newest one is ignored.
+    `drafts` goes below it: the same append twice is once. A system message equal to the newest one is
+    ignored.
 
     Args:
         conn: A write transaction.
@@ -274,7 +276,8 @@ def move(conn: Conn, tree_id: int, moved: Sequence[NodeRow], parent: int | None)
     Args:
         conn: A write transaction.
         tree_id: The tree.
-        moved: A node and live nodes below it, in the order of their numbers; the first is the root of the move.
+        moved: A node and live nodes below it, in the order of their numbers; the first is the root of the
+            move.
         parent: Number of the node that it goes below; `None` for a new root.
 
     Returns:

@@ -1,7 +1,7 @@
 """The inverted index: which nodes hold a word.
 
-FTS5 on SQLite and a `tsvector` column with GIN on PostgreSQL give candidates only: for each word of a query the
-newest nodes that hold it, 0.1 ms a word whatever the size. Ranking is `core.ranking`, the same on both.
+FTS5 on SQLite and a `tsvector` column with GIN on PostgreSQL give candidates only: for each word of a query
+the newest nodes that hold it, 0.1 ms a word whatever the size. Ranking is `core.ranking`, the same on both.
 
 Each entry also holds two words that no text can spell, one for its tree and one for its owner, so that
 a search in one conversation or for one owner is an intersection inside the index.

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, Select, bindparam, literal_column, select
+from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, literal_column, select
 
 from langchain_threadmem.storage.schema import POSITION_BITS, node, segment, summary, tree
 from langchain_threadmem.storage.statements import Conn, Statement, within
@@ -30,15 +30,19 @@ class NodeRow(NamedTuple):
 
 
 def _rows() -> Select[tuple[int]]:
-    columns = [*node.c["key", "seq", "parent", "message", "role", "body", "created", "state", "superseded_by"]]
-    return select(*columns, summary.c.title, summary.c.summary).outerjoin(summary, summary.c.key == node.c.key)
+    columns = [
+        *node.c["key", "seq", "parent", "message", "role", "body", "created", "state", "superseded_by"]
+    ]
+    return select(*columns, summary.c.title, summary.c.summary).outerjoin(
+        summary, summary.c.key == node.c.key
+    )
 
 
 _IN_TREE = node.c.tree == bindparam("tree")
 _RANGE = node.c.key.between(bindparam("first"), bindparam("last"))
 
 # PostgreSQL shifts by an INTEGER, not by a BIGINT as a parameter beside a key would be.
-_BITS = literal_column(str(POSITION_BITS))
+_BITS: ColumnElement[int] = literal_column(str(POSITION_BITS))
 _tip = bindparam("key", type_=BigInteger())
 _path = select(_tip.op(">>")(_BITS).label("segment"), _tip.label("last")).cte("path", recursive=True)
 _path = _path.union_all(
@@ -108,7 +112,7 @@ def thread(conn: Conn, key: int, most: int | None = None) -> list[NodeRow]:
 
 def thread_messages(conn: Conn, key: int) -> list[tuple[str, str, str, int]]:
     """Message id, body, role and number from the root to a node: what is needed to show a thread."""
-    return [row for first, last in spans(conn, key) for row in conn.all(_MESSAGES_OF_RANGE, first, last)]  # type: ignore[misc]
+    return [row for first, last in spans(conn, key) for row in conn.all(_MESSAGES_OF_RANGE, first, last)]
 
 
 def by_key(conn: Conn, key: int) -> NodeRow | None:

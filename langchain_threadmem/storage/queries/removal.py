@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import BigInteger, BindParameter, bindparam, delete, select, update
 
 from langchain_threadmem.storage.queries import lexicon, marks
 from langchain_threadmem.storage.queries.lexicon import Entry
 from langchain_threadmem.storage.schema import embedding, node, segment, summary, tree
 from langchain_threadmem.storage.statements import Conn, Statement
 
-_TREE = bindparam("tree")
+_TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
 _keys = select(node.c.key).where(node.c.tree == _TREE)
-_DERIVED = tuple(Statement(delete(table).where(table.c.key.in_(_keys)), "tree") for table in (embedding, summary))
+_DERIVED = tuple(
+    Statement(delete(table).where(table.c.key.in_(_keys)), "tree") for table in (embedding, summary)
+)
 _NODES = Statement(delete(node).where(node.c.tree == _TREE), "tree")
 _SEGMENTS = Statement(delete(segment).where(segment.c.tree == _TREE), "tree")
 _EMPTY = Statement(

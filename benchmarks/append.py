@@ -1,0 +1,170 @@
+"""Appending a durable turn, beside raw `sqlite3` and LangChain's `SQLChatMessageHistory`.
+
+The raw baseline is the least that any program can do to keep the same two message bodies: one table with an INTEGER
+PRIMARY KEY, in WAL, two rows a transaction. A turn is a question and an answer as prebuilt message objects.
+
+    python -m benchmarks.append [--full]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from statistics import median
+
+from benchmarks._measure import Line, Times, against, ratio, rounds, show
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_threadmem import MemorySystem
+
+QUESTION = "How do I read a CSV file with a header, and what if some of the columns hold dates? (case {n})"
+ANSWER = (
+    "Use pandas.read_csv with parse_dates for those columns (case {n}). The header is read by default; pass header=None "
+    "if there is none. For large files read in chunks, or name the columns you need with usecols, which saves memory."
+)
+CALLERS = 16
+
+
+def turns(number: int) -> Iterator[tuple[HumanMessage, AIMessage]]:
+    """Turns that differ from each other."""
+    for n in range(number):
+        yield HumanMessage(QUESTION.format(n=n)), AIMessage(ANSWER.format(n=n))
+
+
+class Raw:
+    """Two inserts and a commit, by hand; `group` turns a transaction."""
+
+    def __init__(self, path: Path, synchronous: str) -> None:
+        self._database = sqlite3.connect(path, isolation_level=None)
+        self._database.execute("PRAGMA journal_mode=WAL")
+        self._database.execute(f"PRAGMA synchronous={synchronous}")
+        self._database.execute("CREATE TABLE message (id INTEGER PRIMARY KEY, body TEXT NOT NULL)")
+
+    def append(self, bodies: list[tuple[str, str]], group: int = 1) -> None:
+        execute, insert = self._database.execute, "INSERT INTO message (body) VALUES (?)"
+        for start in range(0, len(bodies), group):
+            execute("BEGIN IMMEDIATE")
+            for human, ai in bodies[start : start + group]:
+                execute(insert, (human,))
+                execute(insert, (ai,))
+            execute("COMMIT")
+
+
+def bodies_of(messages: list[tuple[HumanMessage, AIMessage]]) -> list[tuple[str, str]]:
+    """The text that is kept of each message, so that both sides write the same number of bytes."""
+    from langchain_threadmem.core.bodies import encode
+
+    return [(encode(human), encode(ai)) for human, ai in messages]
+
+
+def peer(directory: Path) -> Callable[[list[BaseMessage]], None]:
+    """`SQLChatMessageHistory` on a file, as its documentation sets it up."""
+    from langchain_community.chat_message_histories import SQLChatMessageHistory
+
+    return SQLChatMessageHistory("s", connection=f"sqlite:///{directory / 'peer.db'}").add_messages
+
+
+def one_by_one(directory: Path, synchronous: str, block: int, repeats: int, *, others: bool) -> Times:
+    """One caller, a turn a transaction."""
+    messages = list(turns(block))
+    bodies = bodies_of(messages)
+    system = MemorySystem(f"sqlite:///{directory / 'ours.db'}?synchronous={synchronous}", embeddings=False)
+    memory = system.conversation("c")
+    raw = Raw(directory / "raw.db", synchronous)
+    fresh = ([(human.model_copy(), ai.model_copy()) for human, ai in messages] for _ in count())
+
+    def ours() -> None:
+        for human, ai in batch:
+            memory.append(human, ai)
+
+    batch = next(fresh)
+    contestants: dict[str, Callable[[], object]] = {
+        "raw sqlite3": lambda: raw.append(bodies),
+        "langchain_threadmem": ours,
+    }
+    if others:
+        add = peer(directory)
+        share = max(block // 20, 5)
+
+        def community() -> None:
+            for human, ai in messages[:share]:
+                add([human, ai])
+
+        contestants["SQLChatMessageHistory"] = community
+    times = rounds(contestants, repeats, block)
+    if others:
+        times["SQLChatMessageHistory"] = [
+            seconds * block / share for seconds in times["SQLChatMessageHistory"]
+        ]
+    system.close()
+    return times
+
+
+def together(directory: Path, block: int, repeats: int) -> Times:
+    """Sixteen callers on one event loop, each with a conversation; raw: one thread, sixteen turns a transaction."""
+    messages = list(turns(block))
+    bodies = bodies_of(messages)
+    system = MemorySystem(f"sqlite:///{directory / 'ours16.db'}?synchronous=FULL", embeddings=False)
+    memories = [system.conversation(f"c{n}") for n in range(CALLERS)]
+    raw = Raw(directory / "raw16.db", "FULL")
+
+    async def caller(n: int) -> None:
+        for human, ai in messages[n::CALLERS]:
+            await memories[n].aappend(human, ai)
+
+    async def all_callers() -> None:
+        await asyncio.gather(*(caller(n) for n in range(CALLERS)))
+
+    with asyncio.Runner() as runner:
+        times = rounds(
+            {
+                "raw group commit": lambda: raw.append(bodies, CALLERS),
+                "langchain_threadmem": lambda: runner.run(all_callers()),
+            },
+            repeats,
+            block,
+        )
+    system.close()
+    return times
+
+
+def measure(*, full: bool = False) -> list[Line]:
+    """The lines of the table."""
+    block, repeats = (1000, 21) if full else (400, 11)
+    lines = []
+    for synchronous, most in (("NORMAL", 2.5), ("FULL", 1.2)):
+        with tempfile.TemporaryDirectory() as directory:
+            normal = synchronous == "NORMAL"
+            times = one_by_one(Path(directory), synchronous, block, repeats, others=normal)
+        what = f"append a turn, {synchronous}"
+        lines.append(against(what, times, "langchain_threadmem", "raw sqlite3", most=most))
+        if normal:
+            lines.append(against(what, times, "langchain_threadmem", "SQLChatMessageHistory"))
+    with tempfile.TemporaryDirectory() as directory:
+        times = together(Path(directory), 4 * block, repeats)
+    share = 1 / ratio(times, "langchain_threadmem", "raw group commit")
+    ours, raw = (1 / median(times[name]) for name in ("langchain_threadmem", "raw group commit"))
+    lines.append(
+        Line(
+            f"append, {CALLERS} async callers, FULL",
+            f"{ours:,.0f} turns/s",
+            f"{share:.2f} × raw group commit ({raw:,.0f} turns/s)",
+            "≥ 0.4 ×",
+            share >= 0.4,
+        )
+    )
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--full", action="store_true", help="more and longer rounds")
+    show(measure(full=parser.parse_args().full))
+
+
+if __name__ == "__main__":
+    main()
