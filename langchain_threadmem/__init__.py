@@ -21,7 +21,12 @@ if TYPE_CHECKING:
         SemanticNodeSelector,
     )
     from langchain_threadmem.flows.summarize import LLMSummarizer, Summarizer
+    from langchain_threadmem.integrations.checkpointer import ThreadMemSaver
+    from langchain_threadmem.integrations.graph import create_threaded_chat, select_thread_node
     from langchain_threadmem.integrations.history import ThreadMemChatMessageHistory
+    from langchain_threadmem.integrations.middleware import ThreadMemMiddleware
+    from langchain_threadmem.integrations.retriever import ThreadMemRetriever
+    from langchain_threadmem.integrations.store import ThreadMemStore
     from langchain_threadmem.memory import ChatMemory
     from langchain_threadmem.system import MemorySystem
 
@@ -41,6 +46,12 @@ _HOMES = {
     "LLMSummarizer": "flows.summarize",
     "LocalEmbeddings": "embeddings",
     "ThreadMemChatMessageHistory": "integrations.history",
+    "ThreadMemSaver": "integrations.checkpointer",
+    "ThreadMemStore": "integrations.store",
+    "ThreadMemMiddleware": "integrations.middleware",
+    "ThreadMemRetriever": "integrations.retriever",
+    "create_threaded_chat": "integrations.graph",
+    "select_thread_node": "integrations.graph",
 }
 
 __all__ = [
@@ -57,6 +68,12 @@ __all__ = [
     "SemanticNodeSelector",
     "Summarizer",
     "ThreadMemChatMessageHistory",
+    "ThreadMemMiddleware",
+    "ThreadMemRetriever",
+    "ThreadMemSaver",
+    "ThreadMemStore",
+    "create_threaded_chat",
+    "select_thread_node",
 ]
 
 

@@ -15,10 +15,17 @@ from uuid import uuid4
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.core import tree as tree_core
+from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.nodes import ConversationNode, Recollection
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import append, files, read, recall, revise, show, summarize, whole
-from langchain_threadmem.flows.conversation import Conversation, OnFailure, Window, tree_of
+from langchain_threadmem.flows.conversation import (
+    Conversation,
+    OnFailure,
+    Window,
+    check_on_failure,
+    tree_of,
+)
 from langchain_threadmem.flows.rows import Given
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.selectors import (
@@ -87,12 +94,9 @@ class ChatMemory(AsyncVerbs):
     ) -> None:
         if context_depth < 0:
             raise InputError("context_depth must be non-negative")
-        if on_selection_failure not in ("latest", "root", "raise"):
-            raise InputError(
-                f"on_selection_failure={on_selection_failure!r} is not one of 'latest', 'root', 'raise'"
-            )
-        if conversation_id is not None and (not isinstance(conversation_id, str) or not conversation_id):
-            raise InputError(f"a conversation_id is text that is not empty, not {conversation_id!r}")
+        check_on_failure(on_selection_failure)
+        if conversation_id is not None:
+            check_name("a conversation_id", conversation_id)
         if node_selector is not None and not (
             callable(node_selector) or isinstance(node_selector, NodeSelector)
         ):

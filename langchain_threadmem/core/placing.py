@@ -14,7 +14,7 @@ of them. For each element `m` after its predecessor `p`, the first clause that f
 nothing lives under one, a new version of one is judged as a new id, and none is superseded.
 
 The rule never moves a stored message and never looks at the order of writes; only the verb
-`place` moves. The list's own order is kept by `spans`, so that any list, trimmed, reordered or
+`place` moves. The list's own order is kept by `runs`, so that any list, trimmed, reordered or
 summarised, reads back exactly. Two laws follow, and are tested: a list whose every message is
 stored adds nothing, and a message id has at most one live place.
 """
@@ -152,42 +152,30 @@ def plan_list(
     return plan
 
 
-def spans(keys: Iterable[int]) -> list[tuple[int, int]]:
-    """Write keys as runs of consecutive ones, each as its first and last key.
+def runs(
+    places: Iterable[tuple[int, int | None]], before: Iterable[tuple[int, int]] = ()
+) -> list[tuple[int, int]]:
+    """Write a list of places as runs, each of which leads down the tree from one key to another.
 
     Args:
-        keys: Keys in any order; the order is kept.
+        places: Key of each place and of the place it hangs under, in any order; the order is kept.
+        before: The runs of the places before these, to be continued.
 
     Returns:
-        The runs; `span_keys` turns them back. Linear.
+        First and last key of each run: however long a thread is, and however often it was forked, it is one
+        run. Linear.
 
     Example:
-        >>> spans([7, 8, 9, 3, 4, 12])
-        [(7, 9), (3, 4), (12, 12)]
+        >>> runs([(7, None), (8, 7), (64, 8), (3, None), (4, 3)])
+        [(7, 64), (3, 4)]
     """
-    runs: list[tuple[int, int]] = []
-    for key in keys:
-        if runs and key == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], key)
+    found = list(before)
+    for key, parent in places:
+        if found and parent == found[-1][1]:
+            found[-1] = (found[-1][0], key)
         else:
-            runs.append((key, key))
-    return runs
-
-
-def span_keys(runs: Iterable[tuple[int, int]]) -> list[int]:
-    """Give back the keys that `spans` wrote as runs.
-
-    Args:
-        runs: First and last key of each run.
-
-    Returns:
-        Every key, in order. Linear in their number.
-
-    Example:
-        >>> span_keys([(7, 9), (3, 4), (12, 12)])
-        [7, 8, 9, 3, 4, 12]
-    """
-    return [key for first, last in runs for key in range(first, last + 1)]
+            found.append((key, key))
+    return found
 
 
 def _refuse_duplicates(elements: Sequence[Element]) -> None:

@@ -9,7 +9,6 @@ chats that beats fusing ranks, which forgets by how much the first was better th
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -73,13 +72,14 @@ def bm25(query: Sequence[str], documents: Sequence[Sequence[str]], corpus: Corpu
     average = max(corpus.words / max(corpus.documents, 1), 1.0)
     scores = []
     for document in documents:
-        counts = Counter(word for word in document if word in rarity)
-        if not counts:
-            scores.append(Lexical(0.0, ()))
-            continue
+        held = set(document)
+        shared = tuple(word for word in rarity if word in held)
         length = K1 * (1 - B + B * len(document) / average)
-        score = sum(rarity[word] * count * (K1 + 1) / (count + length) for word, count in counts.items())
-        scores.append(Lexical(score, tuple(word for word in rarity if word in counts)))
+        score = 0.0
+        for word in shared:
+            count = document.count(word)
+            score += rarity[word] * count * (K1 + 1) / (count + length)
+        scores.append(Lexical(score, shared))
     return scores
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from langchain_threadmem.core.bodies import decode
 from langchain_threadmem.core.nodes import ConversationNode
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
@@ -14,8 +15,9 @@ from langchain_threadmem.flows.rows import Given, drafts_of, messages_of, placed
 from langchain_threadmem.flows.select import select
 from langchain_threadmem.flows.selectors import LinearNodeSelector
 from langchain_threadmem.flows.steps import Flow, Sql
-from langchain_threadmem.storage.queries import growth
+from langchain_threadmem.storage.queries import growth, nodes, trees
 from langchain_threadmem.storage.queries.growth import TIP, Draft, Parent
+from langchain_threadmem.storage.statements import Conn
 
 
 def append(conversation: Conversation, human: Given, *answers: Given) -> Flow[list[ConversationNode]]:
@@ -23,11 +25,21 @@ def append(conversation: Conversation, human: Given, *answers: Given) -> Flow[li
     messages = messages_of(human)
     for answer in answers:
         messages += messages_of(answer, "ai")
-    check_turn(messages)
+    whole = not messages or messages[0].type == "human"
+    open_calls = set() if whole else (yield from _calls_above(conversation, messages))
+    check_turn(messages, open_calls)
     parent: Parent = TIP
-    if messages[0].type == "human":
+    if messages[0].type == "human" and not (yield from _is_stored(conversation, messages[0])):
         parent = yield from select(conversation, messages[0])
     return (yield from _write(conversation, messages, drafts_of(messages), parent))
+
+
+def _is_stored(conversation: Conversation, message: BaseMessage) -> Flow[bool]:
+    """Whether a message that brings its id is there already, so that a retry asks no selector again."""
+    if message.id is None or isinstance(conversation.selector, LinearNodeSelector):
+        return False
+    tree, message_id = (yield from tree_of(conversation)), message.id
+    return (yield from Sql(lambda conn: nodes.by_message(conn, tree, message_id))) is not None
 
 
 def extend(
@@ -67,24 +79,46 @@ def _write(
     return placed_nodes(messages, drafts, places)
 
 
-def check_turn(messages: Sequence[BaseMessage]) -> None:
+def _calls_above(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[set[str | None]]:
+    """Ids of the tool calls in the active thread, if any message may be the result of one."""
+    if not any(isinstance(message, ToolMessage) for message in messages):
+        return set()
+    tree = yield from tree_of(conversation)
+
+    def read(conn: Conn) -> list[tuple[str, str]]:
+        tip = trees.head(conn, tree).tip
+        rows = [] if tip is None else nodes.thread_messages(conn, tip)
+        return [(message, body) for message, body, role, _ in rows if role == "ai"]
+
+    return _calls_of(decode((yield from Sql(read))))
+
+
+def _calls_of(messages: Iterable[BaseMessage]) -> set[str | None]:
+    answers = (message for message in messages if isinstance(message, AIMessage))
+    return {call["id"] for answer in answers for call in answer.tool_calls}
+
+
+def check_turn(messages: Sequence[BaseMessage], open_calls: Collection[str | None] = ()) -> None:
     """Refuse what is not one turn: a human message and the AI and tool messages that answer it.
+
+    Args:
+        messages: The turn, or the rest of one that is stored already.
+        open_calls: Ids of the tool calls that were stored before.
 
     Raises:
         InputError: Naming the message that does not belong, by its position.
     """
     if not messages:
         raise InputError("append() was given no message; pass a human message and what answered it")
-    calls: set[str | None] = set()
+    calls = set(open_calls)
     for position, message in enumerate(messages):
         if position and message.type in ("human", "system"):
             raise InputError(
                 f"append() takes one turn, but message {position} is another {message.type} message "
                 f"({message.content!r:.60}); use extend() for several turns, append() for each in turn"
             )
-        if isinstance(message, AIMessage):
-            calls.update(call["id"] for call in message.tool_calls)
-        elif isinstance(message, ToolMessage) and calls and message.tool_call_id not in calls:
+        calls |= _calls_of([message])
+        if isinstance(message, ToolMessage) and message.tool_call_id not in calls:
             raise InputError(
                 f"message {position} is the result of tool call {message.tool_call_id!r}, "
                 f"which no earlier message of the turn makes; the calls are {sorted(map(str, calls))}"

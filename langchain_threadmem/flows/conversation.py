@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.errors import NodeNotFoundError
+from langchain_threadmem.errors import InputError, NodeNotFoundError
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import nodes, trees
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from langchain_threadmem.flows.summarize import Summarizer
 
 OnFailure = Literal["latest", "root", "raise"]
+"""Where a message goes whose selector failed."""
 Window = Callable[[list[BaseMessage]], Sequence[BaseMessage]]
 """What a model is shown of a thread: a function from messages to messages."""
 
@@ -39,6 +40,16 @@ class Conversation:
     on_selection_failure: OnFailure = "latest"
     tree: int = field(default=0, init=False)
     """Id of its tree; 0 until it was looked up."""
+
+
+def check_on_failure(choice: str) -> None:
+    """Refuse an unknown `on_selection_failure`.
+
+    Raises:
+        InputError: It is none of the three.
+    """
+    if choice not in get_args(OnFailure):
+        raise InputError(f"on_selection_failure={choice!r} is not one of 'latest', 'root', 'raise'")
 
 
 def tree_of(conversation: Conversation) -> Flow[int]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import stat
 from pathlib import Path
+from uuid import uuid4
 
 from langchain_threadmem.errors import PersistenceError
 
@@ -17,16 +18,17 @@ def write_text(path: str | Path, text: str) -> None:
     """
     target = Path(path)
     try:
-        descriptor, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        draft = target.with_name(f".{target.name}.{uuid4().hex}")
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            with draft.open("x", encoding="utf-8", newline="\n") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(draft, 0o644)
-            os.replace(draft, target)
+            if target.exists():
+                draft.chmod(stat.S_IMODE(target.stat().st_mode))  # What was private stays so.
+            draft.replace(target)
         except BaseException:
-            os.unlink(draft)
+            draft.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise _failed("save to", target, error) from error

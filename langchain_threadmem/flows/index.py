@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.nodes import ConversationNode
 from langchain_threadmem.core.turns import TurnIndex
@@ -17,6 +19,7 @@ from langchain_threadmem.flows.rows import is_recallable, nodes_of
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Embed, Flow, Search, Sql
 from langchain_threadmem.storage.queries import embeddings, lexicon, marks, nodes, trees
+from langchain_threadmem.storage.queries.embeddings import Vectors
 from langchain_threadmem.storage.queries.lexicon import Entry
 from langchain_threadmem.storage.queries.marks import Mark
 from langchain_threadmem.storage.statements import Conn
@@ -79,6 +82,7 @@ class _Batch(NamedTuple):
     texts: list[str]
     last: int
     whole: bool
+    epoch: int
 
 
 def catch_up_vectors(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
@@ -100,7 +104,11 @@ def catch_up_vectors(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
             if row.key not in known and is_recallable(node)
         ]
         return _Batch(
-            [key for key, _ in todo], [text for _, text in todo], rows[-1].seq, len(rows) < VECTORS_AT_ONCE
+            [key for key, _ in todo],
+            [text for _, text in todo],
+            rows[-1].seq,
+            len(rows) < VECTORS_AT_ONCE,
+            trees.head(conn, tree).epoch,
         )
 
     while batch := (yield from Sql(missing)):
@@ -110,8 +118,16 @@ def catch_up_vectors(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
     epoch = yield from Sql(lambda conn: trees.head(conn, tree).epoch)
     held: ExactIndex = runtime.exact.setdefault((tree, epoch, model), ExactIndex)
     last = held.last
-    held.extend((yield from Sql(lambda conn: embeddings.since(conn, tree, model, last))))
+    held.extend((yield from Sql(lambda conn: _embedded(conn, tree, model, last))))
     return held
+
+
+def _embedded(conn: Conn, tree: int, model: str, since: int) -> Vectors:
+    """The vectors of a tree up to where they are complete: a moved node has one before those it overtook."""
+    end = marks.get(conn, tree, marks.embeddings_of(model)).seq
+    news = embeddings.since(conn, tree, model, since)
+    upto = int(np.searchsorted(news.seqs, end, side="right"))
+    return Vectors(news.keys[:upto], news.seqs[:upto], news.matrix[:upto])
 
 
 def _embed(runtime: Runtime, tree: int, model: str, batch: _Batch) -> Flow[None]:
@@ -120,6 +136,8 @@ def _embed(runtime: Runtime, tree: int, model: str, batch: _Batch) -> Flow[None]
 
     def store(conn: Conn) -> None:
         trees.lock(conn, tree)
+        if trees.head(conn, tree).epoch != batch.epoch:
+            return  # It was emptied while the model worked: what was embedded is gone.
         mark = marks.get(conn, tree, name)
         embeddings.put(conn, model, batch.keys, vectors)
         marks.put(conn, tree, name, Mark(max(mark.seq, batch.last), mark.documents + len(batch.keys)))
@@ -140,25 +158,42 @@ def catch_up_owner(runtime: Runtime) -> Flow[VectorIndex | None]:
     if index is None:
         return None
     name = index.name
-    if (yield from Search(index.count)) == 0:
-        # An empty index whose marks say otherwise was deleted or replaced: fill it again from SQL.
-        yield from Sql(lambda conn: marks.clear(conn, owner, name), write=True)
+    held = yield from Search(index.count)
+    if not held or not runtime.compared:
+        runtime.compared = True
+        if held != (yield from Sql(lambda conn: marks.total(conn, owner, name))).documents:
+            # It was deleted, put back from a copy, or missed a removal: fill it again from SQL.
+            yield from _empty(index, owner)
     for tree in (yield from Sql(lambda conn: marks.behind(conn, owner, name))):
         yield from _catch_up_index(index, tree, model)
     return index
 
 
+def _empty(index: VectorIndex, owner: str) -> Flow[None]:
+    keys = yield from Search(index.keys)
+    yield from Search(lambda: index.remove(keys))
+    yield from Sql(lambda conn: marks.clear(conn, owner, index.name), write=True)
+
+
 def _catch_up_index(index: VectorIndex, tree: int, model: str) -> Flow[None]:
-    def read(conn: Conn) -> tuple[Mark, int, embeddings.Vectors]:
+    def read(conn: Conn) -> tuple[Mark, int, int, Vectors]:
         mark = marks.get(conn, tree, index.name)
         embedded = marks.get(conn, tree, marks.embeddings_of(model)).seq
-        return mark, embedded, embeddings.since(conn, tree, model, mark.seq)
+        return mark, embedded, trees.head(conn, tree).epoch, _embedded(conn, tree, model, mark.seq)
 
-    mark, embedded, news = yield from Sql(read)
+    mark, embedded, epoch, news = yield from Sql(read)
     keys = news.keys.tolist()
     yield from Search(lambda: index.add(keys, news.matrix))
-    to = Mark(embedded, mark.documents + len(keys))
-    yield from Sql(lambda conn: marks.put(conn, tree, index.name, to), write=True)
+
+    def record(conn: Conn) -> bool:
+        trees.lock(conn, tree)
+        if trees.head(conn, tree).epoch != epoch:
+            return False
+        marks.put(conn, tree, index.name, Mark(embedded, mark.documents + len(keys)))
+        return True
+
+    if not (yield from Sql(record, write=True)):
+        yield from Search(lambda: index.remove(keys))  # The tree was emptied in the meantime.
 
 
 def _behind(conn: Conn, tree: int, name: str) -> bool:
@@ -170,9 +205,6 @@ def reindex(runtime: Runtime) -> Flow[int]:
     index = yield from Search(runtime.index)
     if index is None:
         return 0
-    owner, name = runtime.owner, index.name
-    keys = yield from Search(index.keys)
-    yield from Search(lambda: index.remove(keys))
-    yield from Sql(lambda conn: marks.clear(conn, owner, name), write=True)
+    yield from _empty(index, runtime.owner)
     yield from catch_up_owner(runtime)
     return (yield from Search(index.count))

@@ -33,7 +33,7 @@ from langchain_threadmem.storage.statements import Conn
 Scope = Literal["conversation", "owner"]
 Order = Literal["chronological", "relevance"]
 Fallback = Literal["nothing", "recent"]
-FEWEST_CANDIDATES = 100
+FEWEST_CANDIDATES = 64
 """How many candidates each of words and meaning brings at least; more when more results are asked for."""
 
 
@@ -63,6 +63,8 @@ def recall(
 ) -> Flow[list[Recollection]]:
     """The messages that fit a query best, the best first; see `ChatMemory.recall`."""
     depth = depth_of(conversation, context_depth)
+    if not isinstance(query, str):
+        raise InputError(f"a query is text, not {query!r:.80}; pass the text of a message")
     if n_results < 0:
         raise InputError(f"n_results={n_results!r} is negative; pass how many messages to find")
     if scope not in ("conversation", "owner"):
@@ -71,7 +73,8 @@ def recall(
         return []
     most = max(FEWEST_CANDIDATES, 2 * n_results)
     runtime = conversation.runtime
-    tree = yield from tree_of(conversation)
+    # A search of all conversations needs none of its own to exist.
+    tree = 0 if scope == "owner" else (yield from tree_of(conversation))
     if scope == "owner":
         index = yield from catch_up_owner(runtime)
     else:
@@ -117,10 +120,11 @@ def _by_words(conn: Conn, query: str, owner: str, tree: int | None, most: int) -
     """The messages that hold the most and rarest words of a query, cheaply: without reading any of them."""
     wanted = query_words(query)
     if tree is None:
-        mark, scope_word = marks.total(conn, owner, marks.LEXICON), lexicon.owner_word(owner)
+        mark = marks.total(conn, owner, marks.LEXICON)
     else:
-        mark, scope_word = marks.get(conn, tree, marks.LEXICON), lexicon.tree_word(tree)
-    holding = {word: lexicon.holding(conn, word, scope_word) for word in wanted}
+        mark = marks.get(conn, tree, marks.LEXICON)
+    scope = lexicon.Scope(owner, tree)
+    holding = {word: lexicon.holding(conn, word, scope) for word in wanted}
     frequency = {word: _frequency(conn, keys, mark.documents) for word, keys in holding.items()}
     corpus = Corpus(mark.documents, mark.words, frequency)
     presence: dict[int, float] = {}
@@ -128,7 +132,8 @@ def _by_words(conn: Conn, query: str, owner: str, tree: int | None, most: int) -
         rarity = corpus.rarity(word)
         for key in keys:
             presence[key] = presence.get(key, 0.0) + rarity
-    return _Words(wanted, corpus, heapq.nlargest(most, presence, key=lambda key: (presence[key], key)))
+    best = heapq.nlargest(most, zip(presence.values(), presence, strict=True))
+    return _Words(wanted, corpus, [key for _, key in best])
 
 
 def _frequency(conn: Conn, keys: Sequence[int], documents: int) -> int:
@@ -271,6 +276,8 @@ def retrieve(
 def recent(conversation: Conversation, n_results: int) -> Flow[list[BaseMessage]]:
     """The last messages of the active thread, oldest first; system messages are not counted.
 
+    One that is a tool's result brings the call along, so there may be a few more.
+
     Raises:
         InputError: `n_results` is negative.
     """
@@ -280,7 +287,17 @@ def recent(conversation: Conversation, n_results: int) -> Flow[list[BaseMessage]
 
     def read(conn: Conn) -> list[NodeRow]:
         tip = trees.head(conn, tree).tip
-        return [] if tip is None or not n_results else nodes.thread(conn, tip, n_results)
+        if tip is None or not n_results:
+            return []
+        reach = n_results
+        while True:
+            rows = nodes.thread(conn, tip, reach)
+            said = [row for row in rows if row.role != "system"]
+            start = max(len(said) - n_results, 0)
+            while start and said[start].role == "tool":
+                start -= 1
+            if len(rows) < reach or (len(said) >= n_results and said[start].role != "tool"):
+                return said[start:]
+            reach *= 2
 
-    rows = yield from Sql(read)
-    return [node.message for node in nodes_of(rows) if node.message.type != "system"]
+    return [node.message for node in nodes_of((yield from Sql(read)))]

@@ -21,18 +21,21 @@ def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[Convers
     """Put a new version beside a message; what answered the old version is superseded with it."""
     tree = yield from tree_of(conversation)
     old_role = (yield from Sql(lambda conn: node_in(conn, tree, node_id))).role
-    message = messages_of(given, old_role)[0]
-    drafts = drafts_of([message])
+    versions = messages_of(given, old_role)
+    if len(versions) != 1:
+        raise InputError(f"edit() puts one message in the place of node {node_id!r}, not {len(versions)}")
+    message = versions[0]
+    drafts = drafts_of(versions)
 
     def write(conn: Conn) -> list[Placed]:
         trees.lock(conn, tree)
-        old = node_in(conn, tree, node_id)
+        old = _current(conn, tree, node_in(conn, tree, node_id))
         if old.role != message.type:
             raise InputError(
                 f"node {node_id!r} is a {old.role} message and cannot become a {message.type} message; "
                 "pass a message of the same role, or text"
             )
-        return _replace(conn, tree, drafts, old.parent, _rest_of_turn(conn, tree, [old]))
+        return _replace(conn, tree, drafts, old.parent, rest_of_turn(conn, tree, [old]))
 
     places = yield from Sql(write, write=True)
     return placed_nodes([message], drafts, places)[0]
@@ -43,6 +46,8 @@ def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[l
     tree = yield from tree_of(conversation)
     messages = messages_of(given, "ai")
     drafts = drafts_of(messages)
+    if not messages:
+        raise InputError("regenerate() was given no message; pass the new answer")
     for message in messages:
         if message.type in ("human", "system"):
             raise InputError(f"an answer is made of AI and tool messages, not of a {message.type} message")
@@ -54,7 +59,7 @@ def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[l
             if asked.parent is None:
                 raise InputError(f"node {node_id!r} answers no human message; edit() it instead")
             asked = node_in(conn, tree, asked.parent)
-        return _replace(conn, tree, drafts, asked.seq, _rest_of_turn(conn, tree, [asked])[1:])
+        return _replace(conn, tree, drafts, asked.seq, rest_of_turn(conn, tree, [asked])[1:])
 
     places = yield from Sql(write, write=True)
     return placed_nodes(messages, drafts, places)
@@ -95,6 +100,16 @@ def checkout(conversation: Conversation, node_id: int) -> Flow[ConversationNode]
     return nodes_of([(yield from Sql(write, write=True))])[0]
 
 
+def _current(conn: Conn, tree: int, row: NodeRow) -> NodeRow:
+    """The version that has taken a message's place, so that an edit of an old version leaves none behind."""
+    while row.superseded_by is not None:
+        newer = node_in(conn, tree, row.superseded_by)
+        if newer.role != row.role:
+            break  # It went with the turn that was replaced; no version of it is left.
+        row = newer
+    return row
+
+
 def _replace(
     conn: Conn, tree: int, drafts: Sequence[Draft], parent: int | None, old: Sequence[NodeRow]
 ) -> list[Placed]:
@@ -106,7 +121,7 @@ def _replace(
     return growth.replace(conn, tree, drafts, parent, replaced)
 
 
-def _rest_of_turn(conn: Conn, tree: int, start: Sequence[NodeRow]) -> list[NodeRow]:
+def rest_of_turn(conn: Conn, tree: int, start: Sequence[NodeRow]) -> list[NodeRow]:
     """A message, and every AI and tool message that answers it, on all branches of the turn."""
     found = list(start)
     inside = {row.seq for row in found}

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from langchain_threadmem.core.cache import LruCache
+from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.turns import TurnIndex
-from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.embedder import Embedder
 from langchain_threadmem.storage.database import Database, open_database
 from langchain_threadmem.storage.queries import marks
@@ -55,7 +55,10 @@ class Runtime:
         self.turns = LruCache[int, TurnIndex](CACHED_TREES)
         self.exact = LruCache[tuple[int, int, str], ExactIndex](CACHED_TREES)
         self._vectors = vectors
+        self.compared = False
+        """Whether the index was compared with SQL since it was opened."""
         self._index: VectorIndex | None = None
+        self._client: ClientAPI | None = None
         self._claim: Claim | None = None
         self._looked = False
         self._lock = threading.Lock()
@@ -70,8 +73,7 @@ class Runtime:
         vectors: str | Path | ClientAPI | VectorIndex | None = None,
     ) -> Runtime:
         """Open the database behind a URL; see `MemorySystem` for the arguments."""
-        if not isinstance(owner, str) or not owner:
-            raise InputError(f"an owner is a name that is not empty, not {owner!r}")
+        check_name("an owner", owner)
         return cls(open_database(url), owner, Embedder(embeddings), vectors)
 
     def index(self) -> VectorIndex | None:
@@ -104,7 +106,7 @@ class Runtime:
         opened = open_chroma(directory)
         if opened is None:
             return None
-        client, self._claim = opened
+        client, self._claim = self._client, _ = opened
         # In memory every process-wide client shares its collections, so each memory needs a name of its own.
         owner = self.owner if directory is not None else f"{self.owner}/{uuid.uuid4()}"
         return ChromaIndex(client, owner, model, marks.index_of(model))
@@ -120,6 +122,10 @@ class Runtime:
         self._release()
 
     def _release(self) -> None:
+        if self._client is not None:
+            # Chroma keeps clients by directory: the next to open it must not get one that saw older files.
+            self._client.close()  # type: ignore[attr-defined] # the base class lacks it
+            self._client = None
         if self._claim is not None:
             self._claim.release()
             self._claim = None

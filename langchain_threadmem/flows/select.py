@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
@@ -11,7 +12,7 @@ from langchain_threadmem.core.nodes import TurnEnd
 from langchain_threadmem.errors import DriverError, PersistenceError, SelectionError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.index import turns
-from langchain_threadmem.flows.selectors import LinearNodeSelector, choice_of
+from langchain_threadmem.flows.selectors import AnySelector, LinearNodeSelector, choice_of
 from langchain_threadmem.flows.steps import Flow
 from langchain_threadmem.flows.view import TreeView
 from langchain_threadmem.storage.queries.growth import TIP, Parent
@@ -19,8 +20,25 @@ from langchain_threadmem.storage.queries.growth import TIP, Parent
 log = logging.getLogger(__name__)
 
 
+class Selected(NamedTuple):
+    """Where a human message goes, and why.
+
+    Attributes:
+        parent: A node id, `None` for a new root, or `TIP`.
+        reason: A few words for a person.
+    """
+
+    parent: Parent
+    reason: str
+
+
 def select(conversation: Conversation, message: BaseMessage) -> Flow[Parent]:
-    """The parent of a human message: a node id, `None` for a new root, or `TIP`.
+    """The parent of a human message; see `explained`."""
+    return (yield from explained(conversation, message)).parent
+
+
+def explained(conversation: Conversation, message: BaseMessage) -> Flow[Selected]:
+    """The parent of a human message, with the reason.
 
     A selector that raises, or names no turn end, has failed: the message then goes where
     `on_selection_failure` says, and a warning says so. Storage errors are not failures of a selector.
@@ -30,23 +48,32 @@ def select(conversation: Conversation, message: BaseMessage) -> Flow[Parent]:
     """
     selector = conversation.selector
     if isinstance(selector, LinearNodeSelector):
-        return TIP
+        return Selected(TIP, "continues the active thread")
     tree = yield from tree_of(conversation)
     ends = (yield from turns(conversation.runtime, tree)).ends()
-    view = TreeView(conversation.runtime, tree, ends)
+    view = TreeView(conversation.runtime, tree, ends, conversation.on_selection_failure)
     try:
         parent = yield from choice_of(selector, view, message)
-        if parent is not None and all(end.id != parent for end in ends):
-            raise SelectionError(
-                f"{type(selector).__name__} chose {parent!r}, which is no answer that can be continued"
-            )
+        if parent is not None:
+            parent = _end_of(ends, parent, selector)
     except (PersistenceError, DriverError):
         raise
     except Exception as error:
         parent = _fallback(conversation, ends, error)
+        view.reason = f"the selector failed: {error}"
     if parent is None and conversation.single_tree:
-        return TIP
-    return parent
+        return Selected(TIP, "continues the active thread, the only one there may be")
+    usual = "starts a new thread" if parent is None else f"continues node {parent}"
+    return Selected(parent, view.reason or usual)
+
+
+def _end_of(ends: Sequence[TurnEnd], chosen: int, selector: AnySelector) -> int:
+    for end in ends:
+        if end.id == chosen:
+            return end.id  # A selector may choose a NumPy integer, which no database takes.
+    raise SelectionError(
+        f"{type(selector).__name__} chose {chosen!r}, which is no answer that can be continued"
+    )
 
 
 def _fallback(conversation: Conversation, ends: Sequence[TurnEnd], error: Exception) -> int | None:

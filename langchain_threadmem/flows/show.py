@@ -73,7 +73,7 @@ def load(text: str) -> tuple[Document, int | None, dict[str, Any]]:
     document = exchange.from_json(text)
     known = {node.id for node in document.nodes}
     tip, depth = document.metadata.get("tip"), document.metadata.get("context_depth")
-    if tip is not None and tip not in known:
+    if tip is not None and not (isinstance(tip, int) and tip in known):
         raise InputError(
             f"the saved tip {tip!r} is no node of the document; remove it, or name one of its nodes"
         )

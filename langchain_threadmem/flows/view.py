@@ -10,6 +10,7 @@ from langchain_threadmem.core import tree as trees_core
 from langchain_threadmem.core.nodes import ConversationNode, TurnEnd
 from langchain_threadmem.core.turns import TurnIndex
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.flows.conversation import OnFailure
 from langchain_threadmem.flows.rows import nodes_of
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.storage.queries import nodes
@@ -24,10 +25,15 @@ class TreeView:
     `turn_ends()` is at hand; `thread()` and `graph` read the database when they are first used.
     """
 
-    def __init__(self, runtime: Runtime, tree: int, ends: Sequence[TurnEnd]) -> None:
+    def __init__(
+        self, runtime: Runtime, tree: int, ends: Sequence[TurnEnd], on_failure: OnFailure = "latest"
+    ) -> None:
         self.runtime: Runtime | None = runtime
+        self.on_failure = on_failure
         self.tree = tree
         self._ends = ends
+        self.reason = ""
+        """Why the selector chose as it did, in a few words, if it says so."""
 
     def turn_ends(self) -> Sequence[TurnEnd]:
         """The answers that a new message can continue, oldest first."""
@@ -64,8 +70,10 @@ class GraphView(TreeView):
         index = TurnIndex()
         index.add(self._held)
         self.runtime = None
+        self.on_failure: OnFailure = "latest"
         self.tree = 0
         self._ends = index.ends()
+        self.reason = ""
 
     def _load(self) -> Iterable[ConversationNode]:
         return self._held

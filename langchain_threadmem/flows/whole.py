@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from langchain_threadmem.core import tree as tree_core
@@ -10,30 +11,42 @@ from langchain_threadmem.core.nodes import ConversationNode, State
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.index import entries_of
+from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Search, Sql
-from langchain_threadmem.storage.queries import growth, marks, nodes, removal, trees
+from langchain_threadmem.storage.queries import checkpoints, growth, marks, nodes, removal, trees
 from langchain_threadmem.storage.statements import Conn
+
+HIGHEST_ID = 2**62
 
 
 def reset(conversation: Conversation) -> Flow[None]:
-    """Remove every message of the conversation, with its words and vectors; nothing else changes."""
-    tree = yield from tree_of(conversation)
-    runtime = conversation.runtime
-    indexed = marks.index_of(runtime.embedder.model) if runtime.embedder.looked else ""
+    """Remove every message of the conversation, with its words, its vectors and its checkpoints."""
+    yield from erase(conversation.runtime, conversation.name)
+
+
+def erase(runtime: Runtime, name: str) -> Flow[None]:
+    """Empty a conversation in every scope, and delete its checkpoints; nothing else changes."""
+    owner = runtime.owner
+
+    def look(conn: Conn) -> bool:
+        return any(marks.indexed(conn, tree) for _, tree in checkpoints.scopes(conn, owner, name))
+
+    index = (yield from Search(runtime.index)) if (yield from Sql(look)) else None
 
     def clear(conn: Conn) -> list[int]:
-        trees.lock(conn, tree)
-        entered = marks.get(conn, tree, marks.LEXICON).seq
-        rows = nodes.since(conn, tree)
-        known = [row.key for row in rows] if indexed and marks.get(conn, tree, indexed).documents else []
-        removal.clear(conn, tree, runtime.owner, entries_of([row for row in rows if row.seq <= entered]))
-        return known
+        keys: list[int] = []
+        for _, tree in checkpoints.scopes(conn, owner, name):
+            trees.lock(conn, tree)
+            entered = marks.get(conn, tree, marks.LEXICON).seq
+            rows = nodes.since(conn, tree)
+            removal.clear(conn, tree, owner, entries_of([row for row in rows if row.seq <= entered]))
+            checkpoints.clear(conn, tree)
+            keys += [row.key for row in rows]
+        return keys
 
     keys = yield from Sql(clear, write=True)
-    if keys:
-        index = yield from Search(runtime.index)
-        if index is not None:
-            yield from Search(lambda: index.remove(keys))
+    if index is not None:
+        yield from Search(lambda: index.remove(keys))
 
 
 def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: int | None) -> Flow[None]:
@@ -45,12 +58,20 @@ def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: 
     """
     tree_core.validate(saved)
     ordered = sorted(saved, key=lambda node: node.id)
+    known = {node.id for node in ordered}
     for node in ordered:
         if node.parent_id is not None and node.parent_id > node.id:
             raise InputError(
                 f"node {node.id} continues node {node.parent_id}, which was written after it; "
                 "number the nodes in the order in which they were said"
             )
+        if node.superseded_by is not None and node.superseded_by not in known:
+            raise InputError(
+                f"node {node.id} is superseded by node {node.superseded_by}, which there is not; "
+                "add that node, or leave superseded_by out"
+            )
+    if ordered and ordered[-1].id > HIGHEST_ID:
+        raise InputError(f"node {ordered[-1].id} has too high a number; the highest is {HIGHEST_ID}")
     rows = [
         growth.Saved(
             node.id,
@@ -65,8 +86,13 @@ def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: 
         )
         for node in ordered
     ]
-    if tip is None:
-        tip = max((node.id for node in ordered if node.state == State.LIVE), default=None)
+    live = Counter(row.message for row in rows if row.state == State.LIVE)
+    if twice := [message for message, count in live.items() if count > 1]:
+        raise InputError(
+            f"message ids used by more than one live node: {twice!r}; give each its own, or none"
+        )
+    if tip is None and ordered:
+        tip = next((node.id for node in reversed(ordered) if node.state == State.LIVE), ordered[-1].id)
     tree = yield from tree_of(conversation)
 
     def fill(conn: Conn) -> None:

@@ -10,19 +10,22 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import psycopg
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, event
 from sqlalchemy.engine import URL, Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from langchain_threadmem.errors import ClosedError, PersistenceError
-from langchain_threadmem.storage.database import Transaction, transaction_scope
+from langchain_threadmem.storage.database import Transaction, TransactionScope
 from langchain_threadmem.storage.migrations import migrate
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.storage.writer import guarded
 
 T = TypeVar("T")
 _SETUP_LOCK = 0x7468_7265_6164  # "thread"
@@ -41,8 +44,8 @@ class PostgresDatabase:
     def __init__(self, url: URL) -> None:
         self._url = url
         self._engine = create_engine(url, pool_pre_ping=True)
-        self._async: tuple[asyncio.AbstractEventLoop, AsyncEngine] | None = None
-        self._closed = False
+        self._async: dict[asyncio.AbstractEventLoop, _LoopEngine] = {}
+        self.closed = False
 
         def setup(conn: Conn) -> None:
             conn.script(f"SELECT pg_advisory_xact_lock({_SETUP_LOCK})")
@@ -64,42 +67,65 @@ class PostgresDatabase:
         """Run a function in a transaction on the async driver."""
         with self._ready():
             async with self._async_engine().begin() as connection:
-                return await connection.run_sync(_run, transaction)
+                return await connection.run_sync(partial(guarded, _run), transaction)
 
     async def aread(self, transaction: Transaction[T]) -> T:
         """Run a function in a transaction on the async driver."""
         return await self.awrite(transaction)
 
     def _async_engine(self) -> AsyncEngine:
-        # Connections belong to the loop that opened them; another loop gets a pool of its own.
+        # Connections belong to the loop that opened them: each loop gets a pool of its own.
         loop = asyncio.get_running_loop()
-        if self._async is None or self._async[0] is not loop:
-            self._async = (loop, create_async_engine(self._url, pool_pre_ping=True))
-        return self._async[1]
+        if loop not in self._async:
+            for ended in [other for other in self._async if other.is_closed()]:
+                self._async.pop(ended).abandon()
+            self._async[loop] = _LoopEngine(self._url)
+        return self._async[loop].engine
 
     def close(self) -> None:
-        """Close the pool; a second call does nothing."""
-        self._closed = True
+        """Close all pools; a second call does nothing."""
+        self.closed = True
         self._engine.dispose()
+        while self._async:
+            self._async.popitem()[1].abandon()
 
     async def aclose(self) -> None:
-        """Close both pools."""
-        if self._async is not None and self._async[0] is asyncio.get_running_loop():
-            await self._async[1].dispose()
+        """Close all pools."""
+        own = self._async.pop(asyncio.get_running_loop(), None)
+        if own is not None:
+            await own.engine.dispose()
         await asyncio.to_thread(self.close)
 
     @contextmanager
     def _ready(self) -> Iterator[None]:
         name = self._url.render_as_string(hide_password=True)
-        if self._closed:
+        if self.closed:
             raise ClosedError(f"{name!r} was closed; make a new ChatMemory or MemorySystem to go on")
         try:
-            with transaction_scope():
+            with TransactionScope():
                 yield
         except DBAPIError as error:
             raise PersistenceError(f"{name!r}: {error.orig}") from error
         except (SQLAlchemyError, psycopg.Error) as error:
             raise PersistenceError(f"{name!r}: {error}") from error
+
+
+class _LoopEngine:
+    """The pool of one event loop, whose connections can be closed after the loop has ended."""
+
+    def __init__(self, url: URL) -> None:
+        self.engine = create_async_engine(url, pool_pre_ping=True)
+        self._opened: WeakSet[Any] = WeakSet()
+        event.listen(self.engine.sync_engine, "connect", self._remember)
+
+    def _remember(self, connection: Any, record: object) -> None:
+        self._opened.add(connection.driver_connection)
+
+    def abandon(self) -> None:
+        """Close the connections without their loop."""
+        for connection in list(self._opened):
+            connection.pgconn.finish()
+        self.engine.sync_engine.dispose(close=False)
 
 
 def _run(connection: Connection, transaction: Transaction[Any]) -> Any:

@@ -7,7 +7,8 @@ per message takes three to five times as long. A node's row never changes but fo
 `state`, and no segment id is ever used again.
 
 `seq` is the number that people see (1, 2, 3 ... within a conversation). It rises along every
-segment and every thread, because a message is always written after its parent.
+segment and every thread, because a message is always written after its parent. The next number and, as a
+rule, the tip follow from the newest node, so that an append leaves the tree's row alone.
 
 The derived tables (`embedding`, `lexicon`) follow the nodes by watermarks: `mark.seq` says up
 to which `seq` of a tree an index is complete. What lies beyond it is caught up by whoever needs
@@ -55,8 +56,7 @@ tree = Table(
     Column("owner", Text, nullable=False),
     Column("conversation", Text, nullable=False),
     Column("scope", Text, nullable=False),
-    Column("next_seq", Key, nullable=False),
-    Column("tip", Key),  # key of the node that the active thread ends in
+    Column("tip", Key),  # key of the node that the active thread ends in; null for the newest node
     Column("system", Key),  # key of the newest live system message
     Column("version", Key, nullable=False),  # rises whenever a node changes its state
     Column("epoch", Key, nullable=False),  # rises whenever the tree is emptied and numbers begin again
@@ -129,6 +129,95 @@ mark = Table(
     Column("seq", Key, nullable=False),  # complete up to here
     Column("documents", Key, nullable=False),
     Column("words", Key, nullable=False),
+)
+
+# What LangGraph saves of a graph's state; the message lists in it are runs of the nodes above. Ids are packed
+# (a UUID takes 16 bytes) and rows lie in the order of their keys, which saves an index over them.
+checkpoint = Table(
+    "threadmem_checkpoint",
+    metadata,
+    Column("tree", Key, ForeignKey(tree.c.id), primary_key=True, autoincrement=False),
+    Column("ns", Text, primary_key=True),
+    Column("id", LargeBinary, primary_key=True),
+    Column("parent", LargeBinary),
+    Column("run", Text),
+    Column("refs", Text, nullable=False),  # for each channel, in the order of its versions: a blob, or 0
+    Column("kind", Text, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+Index(
+    "threadmem_checkpoint_run",
+    checkpoint.c.run,
+    sqlite_where=text("run IS NOT NULL"),
+    postgresql_where=text("run IS NOT NULL"),
+)
+
+blob = Table(
+    "threadmem_blob",
+    metadata,
+    Column("tree", Key, ForeignKey(tree.c.id), primary_key=True, autoincrement=False),
+    Column("id", Key, primary_key=True, autoincrement=False),  # 1, 2, 3 ... in each tree
+    Column("kind", Text, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+write = Table(
+    "threadmem_write",
+    metadata,
+    Column("tree", Key, ForeignKey(tree.c.id), primary_key=True, autoincrement=False),
+    Column("ns", Text, primary_key=True),
+    Column("checkpoint", LargeBinary, primary_key=True),
+    Column("task", LargeBinary, primary_key=True),
+    Column("idx", Integer, primary_key=True, autoincrement=False),
+    Column("path", Text, nullable=False),
+    Column("channel", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# What LangGraph's store interface keeps: values by namespace and key. Names are bytes (`core.namespaces`), so
+# both databases sort them alike, whatever their language settings; all below a namespace is a range.
+namespace = Table(
+    "threadmem_namespace",
+    metadata,
+    Column("id", Key, primary_key=True, autoincrement=True),
+    Column("owner", Text, nullable=False),
+    Column("path", LargeBinary, nullable=False),
+    UniqueConstraint("owner", "path", name="threadmem_namespace_path"),
+    sqlite_autoincrement=True,
+)
+
+item = Table(
+    "threadmem_item",
+    metadata,
+    Column("id", Key, primary_key=True, autoincrement=True),
+    Column("namespace", Key, ForeignKey(namespace.c.id), nullable=False),
+    Column("key", LargeBinary, nullable=False),
+    Column("created", Float, nullable=False),  # seconds since 1970, UTC
+    Column("updated", Float, nullable=False),
+    Column("ttl", Float),  # minutes from its last use until it expires
+    Column("expires", Float),
+    Column("value", Text, nullable=False),  # last: what is searched for lies before it
+    UniqueConstraint("namespace", "key", name="threadmem_item_key"),
+    sqlite_autoincrement=True,
+)
+Index(
+    "threadmem_item_expires",
+    item.c.expires,
+    sqlite_where=text("expires IS NOT NULL"),
+    postgresql_where=text("expires IS NOT NULL"),
+)
+
+item_vector = Table(
+    "threadmem_item_vector",
+    metadata,
+    Column("item", Key, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),  # an item may have several texts
+    Column("model", Text, nullable=False),
+    Column("vector", LargeBinary, nullable=False),  # float16, unit length
 )
 
 LEXICON = "threadmem_lexicon"

@@ -1,8 +1,10 @@
 """One thread that commits together what callers queued together.
 
-On SQLite a commit costs more than the rows in it (a file write, with `synchronous=FULL` a wait
-for the disk). Sixteen asyncio tasks that append at once therefore hand their writes to this thread, which
-takes all that are waiting, runs them in one transaction and answers all of them after the commit.
+On SQLite a commit costs more than the rows in it (a file write, with `synchronous=FULL` a wait for the
+disk). Sixteen asyncio tasks that append at once therefore hand their writes to this thread, which takes all
+that are waiting, runs them in one transaction and answers all of them after the commit. What the tasks of a
+loop submit in one pass of the loop is handed over together: were it handed over one by one, the thread
+would begin with the first alone, and both threads would then fight for the interpreter's lock.
 
 A write is a function of the transaction that is safe to run again: if one write of a batch fails, the
 batch is rolled back and its writes run one by one, so that only the failing caller sees an error.
@@ -17,7 +19,7 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
-from langchain_threadmem.errors import ClosedError, DriverError, PersistenceError
+from langchain_threadmem.errors import ClosedError, DriverError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage.statements import Conn
 
 T = TypeVar("T")
@@ -45,7 +47,8 @@ class GroupWriter:
 
     def __init__(self, commit: Callable[[Sequence[Write]], list[Any]]) -> None:
         self._commit = commit
-        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._gathered: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
+        self._queue: SimpleQueue[Sequence[_Job] | None] = SimpleQueue()
         self._ended: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="threadmem-writer", daemon=True)
         self._thread.start()
@@ -58,10 +61,18 @@ class GroupWriter:
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        self._queue.put(_Job(write, loop, future))
+        if loop not in self._gathered:
+            self._gathered[loop] = []
+            loop.call_soon(self._hand_over, loop)
+        self._gathered[loop].append(_Job(write, loop, future))
+        return await future
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        jobs = self._gathered.pop(loop)
+        for start in range(0, len(jobs), MOST_AT_ONCE):
+            self._queue.put(jobs[start : start + MOST_AT_ONCE])
         if self._ended is not None:  # It may have stopped before or while this was queued.
             self._fail_waiting()
-        return await future
 
     def close(self) -> None:
         """Commit what is queued, then stop."""
@@ -72,10 +83,13 @@ class GroupWriter:
         ended: BaseException = ClosedError("the database was closed; open it again to write")
         try:
             while batch := self._next_batch():
-                self._answer(batch, self._outcomes(batch))
-        except BaseException as error:
-            ended = PersistenceError(f"the writer thread died of {error!r}; open the database again")
-            raise
+                try:
+                    outcomes = self._outcomes(batch)
+                except BaseException as error:
+                    ended = PersistenceError(f"the writer thread died of {error!r}; open the database again")
+                    self._answer(batch, [_Outcome(None, ended)] * len(batch))
+                    raise
+                self._answer(batch, outcomes)
         finally:
             self._ended = ended
             self._fail_waiting()
@@ -83,13 +97,13 @@ class GroupWriter:
     def _next_batch(self) -> list[_Job]:
         """The jobs that are waiting, at least one; empty when it is time to stop."""
         batch: list[_Job] = []
-        job = self._queue.get()
-        while job is not None:
-            batch.append(job)
-            if len(batch) == MOST_AT_ONCE:
+        jobs = self._queue.get()
+        while jobs is not None:
+            batch += jobs
+            if len(batch) >= MOST_AT_ONCE:
                 return batch
             try:
-                job = self._queue.get_nowait()
+                jobs = self._queue.get_nowait()
             except Empty:
                 return batch
         if batch:
@@ -100,8 +114,9 @@ class GroupWriter:
         try:
             return [_Outcome(value, None) for value in self._commit([job.write for job in batch])]
         except Exception as error:
-            if len(batch) == 1:
-                return [_Outcome(None, deliverable(error))]
+            # A busy database is busy for all of them: one by one they would each wait for the lock again.
+            if len(batch) == 1 or isinstance(error, StorageBusyError):
+                return [_Outcome(None, deliverable(error))] * len(batch)
             return [outcome for job in batch for outcome in self._outcomes([job])]
 
     def _answer(self, batch: Sequence[_Job], outcomes: Sequence[_Outcome]) -> None:
@@ -117,11 +132,11 @@ class GroupWriter:
     def _fail_waiting(self) -> None:
         while True:
             try:
-                job = self._queue.get_nowait()
+                jobs = self._queue.get_nowait()
             except Empty:
                 return
-            if job is not None:
-                self._answer([job], [_Outcome(None, self._ended)])
+            if jobs is not None:
+                self._answer(jobs, [_Outcome(None, self._ended)] * len(jobs))
 
 
 def _deliver(answers: Sequence[tuple[asyncio.Future[Any], _Outcome]]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
-from sqlalchemy import BigInteger, bindparam, exists, select, update
+from sqlalchemy import BigInteger, bindparam, desc, exists, literal_column, select, union_all, update
 
 from langchain_threadmem.core.nodes import MessageSummary, State
 from langchain_threadmem.errors import MessageIdConflictError, NodeNotFoundError
@@ -72,7 +72,7 @@ class Saved(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where a draft lives now, or has lived all along."""
+    """Where a draft lives now, or has lived all along; `message` is set if that is under another id."""
 
     key: int
     seq: int
@@ -80,6 +80,7 @@ class Placed(NamedTuple):
     created: float
     state: int = State.LIVE
     superseded_by: int | None = None
+    message: str | None = None
 
 
 class _Anchor(NamedTuple):
@@ -91,14 +92,15 @@ class _Anchor(NamedTuple):
 
 
 _next = node.alias("following")
-_taken = exists().where(_next.c.key == node.c.key + 1)
+_taken = exists().where(_next.c.key == node.c.key + literal_column("1"))
 _START = Statement(
-    select(tree.c.next_seq, tree.c.system, node.c.key, node.c.seq, _taken)
-    .outerjoin(node, node.c.key == tree.c.tip)
-    .where(tree.c.id == bindparam("tree"))
-    .with_for_update(of=tree),
+    select(tree.c.tip, tree.c.system, trees.newest.c.key, trees.newest.c.seq)
+    .select_from(tree)
+    .outerjoin(trees.newest, trees.is_newest)
+    .where(tree.c.id == bindparam("tree")),
     "tree",
 )
+_TIP = Statement(select(node.c.key, node.c.seq, _taken).where(node.c.key == bindparam("key")), "key")
 _ANCHOR = Statement(
     select(node.c.key, node.c.seq, _taken).where(
         node.c.tree == bindparam("tree"), node.c.seq == bindparam("seq")
@@ -107,31 +109,26 @@ _ANCHOR = Statement(
     "seq",
 )
 _PLACED = node.c["key", "seq", "parent", "created", "state", "superseded_by"]
+_of_message = select(node.c.body, *_PLACED).where(
+    node.c.tree == bindparam("tree"), node.c.message == bindparam("message")
+)
 _KNOWN = Statement(
-    select(node.c.body, *_PLACED)
-    .where(node.c.tree == bindparam("tree"), node.c.message == bindparam("message"))
-    # The live place first, else the newest.
-    .order_by(node.c.state, node.c.seq.desc()),
+    # Asked by state, as the indexes over message ids are; the live place first, else the newest.
+    union_all(
+        _of_message.where(node.c.state == literal_column("0")),
+        _of_message.where(node.c.state > literal_column("0")),
+    ).order_by("state", desc("seq")),
     "tree",
     "message",
 )
 _STORED = Statement(
-    select(node.c.body, *_PLACED).where(node.c.key == bindparam("key")),
+    select(node.c.body, *_PLACED, node.c.message).where(node.c.key == bindparam("key")),
     "key",
 )
 _NEW_SEGMENT = Statement(
     segment.insert().values(tree=bindparam("tree"), parent=bindparam("parent")).returning(segment.c.id),
     "tree",
     "parent",
-)
-_GROW = Statement(
-    update(tree)
-    .where(tree.c.id == bindparam("id"))
-    .values(next_seq=bindparam("seq"), tip=bindparam("tip"), system=bindparam("sys")),
-    "seq",
-    "tip",
-    "sys",
-    "id",
 )
 _INSERT = insert_of(node)
 _SUPERSEDE = Statement(
@@ -198,12 +195,20 @@ def append(conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: Parent = T
         MessageIdConflictError: An id is stored with other content.
         NodeNotFoundError: `parent` is no node of this tree.
     """
+    # Locked by a statement of its own: a row that PostgreSQL waited for comes with stale joined columns.
+    trees.lock(conn, tree_id)
     start = conn.one(_START, tree_id)
     assert start is not None, f"tree {tree_id} is gone"
-    next_seq, system, tip, tip_seq, tip_taken = start
-    anchor = _Anchor(tip, tip_seq, tip_taken) if parent is TIP else _anchor(conn, tree_id, parent)
+    tip, old_system, newest_key, last_seq = start
+    next_seq, system = (last_seq or 0) + 1, old_system
+    if parent is not TIP:
+        anchor = _anchor(conn, tree_id, parent)
+    elif tip is None:
+        anchor = _Anchor(newest_key, last_seq, taken=False)
+    else:
+        anchor = _Anchor(*conn.all(_TIP, tip)[0])
     known = _known(conn, tree_id, drafts)
-    newest = _stored(conn, system) if any(draft.role == "system" for draft in drafts) else None
+    newest = None if system is None else _system_in_force(conn, system, drafts)
     rows: list[tuple[object, ...]] = []
     places: list[Placed] = []
     for draft in drafts:
@@ -213,11 +218,12 @@ def append(conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: Parent = T
         if draft.message in known:
             place = _same(draft, *known[draft.message])
             pending = rows and place.seq >= rows[0][2]  # type: ignore[operator]
-            anchor = (
-                _Anchor(place.key, place.seq, taken=place.key != rows[-1][0])
-                if pending
-                else _anchor(conn, tree_id, place.seq)
-            )
+            if pending:
+                anchor = _Anchor(place.key, place.seq, taken=place.key != rows[-1][0])
+            else:
+                anchor = _anchor(conn, tree_id, place.seq)
+                # A draft of this call may be about to take the next key.
+                anchor = anchor._replace(taken=anchor.taken or any(row[0] == place.key + 1 for row in rows))
             places.append(place)
             continue
         key = _next_key(conn, tree_id, anchor)
@@ -229,10 +235,11 @@ def append(conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: Parent = T
         if draft.given:
             known[draft.message] = (draft.body, place)
         if draft.role == "system":
-            system, newest = key, (draft.body, place)
+            system, newest = key, (draft.body, place._replace(message=draft.message))
     if rows:
         conn.many(_INSERT, rows)
-        conn.run(_GROW, next_seq, rows[-1][0], system, tree_id)
+        if tip is not None or system != old_system:
+            trees.settle(conn, tree_id, rows[-1][0], system)  # type: ignore[arg-type]
     return places
 
 
@@ -283,9 +290,8 @@ def move(conn: Conn, tree_id: int, moved: Sequence[NodeRow], parent: int | None)
     Returns:
         The new places, in the order of `moved`.
     """
-    start = conn.one(_START, tree_id)
-    assert start is not None, f"tree {tree_id} is gone"
-    next_seq, _, tip, *_ = start
+    head = trees.head(conn, tree_id)
+    next_seq = head.next_seq
     anchors = {moved[0].seq: _anchor(conn, tree_id, parent)}  # under which each old node is to live
     ends: dict[int, _Anchor] = {}  # new places by the number of the old node
     places: list[Placed] = []
@@ -308,8 +314,7 @@ def move(conn: Conn, tree_id: int, moved: Sequence[NodeRow], parent: int | None)
     pairs = [(place.key, old.key) for old, place in zip(moved, places, strict=True)]
     for copy in _COPIES:
         conn.many(copy, pairs)
-    new_tip = {old: new for new, old in pairs}.get(tip, tip)
-    conn.run(_GROW, next_seq, new_tip, trees.head(conn, tree_id).system, tree_id)
+    trees.settle(conn, tree_id, {old: new for new, old in pairs}.get(head.tip, head.tip), head.system)  # type: ignore[arg-type]
     conn.run(_RENEW_SYSTEM, tree_id, json.dumps([old for _, old in pairs]))
     trees.changed(conn, tree_id)
     return places
@@ -336,8 +341,7 @@ def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -
     for row in saved:
         if row.summary is not None:
             summaries.put(conn, tree_id, ends[row.seq].key or 0, row.summary)
-    last = saved[-1].seq if saved else 0
-    conn.run(_GROW, last + 1, ends[tip].key, system, tree_id)
+    trees.settle(conn, tree_id, ends[tip].key, system)
 
 
 def _same(draft: Draft, body: str, place: Placed) -> Placed:
@@ -353,8 +357,11 @@ def _conflict(message: str, place: Placed) -> MessageIdConflictError:
     )
 
 
-def _stored(conn: Conn, key: int | None) -> tuple[str, Placed] | None:
-    row = None if key is None else conn.one(_STORED, key)
+def _system_in_force(conn: Conn, key: int, drafts: Sequence[Draft]) -> tuple[str, Placed] | None:
+    """The newest system message, if any draft is to be compared with it."""
+    if all(draft.role != "system" for draft in drafts):
+        return None
+    row = conn.one(_STORED, key)
     return (row[0], Placed(*row[1:])) if row else None
 
 

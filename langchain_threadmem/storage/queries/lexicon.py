@@ -1,22 +1,43 @@
 """The inverted index: which nodes hold a word.
 
 FTS5 on SQLite and a `tsvector` column with GIN on PostgreSQL give candidates only: for each word of a query
-the newest nodes that hold it, 0.1 ms a word whatever the size. Ranking is `core.ranking`, the same on both.
+the newest nodes that hold it, some 0.1 ms a word. Ranking is `core.ranking`, the same on both.
 
-Each entry also holds two words that no text can spell, one for its tree and one for its owner, so that
-a search in one conversation or for one owner is an intersection inside the index.
+Each entry also holds two words that no text can spell, one for its tree and one for its owner, so that a
+search in one conversation or for one owner is an intersection inside the index. FTS5 reads the whole list
+of such a word for that, so SQLite is first asked for the word alone, and intersects only if what it found
+may not be all.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from langchain_threadmem.storage.schema import LEXICON
-from langchain_threadmem.storage.statements import Conn, Statement
+from sqlalchemy import bindparam, select
 
-MOST_PER_WORD = 1000
+from langchain_threadmem.storage.schema import LEXICON, POSITION_BITS, segment, tree
+from langchain_threadmem.storage.statements import Conn, Statement, within
+
+MOST_PER_WORD = 400
+LONGEST_WORD = 500
+"""Letters of a word that count; PostgreSQL holds 2,046 bytes of one."""
+MOST_BYTES = 500_000
+"""What is entered of one node; PostgreSQL holds 1 MB."""
+
+
+class Scope(NamedTuple):
+    """Where to search: in one tree, or in all trees of an owner."""
+
+    owner: str
+    tree: int | None = None
+
+    @property
+    def word(self) -> str:
+        """The word that marks every entry in it."""
+        return owner_word(self.owner) if self.tree is None else tree_word(self.tree)
 
 
 class Entry(NamedTuple):
@@ -40,6 +61,19 @@ _HOLDING = Statement.of(
     postgresql=f"SELECT key FROM {LEXICON} WHERE words @@ %s::tsquery ORDER BY key DESC LIMIT %s",
 )
 
+_SEGMENTS_OF_TREE = Statement(
+    select(segment.c.id).where(segment.c.tree == bindparam("tree"), within(segment.c.id, "segments")),
+    "tree",
+    "segments",
+)
+_SEGMENTS_OF_OWNER = Statement(
+    select(segment.c.id)
+    .join(tree, tree.c.id == segment.c.tree)
+    .where(tree.c.owner == bindparam("owner"), within(segment.c.id, "segments")),
+    "owner",
+    "segments",
+)
+
 
 def tree_word(tree_id: int) -> str:
     """The word that marks a tree; `§` is no letter, so no text holds it."""
@@ -61,19 +95,54 @@ def remove(conn: Conn, tree_id: int, owner: str, entries: Iterable[Entry]) -> No
     conn.many(_REMOVE, _rows(tree_id, owner, entries))
 
 
-def holding(conn: Conn, word: str, scope: str, most: int = MOST_PER_WORD) -> list[int]:
+def holding(conn: Conn, word: str, scope: Scope, most: int = MOST_PER_WORD) -> list[int]:
     """Keys of the newest nodes that hold a word.
 
     Args:
         conn: A transaction.
         word: One word, as `core.words.words` makes them.
-        scope: A tree's or an owner's word.
+        scope: Where to search.
         most: How many at most.
     """
-    query = f'"{scope}" AND "{word}"' if conn.dialect == "sqlite" else f"'{scope}' & '{word}'"
+    word = word[:LONGEST_WORD]
+    if conn.dialect == "postgresql":
+        return _newest(conn, f"'{scope.word}' & '{word}'", most)
+    everywhere = _newest(conn, f'"{word}"', most)
+    inside = _within(conn, everywhere, scope)
+    if len(everywhere) < most or len(inside) == most:
+        return inside
+    return _newest(conn, f'"{scope.word}" AND "{word}"', most)
+
+
+def _newest(conn: Conn, query: str, most: int) -> list[int]:
     return [row[0] for row in conn.all(_HOLDING, query, most)]
+
+
+def _within(conn: Conn, keys: Sequence[int], scope: Scope) -> list[int]:
+    """Those of some keys that are in a scope: a segment is in one tree, so few rows tell of many keys."""
+    segments = json.dumps(list({key >> POSITION_BITS for key in keys}))
+    if scope.tree is None:
+        rows = conn.all(_SEGMENTS_OF_OWNER, scope.owner, segments)
+    else:
+        rows = conn.all(_SEGMENTS_OF_TREE, scope.tree, segments)
+    known = {row[0] for row in rows}
+    return [key for key in keys if key >> POSITION_BITS in known]
 
 
 def _rows(tree_id: int, owner: str, entries: Iterable[Entry]) -> list[tuple[int, str]]:
     scope = f"{tree_word(tree_id)} {owner_word(owner)}"
-    return [(entry.key, " ".join([scope, *sorted(set(entry.words))])) for entry in entries]
+    return [(entry.key, f"{scope} {' '.join(_entered(entry.words))}") for entry in entries]
+
+
+def _entered(words: Sequence[str]) -> list[str]:
+    """The distinct words of a node, in an order of their own, as far as both databases can hold them."""
+    distinct = sorted({word[:LONGEST_WORD] for word in words})
+    if 4 * sum(map(len, distinct)) < MOST_BYTES:
+        return distinct
+    room, kept = MOST_BYTES, []
+    for word in distinct:
+        room -= len(word.encode()) + 8  # PostgreSQL's own entry for a word beside its letters.
+        if room < 0:
+            break
+        kept.append(word)
+    return kept

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, delete, func, select
 
-from langchain_threadmem.storage.schema import mark, tree
+from langchain_threadmem.storage.schema import mark, node, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
 
 LEXICON = "lexicon"
@@ -41,13 +41,14 @@ _TOTAL = Statement(
     "name",
 )
 _SET = insert_of(mark, replace=True)
+_last = select(func.max(node.c.seq)).where(node.c.tree == tree.c.id).scalar_subquery()
 _BEHIND = Statement(
     select(tree.c.id)
     .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))
     .where(
         tree.c.owner == bindparam("owner"),
         tree.c.scope == "",
-        (mark.c.seq.is_(None)) | (mark.c.seq < tree.c.next_seq - 1),
+        func.coalesce(mark.c.seq, 0) < _last,
     )
     .order_by(tree.c.id),
     "name",
@@ -63,6 +64,7 @@ _CLEAR = Statement(
     "owner",
     "name",
 )
+_NAMES = Statement(select(mark.c.name, mark.c.documents).where(mark.c.tree == bindparam("tree")), "tree")
 _CLEAR_TREE = Statement(delete(mark).where(mark.c.tree == bindparam("tree")), "tree")
 
 
@@ -80,6 +82,14 @@ def get(conn: Conn, tree_id: int, name: str) -> Mark:
     """How far an index has come in a tree; nothing yet is zero."""
     row = conn.one(_GET, tree_id, name)
     return Mark(*row) if row else Mark()
+
+
+def indexed(conn: Conn, tree_id: int) -> bool:
+    """Whether an index outside of the database holds vectors of a tree."""
+    return any(
+        documents and name != LEXICON and not name.startswith(embeddings_of(""))
+        for name, documents in conn.all(_NAMES, tree_id)
+    )
 
 
 def total(conn: Conn, owner: str, name: str) -> Mark:

@@ -84,6 +84,21 @@ _BY_MESSAGE = Statement(
     "tree",
     "message",
 )
+_VERSIONS = Statement(
+    _rows().where(_IN_TREE, node.c.message == bindparam("message")).order_by(node.c.state, node.c.seq.desc()),
+    "tree",
+    "message",
+)
+_ROLES_BELOW = Statement(
+    select(node.c.role).where(
+        # A child is written after its parent, so the index on `seq` narrows the search.
+        _IN_TREE,
+        node.c.seq > bindparam("seq"),
+        node.c.parent == bindparam("seq"),
+    ),
+    "tree",
+    "seq",
+)
 _PLACE = Statement(select(node.c.tree, node.c.seq).where(node.c.key == bindparam("key")), "key")
 EVERYTHING = (1 << 62) - 1
 
@@ -173,3 +188,13 @@ def by_message(conn: Conn, tree_id: int, message: str) -> NodeRow | None:
     """The place of a message: the live one, else the newest."""
     row = conn.one(_BY_MESSAGE, tree_id, message)
     return NodeRow(*row) if row else None
+
+
+def versions(conn: Conn, tree_id: int, message: str) -> list[NodeRow]:
+    """All places of a message: the live one first, then the newest."""
+    return [NodeRow(*row) for row in conn.all(_VERSIONS, tree_id, message)]
+
+
+def roles_below(conn: Conn, tree_id: int, seq: int) -> set[str]:
+    """The roles of the messages directly below a node, whatever their state."""
+    return {row[0] for row in conn.all(_ROLES_BELOW, tree_id, seq)}

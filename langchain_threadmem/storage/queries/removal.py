@@ -21,7 +21,7 @@ _SEGMENTS = Statement(delete(segment).where(segment.c.tree == _TREE), "tree")
 _EMPTY = Statement(
     update(tree)
     .where(tree.c.id == _TREE)
-    .values(next_seq=1, tip=None, system=None, version=tree.c.version + 1, epoch=tree.c.epoch + 1),
+    .values(tip=None, system=None, version=tree.c.version + 1, epoch=tree.c.epoch + 1),
     "tree",
 )
 

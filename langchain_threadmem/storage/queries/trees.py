@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import BigInteger, bindparam, func, literal_column, select, update
+from sqlalchemy.dialects.postgresql import insert
 
-from langchain_threadmem.storage.schema import tree
+from langchain_threadmem.storage.schema import node, tree
 from langchain_threadmem.storage.statements import Conn, Statement
 
 
@@ -15,7 +16,7 @@ class Head(NamedTuple):
 
     Attributes:
         next_seq: The number that the next node gets.
-        tip: Key of the node in which the active thread ends.
+        tip: Key of the node in which the active thread ends; the newest node, unless another was made it.
         system: Key of the newest live system message.
         version: Rises whenever a stored node changes its state.
         epoch: Rises whenever the tree is emptied.
@@ -35,28 +36,54 @@ _NAMED = (
 )
 _FIND = Statement(select(tree.c.id).where(*_NAMED), "owner", "conversation", "scope")
 _CREATE = Statement(
-    tree.insert()
+    insert(tree)
     .values(
         owner=bindparam("owner"),
         conversation=bindparam("conversation"),
         scope=bindparam("scope"),
-        next_seq=1,
         version=0,
         epoch=0,
         created=bindparam("created"),
     )
+    .on_conflict_do_nothing()
     .returning(tree.c.id),
     "owner",
     "conversation",
     "scope",
     "created",
 )
+newest = node.alias("newest")
+"""The node of a tree that was written last; join it with `is_newest`."""
+_later = node.alias("later")
+_newest_key = (
+    select(_later.c.key)
+    .where(_later.c.tree == tree.c.id)
+    .order_by(_later.c.seq.desc())
+    .limit(literal_column("1"))
+    .offset(literal_column("0"))  # written out, or SQLite is sent a parameter for it
+    .correlate(tree)
+    .scalar_subquery()
+)
+is_newest = newest.c.key == _newest_key
+
 _HEAD = Statement(
-    select(*tree.c["next_seq", "tip", "system", "version", "epoch"]).where(tree.c.id == bindparam("tree")),
+    select(
+        func.coalesce(newest.c.seq, literal_column("0")) + literal_column("1"),
+        func.coalesce(tree.c.tip, newest.c.key),
+        *tree.c["system", "version", "epoch"],
+    )
+    .select_from(tree)
+    .outerjoin(newest, is_newest)
+    .where(tree.c.id == bindparam("tree")),
     "tree",
 )
-_MOVE = Statement(
-    update(tree).where(tree.c.id == bindparam("tree")).values(tip=bindparam("tip")), "tip", "tree"
+_SETTLE = Statement(
+    update(tree)
+    .where(tree.c.id == bindparam("tree"))
+    .values(tip=func.nullif(bindparam("tip", type_=BigInteger()), _newest_key), system=bindparam("system")),
+    "tip",
+    "system",
+    "tree",
 )
 _CHANGED = Statement(
     update(tree).where(tree.c.id == bindparam("tree")).values(version=tree.c.version + 1), "tree"
@@ -64,7 +91,7 @@ _CHANGED = Statement(
 _LOCK = Statement(select(tree.c.id).where(tree.c.id == bindparam("tree")).with_for_update(), "tree")
 _LIST = Statement(
     select(tree.c.conversation, tree.c.id)
-    .where(tree.c.owner == bindparam("owner"), tree.c.scope == "", tree.c.next_seq > 1)
+    .where(tree.c.owner == bindparam("owner"), tree.c.scope == "", _newest_key.is_not(None))
     .order_by(tree.c.id),
     "owner",
 )
@@ -82,8 +109,10 @@ def find_or_create(conn: Conn, owner: str, conversation: str, now: float, scope:
     if found is not None:
         return found
     row = conn.one(_CREATE, owner, conversation, scope, now)
-    assert row is not None
-    return int(row[0])
+    # No row: another transaction made it since we looked, and it is committed now.
+    made = row[0] if row else find(conn, owner, conversation, scope)
+    assert made is not None
+    return int(made)
 
 
 def lock(conn: Conn, tree_id: int) -> None:
@@ -99,9 +128,14 @@ def head(conn: Conn, tree_id: int) -> Head:
     return Head(*row)
 
 
+def settle(conn: Conn, tree_id: int, tip: int | None, system: int | None) -> None:
+    """Say where the active thread ends now, and which is the newest system message, by their keys."""
+    conn.run(_SETTLE, tip, system, tree_id)
+
+
 def move_tip(conn: Conn, tree_id: int, key: int | None) -> None:
     """Make another node the end of the active thread."""
-    conn.run(_MOVE, key, tree_id)
+    settle(conn, tree_id, key, head(conn, tree_id).system)
 
 
 def changed(conn: Conn, tree_id: int) -> None:

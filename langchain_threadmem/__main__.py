@@ -1,0 +1,8 @@
+"""`python -m langchain_threadmem` is the `threadmem` command."""
+
+import sys
+
+from langchain_threadmem.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""The `threadmem` command: play a conversation, look at what is stored, check it.
+
+What was typed wrongly, and a file that cannot be used, is one line on stderr and exit code 2. Nothing heavy
+is imported before a command needs it, so `threadmem --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from langchain_threadmem import __version__
+from langchain_threadmem.errors import InputError, ThreadMemError
+
+if TYPE_CHECKING:
+    from langchain_threadmem.system import MemorySystem
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        arguments: What was typed after `threadmem`; by default the arguments of the process.
+
+    Returns:
+        The exit code: 0 if all went well, 1 if `verify` found problems, 2 if the input cannot be used, 130 if
+        it was interrupted.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: _say(str(message))
+            code: int = options.run(options)
+            return code
+    except ThreadMemError as error:
+        _say(str(error))
+        return 2
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="threadmem", description="Chat memory in which a conversation is a tree."
+    )
+    parser.add_argument("--version", action="version", version=f"threadmem {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    demo = commands.add_parser("demo", help="sort a conversation into threads and show what comes out")
+    demo.add_argument(
+        "file", metavar="FILE", nargs="?", type=Path, help="JSON or JSON Lines; default: a sample"
+    )
+    demo.add_argument("--index", metavar="N", type=int, default=0, help="which conversation of FILE, from 0")
+    demo.add_argument(
+        "--out", metavar="DIR", type=Path, default=Path("demo-output"), help="default: demo-output"
+    )
+    demo.add_argument("--database", metavar="URL", help="where to store it; default: memory.db in DIR")
+    demo.set_defaults(run=_demo)
+
+    show = commands.add_parser("show", help="list the conversations of a database, or draw one of them")
+    show.add_argument("database", metavar="DATABASE", help="a file or a URL")
+    show.add_argument("conversation", metavar="CONVERSATION", nargs="?", help="the one to draw")
+    show.set_defaults(run=_show)
+
+    verify = commands.add_parser("verify", help="check a database and every message in it")
+    verify.add_argument("database", metavar="DATABASE", help="a file or a URL")
+    verify.set_defaults(run=_verify)
+
+    for command in (demo, show, verify):
+        command.add_argument("--owner", metavar="NAME", default="user", help="whose memory; default: user")
+    return parser
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from langchain_threadmem.demo import demo
+
+    demo(options.file, options.index, options.out, options.database, options.owner)
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from langchain_threadmem import terminal
+
+    console = Console()
+    with _existing(options.database, options.owner) as system:
+        names = system.conversations()
+        if options.conversation is None:
+            memories = [system.conversation(name) for name in names]
+            console.print(
+                terminal.list_conversations({memory.conversation_id: memory.history for memory in memories})
+            )
+            return 0
+        if options.conversation not in names:
+            known = ", ".join(map(repr, names[:5])) + (" ..." if len(names) > 5 else "")
+            raise InputError(
+                f"there is no conversation {options.conversation!r} of {options.owner!r}; "
+                f"there is {known or 'none'}"
+            )
+        history = system.conversation(options.conversation).history
+    console.print(terminal.draw_tree(history))
+    console.print(terminal.list_threads(history))
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    with _existing(options.database, options.owner) as system:
+        found = system.verify()
+    print(f"{found.conversations} conversations, {found.nodes} nodes: {len(found.problems) or 'no'} problems")
+    for problem in found.problems:
+        print(f"  {problem}")
+    return 0 if found.ok else 1
+
+
+def _existing(database: str, owner: str) -> MemorySystem:
+    """Open a database to look at it: unlike `MemorySystem`, this makes no new file."""
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    from langchain_threadmem.system import MemorySystem
+
+    file: str | None = database
+    if "://" in database:
+        try:
+            url = make_url(database)
+        except ArgumentError:
+            url = None  # MemorySystem says what is wrong with it.
+        file = url.database if url is not None and url.get_backend_name() == "sqlite" else None
+    if file and not Path(file).is_file():
+        raise InputError(f"there is no database file {file!r}; `threadmem demo` makes one")
+    return MemorySystem(database, owner=owner)
+
+
+def _say(text: str) -> None:
+    from langchain_threadmem.core.layout import one_line
+
+    print(f"threadmem: {one_line(text)}", file=sys.stderr)

@@ -1,0 +1,37 @@
+"""Names that a caller chooses: owners, conversations, message ids.
+
+They are columns of their own, so they must be text that every database can keep: PostgreSQL takes no NUL,
+and half of a surrogate pair is no character in any encoding. What a message *says* has no such limits: its
+body is JSON, which escapes both.
+"""
+
+from __future__ import annotations
+
+from langchain_threadmem.errors import InputError
+
+
+def check_name(what: str, name: object) -> None:
+    """Refuse a name that cannot be stored as it is.
+
+    Args:
+        what: What it names, for the error: "an owner".
+        name: The name.
+
+    Raises:
+        InputError: It is no text, is empty, or holds NUL or a lone surrogate.
+
+    Example:
+        >>> check_name("an owner", "Ada Löwe")
+    """
+    if not isinstance(name, str) or not name:
+        raise InputError(f"{what} is text that is not empty, not {name!r}")
+    if "\0" in name or not (name.isascii() or _is_unicode(name)):
+        raise InputError(f"{what} holds NUL or half of a surrogate pair, which no database keeps: {name!r}")
+
+
+def _is_unicode(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

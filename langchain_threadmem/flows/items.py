@@ -1,0 +1,344 @@
+"""The store's verb: a batch of LangGraph's operations on values by namespace and key.
+
+LangGraph's store has two entry points, and operations are data; so there is one flow. Everything is checked
+and encoded first, texts are embedded next, and then one transaction reads and writes: all of a batch or
+nothing. Reads see what was there before the batch, and of two puts to one key the last wins, as in
+LangGraph's `InMemoryStore`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+from langgraph.store.base import (
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    get_text_at_path,
+    tokenize_path,
+)
+from numpy.typing import NDArray
+
+from langchain_threadmem.core import exact, namespaces
+from langchain_threadmem.errors import EmbeddingError, InputError
+from langchain_threadmem.flows.embedder import Embedder
+from langchain_threadmem.flows.runtime import Runtime
+from langchain_threadmem.flows.steps import Ask, Flow, Sql
+from langchain_threadmem.storage.queries import items
+from langchain_threadmem.storage.queries.items import NewItem, Row
+from langchain_threadmem.storage.statements import Conn
+
+WHOLE = "$"
+"""The field that stands for the whole value."""
+ROWS_AT_ONCE = 500
+_MOST = 1 << 62  # What a database takes as a number of rows.
+
+Vector = NDArray[np.float32]
+Name = tuple[bytes, bytes]
+"""The encoded namespace and key of an item."""
+Read = Callable[[Conn, float], tuple[Result, list[int]]]
+"""Reads at a time; returns the result and the ids of the items whose time begins again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What of an item is embedded, and by which model.
+
+    Attributes:
+        embedder: The model.
+        model: The name that vectors are stored under; empty for the embedder's own.
+        fields: Paths into a value, as LangGraph writes them.
+        dimensions: How long vectors have to be; `None` for whatever the model makes.
+    """
+
+    embedder: Embedder
+    model: str = ""
+    fields: tuple[str, ...] = (WHOLE,)
+    dimensions: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The name that vectors are stored under."""
+        return self.model or self.embedder.model
+
+    def embed(self, texts: Sequence[str], *, query: bool) -> dict[str, Vector]:
+        """The unit vector of each text."""
+        return self._checked(texts, self.embedder.embed(texts, query=query))
+
+    async def aembed(self, texts: Sequence[str], *, query: bool) -> dict[str, Vector]:
+        """Async `embed`."""
+        return self._checked(texts, await self.embedder.aembed(texts, query=query))
+
+    def _checked(self, texts: Sequence[str], matrix: Vector) -> dict[str, Vector]:
+        found = matrix.shape[1]
+        if not found:
+            raise EmbeddingError(
+                "the store has an index and no embedding model at hand; "
+                'pass index={"embed": ...}, MemorySystem(embeddings=...), or index=None'
+            )
+        if self.dimensions not in (None, found):
+            raise EmbeddingError(
+                f"the embedding model makes {found} dimensions, and the index has dims={self.dimensions!r}; "
+                "pass the model's own number, or none"
+            )
+        return dict(zip(texts, matrix, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """What a store works on.
+
+    Attributes:
+        runtime: The database and the owner.
+        index: How items are embedded; `None` for not at all.
+        clock: Seconds since 1970.
+    """
+
+    runtime: Runtime
+    index: Index | None
+    clock: Callable[[], float]
+
+
+class Write(NamedTuple):
+    """What is to become of an item.
+
+    Attributes:
+        item: What to store; `None` to remove what is there.
+        texts: What is embedded of it.
+    """
+
+    item: NewItem | None
+    texts: tuple[str, ...] = ()
+
+
+def batch(shelf: Shelf, ops: Iterable[Op]) -> Flow[list[Result]]:
+    """Run a batch of operations; one result each, in their order, `None` for a put.
+
+    Raises:
+        InputError: One of them means nothing, or holds a value that cannot be stored exactly.
+        EmbeddingError: A text could not be embedded.
+    """
+    ops = list(ops)
+    owner = shelf.runtime.owner
+    writes = dict(_write(shelf.index, op) for op in ops if isinstance(op, PutOp))
+    queries = yield from _embedded(shelf.index, map(_query, ops), query=True)
+    reads = {n: _read(shelf, op, queries) for n, op in enumerate(ops) if not isinstance(op, PutOp)}
+    texts = (text for write in writes.values() for text in write.texts)
+    vectors = yield from _embedded(shelf.index, texts, query=False)
+    now = shelf.clock()
+
+    def transaction(conn: Conn) -> tuple[list[Result], list[int]]:
+        results: list[Result] = [None] * len(ops)
+        used: list[int] = []
+        for n, read in reads.items():
+            results[n], ids = read(conn, now)
+            used += ids
+        if writes:
+            _apply(conn, shelf, writes, vectors, now)
+            items.prolong(conn, owner, used, now)
+        return results, used
+
+    results, used = yield from Sql(transaction, write=bool(writes))
+    if used and not writes:
+        yield from Sql(lambda conn: items.prolong(conn, owner, used, now), write=True)
+    return results
+
+
+def sweep(shelf: Shelf) -> Flow[int]:
+    """Remove what has expired; returns how many items."""
+    now = shelf.clock()
+    return (yield from Sql(lambda conn: items.sweep(conn, shelf.runtime.owner, now), write=True))
+
+
+def _embedded(index: Index | None, texts: Iterable[str], *, query: bool) -> Flow[dict[str, Vector]]:
+    distinct = [text for text in dict.fromkeys(texts) if text]
+    if index is None or not distinct:
+        return {}
+    return (
+        yield from Ask(
+            lambda: index.embed(distinct, query=query), lambda: index.aembed(distinct, query=query)
+        )
+    )
+
+
+def _write(index: Index | None, op: PutOp) -> tuple[Name, Write]:
+    path, key = namespaces.encode(op.namespace), namespaces.encode_label(op.key)
+    if op.value is None:
+        return (path, key), Write(None)
+    try:
+        value = dict(op.value)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the value of an item is a dictionary, not {op.value!r}") from error
+    if op.ttl is not None and not (isinstance(op.ttl, int | float) and 0 < op.ttl < math.inf):
+        raise InputError(f"ttl is a number of minutes above 0, or None for no end, not {op.ttl!r}")
+    item = NewItem(path, key, exact.dumps(value), op.ttl)
+    return (path, key), Write(item, tuple(_texts(index, op.index, value)))
+
+
+def _texts(index: Index | None, only: object, value: dict[str, Any]) -> Iterator[str]:
+    """The texts of a value that are embedded."""
+    if index is None or only is False:
+        return
+    fields = index.fields if only is None else only
+    if not isinstance(fields, list | tuple) or not all(isinstance(field, str) for field in fields):
+        raise InputError(f"index is None, False or a list of paths into the value, not {only!r}")
+    source = value if exact.is_plain(value) else exact.tag(value, "value")
+    for field in fields:
+        for text in get_text_at_path(source, WHOLE if field == WHOLE else tokenize_path(field)):
+            # A model is given characters only: half of a surrogate pair is none.
+            yield text.encode("utf-8", "replace").decode()
+
+
+def _apply(
+    conn: Conn, shelf: Shelf, writes: dict[Name, Write], vectors: dict[str, Vector], now: float
+) -> None:
+    ids = items.enter(conn, shelf.runtime.owner, {path for path, _ in writes}, now)
+    items.remove(conn, ids, [name for name, write in writes.items() if write.item is None])
+    items.put(conn, ids, [write.item for write in writes.values() if write.item is not None], now)
+    if vectors and shelf.index is not None:
+        rows = [
+            (*name, number, vectors[text])
+            for name, write in writes.items()
+            for number, text in enumerate(write.texts)
+            if text in vectors
+        ]
+        items.put_vectors(conn, ids, shelf.index.name, rows)
+    items.prune(conn, ids.values())
+
+
+def _read(shelf: Shelf, op: Op, queries: dict[str, Vector]) -> Read:
+    if isinstance(op, GetOp):
+        return _get(shelf.runtime.owner, op)
+    if isinstance(op, SearchOp):
+        return _search(shelf, op, queries.get(_query(op)))
+    if isinstance(op, ListNamespacesOp):
+        return _names(shelf.runtime.owner, op)
+    raise InputError(f"a store runs GetOp, PutOp, SearchOp and ListNamespacesOp, not {op!r}")
+
+
+def _get(owner: str, op: GetOp) -> Read:
+    path, key = namespaces.encode(op.namespace), namespaces.encode_label(op.key)
+
+    def read(conn: Conn, now: float) -> tuple[Result, list[int]]:
+        row = items.get(conn, owner, path, key, now)
+        if row is None:
+            return None, []
+        return Item(value=exact.loads(row.value), **_head(row)), _used([row], op.refresh_ttl)
+
+    return read
+
+
+def _search(shelf: Shelf, op: SearchOp, vector: Vector | None) -> Read:
+    owner, bounds = shelf.runtime.owner, namespaces.below(namespaces.encode(op.namespace_prefix))
+    limit, offset = _count("limit", op.limit), _count("offset", op.offset)
+    namespaces.check_filter(op.filter)
+
+    def read(conn: Conn, now: float) -> tuple[Result, list[int]]:
+        if vector is None and not op.filter:
+            ids = items.below(conn, owner, bounds, now, limit, offset)
+            page = list(_passing(conn, owner, ids, None))
+            scores: dict[int, float] = {}
+        else:
+            ids = items.below(conn, owner, bounds, now)
+            scores = {} if vector is None else _scores(conn, shelf, bounds, now, vector)
+            ranked = [*scores, *(id for id in ids if id not in scores)]
+            page = _page(_passing(conn, owner, ranked, op.filter), limit, offset)
+        found = [SearchItem(value=value, score=scores.get(row.id), **_head(row)) for row, value in page]
+        return found, _used([row for row, _ in page], op.refresh_ttl)
+
+    return read
+
+
+def _scores(
+    conn: Conn, shelf: Shelf, bounds: tuple[bytes, bytes], now: float, vector: Vector
+) -> dict[int, float]:
+    """The cosine of each item that has vectors, by its best one; the best item first."""
+    assert shelf.index is not None  # There is no query's vector without one.
+    held = items.vectors(conn, shelf.runtime.owner, bounds, now, shelf.index.name, len(vector))
+    cosines = np.clip(held.matrix @ vector, -1, 1)
+    order = np.lexsort((held.items, -cosines))
+    _, first = np.unique(held.items[order], return_index=True)
+    best = order[np.sort(first)]
+    return dict(zip(held.items[best].tolist(), cosines[best].tolist(), strict=True))
+
+
+def _passing(
+    conn: Conn, owner: str, ids: Sequence[int], wanted: namespaces.Filter | None
+) -> Iterator[tuple[Row, dict[str, Any]]]:
+    """The items that pass a filter, read some at a time as they are asked for."""
+    for start in range(0, len(ids), ROWS_AT_ONCE):
+        for row in items.by_ids(conn, owner, ids[start : start + ROWS_AT_ONCE]):
+            value = exact.loads(row.value)
+            if namespaces.passes(value, wanted):
+                yield row, value
+
+
+def _page(
+    found: Iterator[tuple[Row, dict[str, Any]]], limit: int, offset: int
+) -> list[tuple[Row, dict[str, Any]]]:
+    return [pair for _, pair in zip(range(offset + limit), found, strict=False)][offset:]
+
+
+def _names(owner: str, op: ListNamespacesOp) -> Read:
+    limit, offset = _count("limit", op.limit), _count("offset", op.offset)
+    depth = None if op.max_depth is None else _count("max_depth", op.max_depth)
+    conditions = op.match_conditions or ()
+    head: Sequence[str] = ()
+    for condition in conditions:
+        namespaces.matches((), condition.path, condition.match_type)
+        if condition.match_type == "prefix":
+            plain = _before_any(condition.path)
+            head = max(head, plain, key=len)
+    bounds = namespaces.below(namespaces.encode(head))
+
+    def read(conn: Conn, now: float) -> tuple[Result, list[int]]:
+        found = map(namespaces.decode, items.paths(conn, owner, bounds, now))
+        kept = (
+            name[:depth]
+            for name in found
+            if all(namespaces.matches(name, condition.path, condition.match_type) for condition in conditions)
+        )
+        return list(dict.fromkeys(kept))[offset : offset + limit], []
+
+    return read
+
+
+def _before_any(path: Sequence[str]) -> Sequence[str]:
+    """The labels of a pattern up to its first `*`."""
+    return path[: path.index(namespaces.ANY)] if namespaces.ANY in path else path
+
+
+def _query(op: Op) -> str:
+    query = op.query if isinstance(op, SearchOp) else None
+    if not isinstance(query, str | None):
+        raise InputError(f"a query is text, not {query!r}")
+    return query or ""
+
+
+def _count(name: str, value: object) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise InputError(f"{name} is a whole number from 0 up, not {value!r}")
+    return min(value, _MOST)
+
+
+def _used(rows: Iterable[Row], refresh: bool) -> list[int]:
+    return [row.id for row in rows if refresh and row.ttl is not None]
+
+
+def _head(row: Row) -> dict[str, Any]:
+    return {
+        "namespace": namespaces.decode(bytes(row.path)),
+        "key": namespaces.decode_label(bytes(row.key)),
+        "created_at": datetime.fromtimestamp(row.created, UTC),
+        "updated_at": datetime.fromtimestamp(row.updated, UTC),
+    }

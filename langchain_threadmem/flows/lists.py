@@ -1,0 +1,292 @@
+"""What checkpoint flows know of message lists: where they live, what was stored before, which ids come late.
+
+A list that grew by two messages is not encoded again: its whole chunks are recognised by digests of their
+full contents, and only what follows is looked at. What is remembered of a list holds for one version of its
+tree, and is learnt after a commit only.
+
+A message may be given its id by a reducer, after the write that carries it was stored. Such a write is a
+*latecomer*: it is written again once the id is known, now by reference to the message in the tree, so that a
+replay adds no second copy.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.core.cache import LruCache
+from langchain_threadmem.core.interning import (
+    CHUNK,
+    Inline,
+    Item,
+    Items,
+    Mixture,
+    Run,
+    Said,
+    digests,
+    is_message_list,
+    said,
+)
+from langchain_threadmem.core.placing import runs
+from langchain_threadmem.storage.queries import checkpoints, lists
+from langchain_threadmem.storage.queries.checkpoints import WriteRow
+from langchain_threadmem.storage.queries.lists import Located
+from langchain_threadmem.storage.queries.trees import Head
+from langchain_threadmem.storage.statements import Conn
+
+CONVERSATION = "messages"
+"""The channel of the root namespace that is the conversation itself."""
+START, ROOT = "__start__", "__root__"
+REMEMBERED_THREADS = 256
+LISTS_PER_TREE = 6
+LATECOMERS = 32
+
+TreeOf = Callable[[str], int | None]
+"""The tree of a scope, if there is one."""
+
+
+def scope_of(ns: str, channel: str) -> str:
+    """The scope of the tree that a channel's messages live in; reversible, so no two channels share one.
+
+    Example:
+        >>> scope_of("", "messages"), scope_of("child:1", "notes")
+        ('', '["child:1","notes"]')
+    """
+    if not ns and channel == CONVERSATION:
+        return ""
+    return json.dumps([ns, channel], separators=(",", ":"))
+
+
+def scope_within(ns: str, channel: str, key: str | None) -> str:
+    """The scope for a list inside a value: the channel named by its key, else the one that is written to."""
+    return scope_of(ns, key if key is not None else ROOT if channel == START else channel)
+
+
+class Remembered(NamedTuple):
+    """A list as it was stored, at one version of its tree.
+
+    Attributes:
+        tree: The tree.
+        epoch: How often it had been emptied.
+        version: How often its nodes had changed their state.
+        chunks: Digests of the list's whole chunks.
+        located: Where each message lives.
+        tail: The messages after the last whole chunk.
+        runs: The runs that it is.
+    """
+
+    tree: int
+    epoch: int
+    version: int
+    chunks: Sequence[bytes]
+    located: Sequence[Located]
+    tail: Sequence[Said]
+    runs: Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A list on its way into the tree.
+
+    Attributes:
+        messages: The list.
+        chunks: Digests of its whole chunks.
+        known: A remembered list that begins like it, if there is one.
+        matched: How many messages they share.
+        rest: The messages after those.
+    """
+
+    messages: Sequence[BaseMessage]
+    chunks: Sequence[bytes]
+    known: Remembered | None
+    matched: int
+    rest: Sequence[Said]
+
+    @classmethod
+    def of(cls, value: Any, remembered: Sequence[Remembered] = ()) -> Listed | None:
+        """Make a channel's value ready; `None` if it cannot be stored as messages alone."""
+        if not is_message_list(value):
+            return None
+        messages, chunks = list(value), digests(value)
+        counts = [(_shared(one.chunks, chunks), one) for one in remembered]
+        whole = max((count for count, _ in counts), default=0)
+        rest = said(messages[whole * CHUNK :])
+        if rest is None:
+            return None
+        ends = [
+            (whole * CHUNK + (_shared(one.tail, rest) if len(one.chunks) == whole else 0), one)
+            for count, one in counts
+            if count == whole
+        ]
+        matched, known = max(ends, key=lambda end: end[0], default=(0, None))
+        return cls(messages, chunks, known if matched else None, matched, rest[matched - whole * CHUNK :])
+
+    def anew(self) -> Listed:
+        """The same list with nothing known of it."""
+        made = Listed.of(self.messages)
+        assert made is not None
+        return made
+
+    @property
+    def after(self) -> int | None:
+        """Key of the last known message that is part of the conversation."""
+        known = self.known.located[: self.matched] if self.known else ()
+        return next((where.key for where in reversed(known) if not where.aside), None)
+
+    def is_current(self, tree: int, head: Head) -> bool:
+        """Whether what is known of it still holds."""
+        known = self.known
+        return known is None or (known.tree, known.epoch, known.version) == (tree, head.epoch, head.version)
+
+    def learnt(self, tree: int, head: Head, located: Sequence[Located]) -> Remembered:
+        """What to remember once the rest of it is stored."""
+        before = list(self.known.located[: self.matched]) if self.known else []
+        start = len(self.chunks) * CHUNK
+        if start >= self.matched:
+            tail = self.rest[start - self.matched :]
+        else:
+            assert self.known is not None
+            kept = start - len(self.known.chunks) * CHUNK
+            tail = [*self.known.tail[kept : self.matched - len(self.known.chunks) * CHUNK], *self.rest]
+        places = [*before, *located]
+        if self.known is not None and len(before) == len(self.known.located):
+            found = runs(((where.key, where.follows) for where in located), self.known.runs)
+        else:
+            found = runs((where.key, where.follows) for where in places)
+        return Remembered(tree, head.epoch, head.version, self.chunks, places, tail, found)
+
+
+class Latecomer(NamedTuple):
+    """A stored value with messages that were not in the tree when it was written.
+
+    Attributes:
+        ns: Its namespace.
+        channel: Its channel.
+        mixture: The value; its inline messages are at hand.
+        row: Where it is stored: a pending write, or tree and number of a blob.
+        data: As it is stored.
+        patience: How many more checkpoints it waits for.
+    """
+
+    ns: str
+    channel: str
+    mixture: Mixture
+    row: WriteRow | tuple[int, int]
+    data: bytes
+    patience: int = 4
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a message of it has been given an id since."""
+        return self._named() != self.mixture
+
+    def meet(self, conn: Conn, tree_of: TreeOf) -> Latecomer | None:
+        """Write it again, if its messages have ids or places by now; `None` if there is nothing left to wait
+        for.
+        """
+        mixture = bound(conn, self._named(), self.ns, self.channel, tree_of)
+        data = mixture.pack()
+        if data != self.data:
+            if isinstance(self.row, WriteRow):
+                checkpoints.patch_write(conn, self.row._replace(data=self.data), data)
+            else:
+                checkpoints.patch_blob(conn, *self.row, self.data, data)
+        if self.patience == 0 or not mixture.inline():
+            return None
+        return self._replace(mixture=mixture, data=data, patience=self.patience - 1)
+
+    def _named(self) -> Mixture:
+        def name(key: str | None, item: Item) -> Item:
+            if isinstance(item, Inline) and item.id is None and item.message is not None:
+                return item._replace(id=item.message.id)
+            return item
+
+        return self.mixture.mapped(name)
+
+
+def bound(conn: Conn, mixture: Mixture, ns: str, channel: str, tree_of: TreeOf) -> Mixture:
+    """A mixture whose messages refer to stored ones, where there are such. Changes nothing."""
+    found: dict[str | None, list[Located | None]] = {}
+    for key, items in mixture.lists.items():
+        found[key] = [None] * len(items)
+        asked = {n: item for n, item in enumerate(items) if isinstance(item, Inline) and item.id}
+        tree = tree_of(scope_within(ns, channel, key)) if asked else None
+        if tree is not None:
+            wanted = [Said(item.id or "", item.body, "") for item in asked.values()]
+            for n, where in zip(asked, lists.find(conn, tree, wanted), strict=True):
+                found[key][n] = where
+    return with_places(mixture, found)
+
+
+def with_places(mixture: Mixture, found: Mapping[str | None, Sequence[Located | None]]) -> Mixture:
+    """A mixture with messages replaced by where they live; those that follow each other become one run."""
+    lists_: dict[str | None, Items] = {}
+    for key, items in mixture.lists.items():
+        joined: list[Item] = []
+        for item, where in zip(items, found[key], strict=True):
+            if where is None:
+                joined.append(item)
+            elif joined and isinstance(last := joined[-1], Run) and last.last == where.follows:
+                joined[-1] = Run(last.first, where.key)
+            else:
+                joined.append(Run(where.key, where.key))
+        lists_[key] = tuple(joined)
+    return Mixture(lists_, mixture.whole, mixture.rest)
+
+
+class ListMemory:
+    """What was learnt of lists and latecomers, by conversation; threads may share it."""
+
+    def __init__(self) -> None:
+        self._lists = LruCache[tuple[str, str], tuple[Remembered, ...]](REMEMBERED_THREADS)
+        self._late = LruCache[str, tuple[Latecomer, ...]](REMEMBERED_THREADS)
+        self._lock = threading.Lock()
+
+    def lists(self, thread: str, scope: str) -> tuple[Remembered, ...]:
+        """The lists of a tree that were stored last."""
+        return self._lists.get((thread, scope)) or ()
+
+    def learn(self, thread: str, scope: str, listed: Remembered) -> None:
+        """Remember a list; what an earlier version of the tree had is forgotten."""
+        version = listed[:3]
+        with self._lock:
+            others = [
+                one for one in self.lists(thread, scope) if one[:3] == version and not _extends(listed, one)
+            ]
+            self._lists.put((thread, scope), (listed, *others[: LISTS_PER_TREE - 1]))
+
+    def latecomers(self, thread: str) -> tuple[Latecomer, ...]:
+        """Values of a conversation that wait for their messages."""
+        return self._late.get(thread) or ()
+
+    def replace(self, thread: str, old: Sequence[Latecomer], new: Sequence[Latecomer | None]) -> None:
+        """Put what became of latecomers in their place; those in `new` that are `None` wait no more."""
+        gone = set(map(id, old))
+        with self._lock:
+            others = [one for one in self.latecomers(thread) if id(one) not in gone]
+            waiting = [*others, *(one for one in new if one is not None)]
+            self._late.put(thread, tuple(waiting[-LATECOMERS:]))
+
+    def forget(self, thread: str) -> None:
+        """Forget the latecomers of a conversation."""
+        self._late.drop(thread)
+
+
+def _extends(listed: Remembered, other: Remembered) -> bool:
+    """Whether a list is another one with messages added at its end."""
+    return listed.located[: len(other.located)] == other.located
+
+
+def _shared(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """How many elements two sequences begin with in common."""
+    count = 0
+    for mine, theirs in zip(one, other, strict=False):
+        if mine != theirs:
+            break
+        count += 1
+    return count

@@ -1,0 +1,287 @@
+"""Reading checkpoints back: one, a list of them, and what a delta channel was written along the way.
+
+One transaction reads all rows that a call needs, each message row once, however many checkpoints refer to it;
+decoding follows outside of it, and makes new objects for every state, so that no two share a message that a
+caller may change.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from langchain_threadmem.core.interning import KIND, Mixture, put_together, unpack
+from langchain_threadmem.errors import PersistenceError
+from langchain_threadmem.flows.checkpoints import Archive, Stored, expand
+from langchain_threadmem.flows.steps import Flow, Sql
+from langchain_threadmem.storage.queries import checkpoints, trees
+from langchain_threadmem.storage.queries.checkpoints import (
+    Address,
+    CheckpointRow,
+    WriteRow,
+    pack_id,
+    unpack_id,
+)
+from langchain_threadmem.storage.queries.lists import Reader
+from langchain_threadmem.storage.statements import Conn
+
+
+class Snapshot(NamedTuple):
+    """A stored checkpoint.
+
+    Attributes:
+        thread: Name of its conversation.
+        ns: Its namespace.
+        parent: Id of the checkpoint it continues.
+        checkpoint: As LangGraph gave it.
+        metadata: As LangGraph gave it.
+        writes: Pending writes: task id, channel, value.
+    """
+
+    thread: str
+    ns: str
+    parent: str | None
+    checkpoint: dict[str, Any]
+    metadata: dict[str, Any]
+    writes: list[tuple[str, str, Any]]
+
+
+def get(archive: Archive, thread: str, ns: str, checkpoint: str | None) -> Flow[Snapshot | None]:
+    """A checkpoint; the latest of its namespace if no id is given."""
+    wanted = None if checkpoint is None else pack_id(checkpoint)
+
+    def read(conn: Conn) -> _Shelf | None:
+        tree = trees.find(conn, archive.runtime.owner, thread)
+        row = None if tree is None else checkpoints.get(conn, tree, ns, wanted)
+        return None if row is None else _gather(conn, [row])
+
+    shelf = yield from Sql(read)
+    return None if shelf is None else _snapshot(archive, thread, shelf, shelf.rows[0])
+
+
+def addresses(
+    archive: Archive, thread: str | None, ns: str | None, checkpoint: str | None, before: str | None
+) -> Flow[list[tuple[str, Address]]]:
+    """Where checkpoints lie, with the name of their conversation; the newest first."""
+
+    def read(conn: Conn) -> list[tuple[str, Address]]:
+        named = checkpoints.threads(conn, archive.runtime.owner)
+        if thread is not None:
+            tree = trees.find(conn, archive.runtime.owner, thread)
+            named = [] if tree is None else [(tree, thread)]
+        return [(name, where) for tree, name in named for where in checkpoints.addresses(conn, tree, ns)]
+
+    found = yield from Sql(read)
+    first = None if checkpoint is None else pack_id(checkpoint)
+    limit = None if before is None else pack_id(before)
+    chosen = [
+        (name, where)
+        for name, where in found
+        if (first is None or where.id == first) and (limit is None or where.id < limit)
+    ]
+    return sorted(chosen, key=lambda one: one[1].id, reverse=True)
+
+
+def page(
+    archive: Archive, where: Sequence[tuple[str, Address]], wanted: Mapping[str, Any] | None, most: int | None
+) -> Flow[_Page]:
+    """Some checkpoints, read together: those whose metadata holds all that is wanted.
+
+    Args:
+        archive: Where they are.
+        where: Where they lie, with the names of their conversations.
+        wanted: Metadata, compared by `==`.
+        most: How many at most.
+    """
+    names = {address: name for name, address in where}
+
+    def read(conn: Conn) -> _Shelf:
+        rows = [row for _, address in where if (row := checkpoints.get(conn, *address))]
+        if wanted:
+            rows = [row for row in rows if _matches(_state(archive, row)[1], wanted)]
+        return _gather(conn, rows[:most])
+
+    shelf = yield from Sql(read)
+    return _Page(archive, names, shelf)
+
+
+@dataclass(frozen=True)
+class _Page:
+    """Checkpoints that were read, decoded as they are asked for."""
+
+    archive: Archive
+    names: Mapping[Address, str]
+    shelf: _Shelf
+
+    def __len__(self) -> int:
+        return len(self.shelf.rows)
+
+    def __getitem__(self, index: int) -> Snapshot:
+        row = self.shelf.rows[index]
+        return _snapshot(self.archive, self.names[Address(row.tree, row.ns, row.id)], self.shelf, row)
+
+
+class History(NamedTuple):
+    """What was written to a channel since its last stored value.
+
+    Attributes:
+        writes: Task id, channel and value, oldest first.
+        seed: That value, in a list; an empty list if there was none.
+    """
+
+    writes: list[tuple[str, str, Any]]
+    seed: list[Any]
+
+
+def delta_history(
+    archive: Archive, thread: str, ns: str, checkpoint: str | None, channels: Sequence[str]
+) -> Flow[dict[str, History]]:
+    """Walk up from a checkpoint, for each channel as far as its nearest stored value."""
+    wanted = None if checkpoint is None else pack_id(checkpoint)
+
+    def read(conn: Conn) -> tuple[_Shelf, dict[str, list[WriteRow]], dict[str, tuple[int, int]]]:
+        tree = trees.find(conn, archive.runtime.owner, thread)
+        row = None if tree is None else checkpoints.get(conn, tree, ns, wanted)
+        found: dict[str, list[WriteRow]] = {channel: [] for channel in channels}
+        seeds: dict[str, tuple[int, int]] = {}
+        seen: set[bytes] = set()
+        shelf = _Shelf([], {}, {}, {}, Reader())
+        while (
+            row is not None and row.parent is not None and row.parent not in seen and len(seeds) < len(found)
+        ):
+            seen.add(row.parent)
+            row = checkpoints.get(conn, row.tree, ns, row.parent)
+            if row is None:
+                break
+            for write in reversed(checkpoints.writes(conn, Address(row.tree, ns, row.id))):
+                if write.channel in found and write.channel not in seeds:
+                    found[write.channel].append(write)
+            refs = dict(zip(_state(archive, row)[0].get("channel_versions", {}), row.refs, strict=True))
+            seeds |= {name: (row.tree, refs[name]) for name in found if name not in seeds and refs.get(name)}
+        if tree is not None:
+            shelf.add_blobs(conn, tree, [number for _, number in seeds.values()])
+        shelf.add_writes(write for writes in found.values() for write in writes)
+        shelf.reader.load(conn, shelf.runs())
+        return shelf, found, seeds
+
+    shelf, found, seeds = yield from Sql(read)
+    return {
+        channel: History(
+            [shelf.write(archive, write) for write in reversed(found[channel])],
+            [shelf.blob(archive, *seeds[channel])] if channel in seeds else [],
+        )
+        for channel in channels
+    }
+
+
+@dataclass(frozen=True)
+class _Shelf:
+    """Rows that were read together.
+
+    Attributes:
+        rows: Checkpoints.
+        blobs: Values of channels, by tree and number.
+        writes: Pending writes by checkpoint.
+        mixtures: Those of both that hold messages of the tree, by the bytes they were read from.
+        reader: The messages.
+    """
+
+    rows: list[CheckpointRow]
+    blobs: dict[tuple[int, int], Stored]
+    writes: dict[Address, list[WriteRow]]
+    mixtures: dict[bytes, Mixture]
+    reader: Reader
+
+    def add_blobs(self, conn: Conn, tree: int, numbers: Sequence[int]) -> None:
+        """Read values of channels."""
+        for number, value in checkpoints.blobs(conn, tree, numbers).items():
+            self.blobs[tree, number] = value
+            self._look_into(*value)
+
+    def add_writes(self, writes: Any) -> None:
+        """Note which messages pending writes refer to."""
+        for write in writes:
+            self._look_into(write.kind, write.data)
+
+    def runs(self) -> list[Any]:
+        """All runs of messages."""
+        return [run for mixture in self.mixtures.values() for run in mixture.runs()]
+
+    def blob(self, archive: Archive, tree: int, number: int) -> Any:
+        """The value of a channel, new."""
+        if (tree, number) not in self.blobs:
+            raise PersistenceError(f"a checkpoint refers to the value {number}, which is gone; run verify()")
+        return self._value(archive, *self.blobs[tree, number])
+
+    def write(self, archive: Archive, row: WriteRow) -> tuple[str, str, Any]:
+        """A pending write, its value new."""
+        return unpack_id(row.task), row.channel, self._value(archive, row.kind, row.data)
+
+    def _value(self, archive: Archive, kind: str, data: bytes) -> Any:
+        if kind != KIND:
+            return archive.load(kind, data)
+        if not archive.intern:
+            raise PersistenceError(
+                "a stored list of messages is not encrypted, as this saver's serializer demands; "
+                "read it with the serializer it was written with, and copy the thread"
+            )
+        with _collector_at_rest():
+            return put_together(self.mixtures[data], self.reader.rows, archive.load)
+
+    def _look_into(self, kind: str, data: bytes) -> None:
+        if kind == KIND and data not in self.mixtures:
+            self.mixtures[data] = unpack(data)
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """Keeps the garbage collector from running while messages are made.
+
+    Each has half a dozen containers, so a thread of a thousand sets off a dozen collections, which walk
+    through all that the process holds and find nothing: they would take longer than everything else here.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _gather(conn: Conn, rows: Sequence[CheckpointRow]) -> _Shelf:
+    shelf = _Shelf(list(rows), {}, {}, {}, Reader())
+    for tree in {row.tree for row in rows}:
+        shelf.add_blobs(conn, tree, [ref for row in rows if row.tree == tree for ref in row.refs])
+    for row in rows:
+        where = Address(row.tree, row.ns, row.id)
+        shelf.writes[where] = checkpoints.writes(conn, where)
+        shelf.add_writes(shelf.writes[where])
+    shelf.reader.load(conn, shelf.runs())
+    return shelf
+
+
+def _snapshot(archive: Archive, thread: str, shelf: _Shelf, row: CheckpointRow) -> Snapshot:
+    state, metadata = _state(archive, row)
+    named = zip(state.get("channel_versions", {}), row.refs, strict=True)
+    values = {channel: shelf.blob(archive, row.tree, number) for channel, number in named if number}
+    return Snapshot(
+        thread,
+        row.ns,
+        None if row.parent is None else unpack_id(row.parent),
+        {**state, "id": unpack_id(row.id), "channel_values": values},
+        metadata,
+        [shelf.write(archive, write) for write in shelf.writes[Address(row.tree, row.ns, row.id)]],
+    )
+
+
+def _state(archive: Archive, row: CheckpointRow) -> tuple[dict[str, Any], dict[str, Any]]:
+    return expand(archive.load(row.kind, row.data))
+
+
+def _matches(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(metadata.get(key) == value for key, value in wanted.items())

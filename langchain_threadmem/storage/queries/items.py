@@ -1,0 +1,342 @@
+"""Items of a store: values by owner, namespace and key.
+
+Names come here encoded (`core.namespaces`). An item that has expired is not there for any statement but those
+that remove it.
+
+On PostgreSQL, writers that meet must not wait for each other in a circle. So a transaction first locks its
+namespaces, in the order of their paths, then writes items of these only, then their vectors, and at last
+prolongs the items it has read, passing over those that somebody else is just writing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    ColumnElement,
+    Float,
+    Integer,
+    LargeBinary,
+    Text,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects import postgresql
+
+from langchain_threadmem.storage.schema import item, item_vector, namespace
+from langchain_threadmem.storage.statements import Conn, Statement, within
+
+
+class Row(NamedTuple):
+    """An item as it is stored.
+
+    Attributes:
+        id: Rises with the time at which items were created.
+        path: Its encoded namespace.
+        key: Its encoded key.
+        value: JSON text.
+        created: Seconds since 1970, UTC.
+        updated: Likewise.
+        ttl: Minutes from its last use until it expires; `None` for never.
+    """
+
+    id: int
+    path: bytes
+    key: bytes
+    value: str
+    created: float
+    updated: float
+    ttl: float | None
+
+
+class NewItem(NamedTuple):
+    """An item to be stored; fields as in `Row`."""
+
+    path: bytes
+    key: bytes
+    value: str
+    ttl: float | None
+
+
+class Ranked(NamedTuple):
+    """The items of a search and their vectors, one row for each indexed text.
+
+    Attributes:
+        items: (n,) ids.
+        matrix: (n, d) float32 unit rows.
+    """
+
+    items: NDArray[np.int64]
+    matrix: NDArray[np.float32]
+
+
+_OWNER: BindParameter[str] = bindparam("owner", type_=Text())
+_NOW: BindParameter[float] = bindparam("now", type_=Float())
+_ID: BindParameter[int] = bindparam("id", type_=BigInteger())
+_KEY: BindParameter[bytes] = bindparam("key", type_=LargeBinary())
+
+
+def _live() -> ColumnElement[bool]:
+    return or_(item.c.expires.is_(None), item.c.expires > _NOW)
+
+
+_range = (
+    namespace.c.owner == _OWNER,
+    namespace.c.path >= bindparam("low"),
+    namespace.c.path < bindparam("high"),
+)
+_rows = select(
+    item.c.id, namespace.c.path, item.c.key, item.c.value, item.c.created, item.c.updated, item.c.ttl
+).join(namespace, namespace.c.id == item.c.namespace)
+_ids_below = (
+    select(item.c.id)
+    .join(namespace, namespace.c.id == item.c.namespace)
+    .where(*_range, _live())
+    .order_by(item.c.id)
+)
+_GET = Statement(
+    _rows.where(
+        namespace.c.owner == _OWNER, namespace.c.path == bindparam("path"), item.c.key == _KEY, _live()
+    ),
+    *("owner", "path", "key", "now"),
+)
+_BELOW = Statement(_ids_below, "owner", "low", "high", "now")
+_FIRST_BELOW = Statement(
+    _ids_below.limit(bindparam("most", type_=BigInteger())).offset(bindparam("skip", type_=BigInteger())),
+    *("owner", "low", "high", "now", "most", "skip"),
+)
+_BY_IDS = Statement(_rows.where(namespace.c.owner == _OWNER, within(item.c.id, "ids")), "owner", "ids")
+_VECTORS = Statement(
+    # A join would read the large vectors in the order of namespaces, which takes three times as long.
+    select(item_vector.c.item, item_vector.c.vector).where(
+        item_vector.c.item.in_(
+            select(item.c.id).join(namespace, namespace.c.id == item.c.namespace).where(*_range, _live())
+        ),
+        item_vector.c.model == bindparam("model"),
+    ),
+    *("owner", "low", "high", "now", "model"),
+)
+_PATHS = Statement(
+    select(namespace.c.path)
+    .where(*_range, exists().where(item.c.namespace == namespace.c.id, _live()))
+    .order_by(namespace.c.path),
+    *("owner", "low", "high", "now"),
+)
+
+_entered = postgresql.insert(namespace).values(owner=_OWNER, path=bindparam("path"))
+_ENTER = Statement(
+    # An update that changes nothing: it locks the row, and returns its id whether it is new or not.
+    _entered.on_conflict_do_update(
+        index_elements=["owner", "path"], set_={"path": _entered.excluded.path}
+    ).returning(namespace.c.id),
+    *("owner", "path"),
+)
+_new = postgresql.insert(item).values(
+    namespace=bindparam("namespace"),
+    key=_KEY,
+    value=bindparam("value"),
+    created=_NOW,
+    updated=_NOW,
+    ttl=bindparam("ttl"),
+    expires=bindparam("expires"),
+)
+_PUT = Statement(
+    _new.on_conflict_do_update(
+        index_elements=["namespace", "key"],
+        set_={name: _new.excluded[name] for name in ("value", "updated", "ttl", "expires")},
+    ),
+    *("namespace", "key", "value", "now", "ttl", "expires"),
+)
+_one = select(item.c.id).where(item.c.namespace == bindparam("namespace"), item.c.key == _KEY)
+_DROP_VECTORS = Statement(delete(item_vector).where(item_vector.c.item.in_(_one)), "namespace", "key")
+_DELETE = Statement(
+    delete(item).where(item.c.namespace == bindparam("namespace"), item.c.key == _KEY).returning(item.c.id),
+    *("namespace", "key"),
+)
+_PUT_VECTOR = Statement(
+    insert(item_vector).from_select(
+        ["item", "number", "model", "vector"],
+        _one.add_columns(
+            bindparam("number", type_=Integer()),
+            bindparam("model", type_=Text()),
+            bindparam("vector", type_=LargeBinary()),
+        ),
+    ),
+    *("namespace", "key", "number", "model", "vector"),
+)
+_PROLONG = Statement(
+    update(item)
+    .where(
+        item.c.id.in_(
+            select(item.c.id)
+            .where(within(item.c.id, "ids"), item.c.ttl.is_not(None), item.c.expires > _NOW)
+            .where(item.c.namespace.in_(select(namespace.c.id).where(namespace.c.owner == _OWNER)))
+            .with_for_update(skip_locked=True)
+        )
+    )
+    .values(expires=_NOW + item.c.ttl * 60),
+    *("owner", "ids", "now"),
+)
+_EXPIRED = Statement(
+    select(item.c.id, item.c.namespace)
+    .where(item.c.expires <= _NOW)
+    .where(item.c.namespace.in_(select(namespace.c.id).where(namespace.c.owner == _OWNER)))
+    .with_for_update(skip_locked=True),
+    *("owner", "now"),
+)
+_EXPIRED_IN = Statement(
+    select(item.c.id)
+    .where(within(item.c.namespace, "namespaces"), item.c.expires <= _NOW)
+    .order_by(item.c.id)
+    .with_for_update(),
+    *("namespaces", "now"),
+)
+_REMOVE_VECTORS = Statement(delete(item_vector).where(within(item_vector.c.item, "ids")), "ids")
+_REMOVE = Statement(delete(item).where(within(item.c.id, "ids")), "ids")
+_LOCK_EMPTY = Statement(
+    select(namespace.c.id)
+    .where(within(namespace.c.id, "ids"), ~exists().where(item.c.namespace == namespace.c.id))
+    .with_for_update(skip_locked=True),
+    "ids",
+)
+_PRUNE = Statement(
+    delete(namespace).where(
+        within(namespace.c.id, "ids"), ~exists().where(item.c.namespace == namespace.c.id)
+    ),
+    "ids",
+)
+
+
+def get(conn: Conn, owner: str, path: bytes, key: bytes, now: float) -> Row | None:
+    """One item, if it is there and has not expired."""
+    row = conn.one(_GET, owner, path, key, now)
+    return None if row is None else Row(*row)
+
+
+def below(
+    conn: Conn, owner: str, bounds: tuple[bytes, bytes], now: float, most: int | None = None, skip: int = 0
+) -> list[int]:
+    """Ids of the items in a range of namespaces, the oldest first.
+
+    Args:
+        conn: A transaction.
+        owner: Whose they are.
+        bounds: As `core.namespaces.below` gives them.
+        now: Seconds since 1970.
+        most: How many at most.
+        skip: How many to pass over; only together with `most`.
+    """
+    if most is None:
+        return [row[0] for row in conn.all(_BELOW, owner, *bounds, now)]
+    return [row[0] for row in conn.all(_FIRST_BELOW, owner, *bounds, now, most, skip)]
+
+
+def by_ids(conn: Conn, owner: str, ids: Sequence[int]) -> list[Row]:
+    """Items by their ids, in the order of these."""
+    found = {row[0]: Row(*row) for row in conn.all(_BY_IDS, owner, json.dumps(ids))}
+    return [found[id] for id in ids if id in found]
+
+
+def vectors(
+    conn: Conn, owner: str, bounds: tuple[bytes, bytes], now: float, model: str, dimensions: int
+) -> Ranked:
+    """The vectors of the items in a range of namespaces, in no order: sorting them costs more than reading.
+
+    Vectors of another length are left out: another model of the same name made them.
+    """
+    size = 2 * dimensions
+    rows = [row for row in conn.all(_VECTORS, owner, *bounds, now, model) if len(row[1]) == size]
+    flat = np.frombuffer(b"".join([bytes(row[1]) for row in rows]), np.float16)
+    return Ranked(
+        np.array([row[0] for row in rows], np.int64),
+        flat.reshape(len(rows), dimensions).astype(np.float32),
+    )
+
+
+def paths(conn: Conn, owner: str, bounds: tuple[bytes, bytes], now: float) -> list[bytes]:
+    """The namespaces in a range that hold anything, sorted."""
+    return [bytes(row[0]) for row in conn.all(_PATHS, owner, *bounds, now)]
+
+
+def enter(conn: Conn, owner: str, wanted: Collection[bytes], now: float) -> dict[bytes, int]:
+    """Lock namespaces, making those that are missing, and clear what has expired in them.
+
+    Returns:
+        The id of each.
+    """
+    ids: dict[bytes, int] = {}
+    for path in sorted(wanted):
+        ((ids[path],),) = conn.all(_ENTER, owner, path)
+    _remove(conn, [row[0] for row in conn.all(_EXPIRED_IN, json.dumps(list(ids.values())), now)])
+    return ids
+
+
+def put(conn: Conn, ids: dict[bytes, int], news: Iterable[NewItem], now: float) -> None:
+    """Store items in namespaces that were entered; one that is there keeps its `created`, not its vectors."""
+    rows = [(ids[new.path], new) for new in news]
+    conn.many(
+        _PUT,
+        [
+            (parent, new.key, new.value, now, new.ttl, None if new.ttl is None else now + 60 * new.ttl)
+            for parent, new in rows
+        ],
+    )
+    conn.many(_DROP_VECTORS, [(parent, new.key) for parent, new in rows])
+
+
+def put_vectors(
+    conn: Conn,
+    ids: dict[bytes, int],
+    model: str,
+    rows: Iterable[tuple[bytes, bytes, int, NDArray[np.float32]]],
+) -> None:
+    """Store vectors: of which namespace, which key, which of its texts, and the unit vector."""
+    conn.many(
+        _PUT_VECTOR,
+        [
+            (ids[path], key, number, model, vector.astype(np.float16).tobytes())
+            for path, key, number, vector in rows
+        ],
+    )
+
+
+def remove(conn: Conn, ids: dict[bytes, int], names: Iterable[tuple[bytes, bytes]]) -> None:
+    """Remove items of namespaces that were entered; those that are not there are ignored."""
+    gone = [row[0] for path, key in names for row in conn.all(_DELETE, ids[path], key)]
+    conn.run(_REMOVE_VECTORS, json.dumps(gone))
+
+
+def prune(conn: Conn, ids: Iterable[int]) -> None:
+    """Remove those of some namespaces, all locked, that hold nothing."""
+    conn.run(_PRUNE, json.dumps(list(ids)))
+
+
+def prolong(conn: Conn, owner: str, ids: Sequence[int], now: float) -> None:
+    """Let the time of items that have one begin again."""
+    conn.run(_PROLONG, owner, json.dumps(ids), now)
+
+
+def sweep(conn: Conn, owner: str, now: float) -> int:
+    """Remove what has expired, and namespaces that held nothing else; returns how many items."""
+    rows = conn.all(_EXPIRED, owner, now)
+    _remove(conn, [row[0] for row in rows])
+    empty = conn.all(_LOCK_EMPTY, json.dumps(sorted({row[1] for row in rows})))
+    prune(conn, [row[0] for row in empty])
+    return len(rows)
+
+
+def _remove(conn: Conn, ids: Sequence[int]) -> None:
+    if ids:
+        conn.run(_REMOVE, json.dumps(ids))
+        conn.run(_REMOVE_VECTORS, json.dumps(ids))

@@ -1,0 +1,298 @@
+"""Lists of messages: finding the stored ones, placing the new ones, and reading runs of keys back.
+
+`core.placing` says where each message of a list lives; here that is looked up and written. Reading merges the
+runs of many lists into as few ranges of keys as there are, and reads each row once.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import bindparam, select
+
+from langchain_threadmem.core.interning import Run, Said
+from langchain_threadmem.core.nodes import State
+from langchain_threadmem.core.placing import Element, New, Place, Planned, Use, plan_list
+from langchain_threadmem.errors import PersistenceError
+from langchain_threadmem.storage.queries import growth, nodes, trees
+from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, node, segment
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of
+
+Rows = dict[int, tuple[str, str]]
+"""Message ids and bodies by key."""
+
+
+class Located(NamedTuple):
+    """Where a message of a list lives.
+
+    Attributes:
+        key: Its key.
+        follows: Key of the node that it hangs under.
+        aside: Whether it is no part of the conversation.
+    """
+
+    key: int
+    follows: int | None
+    aside: bool
+
+
+_PARENT = f"CASE WHEN n.key & {LAST_POSITION} = 0 THEN s.parent ELSE n.key - 1 END"
+_FOUND = f"SELECT n.key, {_PARENT}, n.message, n.body, n.state, n.seq FROM threadmem_node n "
+_OF_SEGMENT = f"LEFT JOIN threadmem_segment s ON s.id = n.key >> {POSITION_BITS} "
+
+
+def _by_ids(ids: str, mark: str) -> str:
+    # Asked by state, as the indexes over message ids are.
+    halves = (
+        f"{_FOUND}{_OF_SEGMENT}WHERE n.tree = {mark} AND n.message IN ({ids}) AND n.state {state}"
+        for state in ("= 0", "> 0")
+    )
+    return " UNION ALL ".join(halves)
+
+
+_PLACES = Statement.of(
+    sqlite=_by_ids("SELECT value FROM json_each(?)", "?"),
+    postgresql=_by_ids("SELECT json_array_elements_text(CAST(%s AS json))", "%s"),
+)
+_NODE = Statement(select(node.c.seq).where(node.c.key == bindparam("key")), "key")
+_NEW_SEGMENT = Statement(
+    segment.insert().values(tree=bindparam("tree"), parent=bindparam("parent")).returning(segment.c.id),
+    "tree",
+    "parent",
+)
+_INSERT = insert_of(node)
+_RANGE = Statement(
+    select(node.c.key, node.c.message, node.c.body)
+    .where(node.c.key.between(bindparam("first"), bindparam("last")))
+    .order_by(node.c.key),
+    "first",
+    "last",
+)
+
+
+def find(conn: Conn, tree_id: int, messages: Sequence[Said]) -> list[Located | None]:
+    """Where messages live that are stored already; `None` for those that are not. Changes nothing."""
+    places = _places(conn, tree_id, messages)
+    if not places:
+        return [None] * len(messages)
+    if len({message.id for message in messages}) < len(messages):
+        return [_best(message, places.get(message.id, ())) for message in messages]
+    known = {row.place.key: row.place for rows in places.values() for row in rows}
+    plan = plan_list(_elements(messages), _values(places), None)
+    return [_located(known[step.key]) if isinstance(step, Use) else None for step in plan]
+
+
+def place(conn: Conn, tree_id: int, messages: Sequence[Said], after: int | None, now: float) -> list[Located]:
+    """Store a list's messages where the placing rule says, and let the active thread end in its last one.
+
+    Args:
+        conn: A write transaction.
+        tree_id: The tree.
+        messages: The list, or what follows a part of it that is stored; each id once.
+        after: Key of the last message of that part that is no aside.
+        now: Seconds since 1970, for the new rows.
+
+    Returns:
+        Where each message lives.
+    """
+    trees.lock(conn, tree_id)
+    head = trees.head(conn, tree_id)
+    places = _places(conn, tree_id, messages)
+    plan = plan_list(_elements(messages), _values(places), head.tip, after=after)
+    known = {row.place.key: row for rows in places.values() for row in rows}
+    growing = _Growth(conn, tree_id, head, {key: row.seq for key, row in known.items()}, now)
+    located: list[Located] = []
+    for step, message in zip(plan, messages, strict=True):
+        if isinstance(step, Use):
+            located.append(_located(known[step.key].place))
+        else:
+            parent = located[step.parent.index].key if isinstance(step.parent, Planned) else step.parent
+            located.append(growing.add(step, parent, message))
+    spoken = [found.key for found in located if not found.aside]
+    growing.finish(spoken[-1] if spoken else after if after is not None else head.tip)
+    return located
+
+
+class _Growth:
+    """New rows of one tree, on their way in."""
+
+    def __init__(self, conn: Conn, tree_id: int, head: trees.Head, seqs: dict[int, int], now: float) -> None:
+        self._conn = conn
+        self._tree = tree_id
+        self._head = head
+        self._seqs = seqs
+        self._now = now
+        self._next = head.next_seq
+        self._system = head.system
+        self._rows: dict[int, tuple[object, ...]] = {}
+
+    def add(self, new: New, parent: int | None, message: Said) -> Located:
+        """Take a key for a message; what it replaces is superseded at once, since one place may be live."""
+        aside = new.state == State.ASIDE
+        stored = parent is not None and parent not in self._rows
+        under = None if parent is None else self._seq(parent)
+        key = None
+        if parent is not None and not aside and parent & LAST_POSITION != LAST_POSITION:
+            if parent + 1 not in self._rows and not self._conn.all(_NODE, parent + 1):
+                key = parent + 1
+            elif stored and under is not None and new.supersedes is None:
+                self._supersede_answers(under, message.role)
+        if key is None:
+            row = self._conn.one(_NEW_SEGMENT, self._tree, parent)
+            assert row is not None
+            key = int(row[0]) << POSITION_BITS
+        if new.supersedes is not None:
+            growth.supersede(self._conn, self._tree, [new.supersedes], self._next)
+        self._rows[key] = (key, self._tree, self._next, under, *self._row(message), int(new.state), None)
+        self._seqs[key] = self._next
+        self._next += 1
+        if message.role == "system" and not aside:
+            self._system = key
+        return Located(key, parent, aside)
+
+    def _row(self, message: Said) -> tuple[object, ...]:
+        return message.id, message.role, message.body, self._now
+
+    def _supersede_answers(self, under: int, role: str) -> None:
+        """A second answer to the same message is a regeneration: what answered before is superseded.
+
+        AI and tool messages of that turn, that is; other people's messages and later turns stay.
+        """
+        if role in ("human", "system"):
+            return
+        inside, old = {under}, []
+        for row in nodes.since(self._conn, self._tree, under):
+            if row.parent in inside and row.role not in ("human", "system") and row.state == State.LIVE:
+                inside.add(row.seq)
+                old.append(row.key)
+        if old:
+            growth.supersede(self._conn, self._tree, old, self._next)
+
+    def _seq(self, key: int) -> int:
+        if key not in self._seqs:
+            row = self._conn.one(_NODE, key)
+            assert row is not None, f"node {key} is gone"
+            self._seqs[key] = row[0]
+        return self._seqs[key]
+
+    def finish(self, tip: int | None) -> None:
+        """Write the rows, and where the active thread ends now."""
+        if not self._rows and tip == self._head.tip:
+            return
+        if self._rows:
+            self._conn.many(_INSERT, list(self._rows.values()))
+        if self._system == self._head.system:  # it may have been superseded, and another taken its place
+            self._system = trees.head(self._conn, self._tree).system
+        trees.settle(self._conn, self._tree, tip, self._system)
+
+
+class Reader:
+    """Stored messages by runs, once they are loaded."""
+
+    def __init__(self) -> None:
+        self._ranges: dict[Run, list[tuple[int, int]]] = {}
+        self._rows: dict[int, list[tuple[int, str, str]]] = {}
+        self._above: dict[int, list[tuple[int, int]]] = {}
+
+    def load(self, conn: Conn, runs: Sequence[Run]) -> None:
+        """Read what the runs lead through."""
+        for number, ranges in self._by_segment(conn, runs).items():
+            rows: list[tuple[int, str, str]] = []
+            for first, last in _merged(ranges):
+                rows += conn.all(_RANGE, first, last)
+            self._rows[number] = rows
+
+    def keys(self, conn: Conn, runs: Iterable[Run]) -> set[int]:
+        """The keys that runs lead through."""
+        found: set[int] = set()
+        for ranges in self._by_segment(conn, runs).values():
+            for first, last in _merged(ranges):
+                found.update(range(first, last + 1))
+        return found
+
+    def _by_segment(self, conn: Conn, runs: Iterable[Run]) -> dict[int, list[tuple[int, int]]]:
+        wanted: dict[int, list[tuple[int, int]]] = {}
+        for run in runs:
+            if run not in self._ranges:
+                self._ranges[run] = self._expand(conn, run)
+            for first, last in self._ranges[run]:
+                wanted.setdefault(first >> POSITION_BITS, []).append((first, last))
+        return wanted
+
+    def rows(self, run: Run) -> list[tuple[str, str]]:
+        """Message ids and bodies of a run.
+
+        Raises:
+            PersistenceError: A message of it is no longer stored.
+        """
+        found: list[tuple[str, str]] = []
+        for first, last in self._ranges[run]:
+            rows = self._rows[first >> POSITION_BITS]
+            at = bisect_left(rows, (first,))
+            part = rows[at : at + last - first + 1]
+            if len(part) != last - first + 1 or part[-1][0] != last:
+                raise PersistenceError(
+                    f"a checkpoint refers to the messages {first} to {last}, some of which are gone; "
+                    "run verify()"
+                )
+            found += [row[1:] for row in part]
+        return found
+
+    def _expand(self, conn: Conn, run: Run) -> list[tuple[int, int]]:
+        number = run.last >> POSITION_BITS
+        if run.first >> POSITION_BITS == number:
+            return [(run.first, run.last)]
+        if number not in self._above:
+            self._above[number] = nodes.spans(conn, number << POSITION_BITS)[:-1]
+        path = [*self._above[number], (number << POSITION_BITS, run.last)]
+        for at, (first, last) in enumerate(path):
+            if first <= run.first <= last:
+                return [(run.first, last), *path[at + 1 :]]
+        raise PersistenceError(f"no thread leads from message {run.first} to {run.last}; run verify()")
+
+
+class _Found(NamedTuple):
+    place: Place
+    seq: int
+
+
+def _places(conn: Conn, tree_id: int, messages: Sequence[Said]) -> dict[str, list[_Found]]:
+    ids = json.dumps([message.id for message in messages])
+    found: dict[str, list[_Found]] = {}
+    for key, parent, message, body, state, seq in conn.all(_PLACES, tree_id, ids, tree_id, ids):
+        found.setdefault(message, []).append(_Found(Place(key, parent, message, body, State(state)), seq))
+    return found
+
+
+def _values(places: dict[str, list[_Found]]) -> dict[str, list[Place]]:
+    return {message: [row.place for row in rows] for message, rows in places.items()}
+
+
+def _elements(messages: Sequence[Said]) -> list[Element]:
+    return [Element(message.id, message.body) for message in messages]
+
+
+def _best(message: Said, found: Sequence[_Found]) -> Located | None:
+    same = [row.place for row in found if row.place.content == message.body]
+    best = max(same, key=lambda place: (place.state == State.LIVE, place.key), default=None)
+    return None if best is None else _located(best)
+
+
+def _located(place: Place) -> Located:
+    return Located(place.key, place.parent, place.state == State.ASIDE)
+
+
+def _merged(ranges: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Ranges of one segment as few that do not overlap, in their order."""
+    begin, end = None, -1
+    for first, last in sorted(ranges):
+        if begin is None or first > end + 1:
+            if begin is not None:
+                yield begin, end
+            begin = first
+        end = max(end, last)
+    if begin is not None:
+        yield begin, end
