@@ -11,13 +11,14 @@ none.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, Self
 
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import append, read
 from langchain_threadmem.flows.read import Seen
@@ -114,7 +115,15 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
         return TIP if self._seen is None else self._seen.tip
 
 
-@lru_cache(maxsize=64)
+_systems = LruCache[tuple[str, str], MemorySystem](64)
+_opening = threading.Lock()
+
+
 def _system(url: str, owner: str) -> MemorySystem:
     # LangChain makes a history for every call; they must share one system, not open the database each time.
-    return MemorySystem(url, owner=owner)
+    with _opening:
+        system = _systems.get((url, owner))
+        if system is None or system.runtime.database.closed:
+            system = MemorySystem(url, owner=owner)
+            _systems.put((url, owner), system)
+        return system

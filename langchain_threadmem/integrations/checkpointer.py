@@ -1,0 +1,395 @@
+"""`ThreadMemSaver`: a LangGraph checkpointer that keeps each message once, in the conversation's tree.
+
+A thread of LangGraph is a conversation: `system.conversation(thread_id)` shows what was said in it as a tree,
+with its forks, edits and regenerations. Message lists of other channels and of subgraphs have trees of their
+own. A turn costs the same number of bytes however long the thread is, and a fork costs next to nothing.
+
+This file is the edge only: configurations become values here, and flows do the work, for callers with and
+without an event loop.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self, TypeVar, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    get_checkpoint_id,
+    get_checkpoint_metadata,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from langchain_threadmem.core.names import check_name
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.flows import checkpoints, snapshots, upkeep
+from langchain_threadmem.flows.checkpoints import Archive
+from langchain_threadmem.flows.lists import ListMemory
+from langchain_threadmem.flows.snapshots import History, Snapshot
+from langchain_threadmem.flows.steps import Flow, arun, run
+from langchain_threadmem.system import MemorySystem
+
+T = TypeVar("T")
+PAGE = 16
+"""How many checkpoints `list` reads at once."""
+
+
+class ThreadMemSaver(BaseCheckpointSaver[int]):
+    """A LangGraph checkpointer over a `MemorySystem`; one class for sync and async graphs.
+
+    A channel whose value is a plain list of LangChain messages, each with an id of its own, is stored in the
+    conversation's tree; everything else goes through `serde`. Stored data is read by an explicit list of
+    classes: classes of your own in a graph's state need `saver.with_allowlist([("module", "Class")])`, else
+    they come back as the data they hold, with a warning.
+
+    With an `EncryptedSerializer` everything a checkpoint holds is encrypted, message lists included: they are
+    then kept whole in each checkpoint and are no part of the tree, and a row that is not encrypted is
+    refused.
+
+    Args:
+        system: Where it is stored.
+        serde: The serializer; by default LangGraph's own, strict: no pickle, no class that is not listed.
+
+    Raises:
+        InputError: `system` is none.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage
+        >>> from langgraph.graph import START, MessagesState, StateGraph
+        >>> builder = StateGraph(MessagesState)
+        >>> builder = builder.add_node("model", lambda state: {"messages": [AIMessage("Hi!")]})
+        >>> builder = builder.add_edge(START, "model")
+        >>> system = MemorySystem()
+        >>> graph = builder.compile(checkpointer=ThreadMemSaver(system))
+        >>> state = graph.invoke({"messages": "Hello"}, {"configurable": {"thread_id": "first"}})
+        >>> [message.content for message in system.conversation("first").messages]
+        ['Hello', 'Hi!']
+    """
+
+    def __init__(self, system: MemorySystem, *, serde: SerializerProtocol | None = None) -> None:
+        if not isinstance(system, MemorySystem):
+            raise InputError(
+                f"system is a MemorySystem, not {system!r}; for a URL use ThreadMemSaver.from_conn_string"
+            )
+        super().__init__(serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None))
+        self.system = system
+        self._lists = ListMemory()
+        self._owns_system = False
+
+    @classmethod
+    def from_conn_string(
+        cls, url: str | Path | None, *, owner: str = "user", serde: SerializerProtocol | None = None
+    ) -> Self:
+        """A saver on the database behind a URL; use it in `with` or `async with`, which closes the database.
+
+        Args:
+            url: As for `MemorySystem`.
+            owner: Whose memory it is.
+            serde: As for `ThreadMemSaver`.
+
+        Example:
+            >>> with ThreadMemSaver.from_conn_string("sqlite://") as saver:
+            ...     saver.get_tuple({"configurable": {"thread_id": "first"}}) is None
+            True
+        """
+        saver = cls(MemorySystem(url, owner=owner), serde=serde)
+        saver._owns_system = True
+        return saver
+
+    def setup(self) -> None:
+        """Make sure that the tables are there, which they are once the system was opened; call it as often as
+        you like.
+        """
+        self.system.runtime.database.read(lambda conn: None)
+
+    async def asetup(self) -> None:
+        """Async `setup`."""
+        await self.system.runtime.database.aread(lambda conn: None)
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that a configuration names; the thread's latest if it names none."""
+        found = self._run(self._get(config))
+        return None if found is None else _tuple(found, config)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Async `get_tuple`."""
+        found = await self._arun(self._get(config))
+        return None if found is None else _tuple(found, config)
+
+    def _get(self, config: RunnableConfig) -> Flow[Snapshot | None]:
+        return snapshots.get(self._archive, _thread(config), _ns(config), get_checkpoint_id(config))
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Checkpoints, the newest first; each is read when it is asked for, some at a time.
+
+        Args:
+            config: Names a thread, and perhaps a namespace or a checkpoint; `None` for all threads of
+                this owner.
+            filter: Metadata that a checkpoint must have, compared by `==`.
+            before: Names a checkpoint; only older ones are listed.
+            limit: How many at most.
+        """
+        found = self._run(self._addresses(config, before))
+        for start, most in _pages(len(found), limit if filter is None else None):
+            page = self._run(snapshots.page(self._archive, found[start : start + most], filter, limit))
+            limit = None if limit is None else limit - len(page)
+            for index in range(len(page)):
+                yield _tuple(page[index])
+            if limit == 0:
+                return
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Async `list`."""
+        found = await self._arun(self._addresses(config, before))
+        for start, most in _pages(len(found), limit if filter is None else None):
+            page = await self._arun(snapshots.page(self._archive, found[start : start + most], filter, limit))
+            limit = None if limit is None else limit - len(page)
+            for index in range(len(page)):
+                yield _tuple(page[index])
+            if limit == 0:
+                return
+
+    def _addresses(self, config: RunnableConfig | None, before: RunnableConfig | None) -> Flow[Any]:
+        return snapshots.addresses(
+            self._archive,
+            None if config is None else _thread(config),
+            None if config is None else config["configurable"].get("checkpoint_ns"),
+            None if config is None else get_checkpoint_id(config),
+            None if before is None else get_checkpoint_id(before),
+        )
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint; the same one twice is once.
+
+        Returns:
+            The configuration that names it.
+        """
+        self._run(self._put(config, checkpoint, metadata, new_versions))
+        return _config(_thread_given(config), _ns(config), checkpoint["id"])
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Async `put`."""
+        await self._arun(self._put(config, checkpoint, metadata, new_versions))
+        return _config(_thread_given(config), _ns(config), checkpoint["id"])
+
+    def _put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> Flow[None]:
+        said = get_checkpoint_metadata(config, metadata)
+        above = get_checkpoint_id(config)
+        return checkpoints.put(
+            self._archive, _thread(config), _ns(config), above, checkpoint, said, new_versions
+        )
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store pending writes of a task; the same ones twice are once."""
+        self._run(self._put_writes(config, writes, task_id, task_path))
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Async `put_writes`."""
+        await self._arun(self._put_writes(config, writes, task_id, task_path))
+
+    def _put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task: str, path: str
+    ) -> Flow[None]:
+        checkpoint = str(config["configurable"]["checkpoint_id"])
+        return checkpoints.put_writes(
+            self._archive, _thread(config), _ns(config), checkpoint, writes, task, path
+        )
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Remove a thread for good: its checkpoints and its whole conversation, with words and vectors."""
+        self._run(upkeep.delete_thread(self._archive, _name(thread_id)))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Async `delete_thread`."""
+        await self._arun(upkeep.delete_thread(self._archive, _name(thread_id)))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Take runs back: their checkpoints go, and what they alone said is superseded."""
+        self._run(upkeep.delete_for_runs(self._archive, run_ids))
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Async `delete_for_runs`."""
+        await self._arun(upkeep.delete_for_runs(self._archive, run_ids))
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread with all its checkpoints and its whole conversation.
+
+        Raises:
+            InputError: The target holds something already.
+        """
+        self._run(upkeep.copy_thread(self._archive, _name(source_thread_id), _name(target_thread_id)))
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Async `copy_thread`."""
+        await self._arun(upkeep.copy_thread(self._archive, _name(source_thread_id), _name(target_thread_id)))
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Remove checkpoints of threads.
+
+        Args:
+            thread_ids: The threads.
+            strategy: "keep_latest" leaves the latest checkpoint of each namespace, with those before it
+                that a delta channel is still made of; the conversation stays whole. "delete" does what
+                `delete_thread` does.
+
+        Raises:
+            InputError: There is no such strategy.
+        """
+        self._run(upkeep.prune(self._archive, [_name(thread) for thread in thread_ids], strategy))
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Async `prune`."""
+        await self._arun(upkeep.prune(self._archive, [_name(thread) for thread in thread_ids], strategy))
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """What was written to channels above a checkpoint, since the nearest stored value of each."""
+        return _histories(self._run(self._history(config, channels)))
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Async `get_delta_channel_history`."""
+        return _histories(await self._arun(self._history(config, channels)))
+
+    def _history(self, config: RunnableConfig, channels: Sequence[str]) -> Flow[dict[str, History]]:
+        return snapshots.delta_history(
+            self._archive, _thread(config), _ns(config), get_checkpoint_id(config), channels
+        )
+
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        """The version after `current`: 1, 2, 3 ...
+
+        Two forks of a thread may both write version 7 of a channel: checkpoints refer to values by number,
+        never by version. Threads that came from another saver go on with versions of that saver's kind.
+        """
+        if isinstance(current, str):
+            following = int(current.partition(".")[0]) + 1
+            return f"{following:032}.{random.random():016}"
+        return 1 if current is None else current + 1
+
+    @property
+    def _archive(self) -> Archive:
+        return Archive.of(self.system.runtime, self.serde, self._lists)
+
+    def _run(self, flow: Flow[T]) -> T:
+        return run(flow, self.system.runtime)
+
+    async def _arun(self, flow: Flow[T]) -> T:
+        return await arun(flow, self.system.runtime)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._owns_system:
+            self.system.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        if self._owns_system:
+            await self.system.aclose()
+
+
+def _name(thread: Any) -> str:
+    name = str(thread)
+    check_name("a thread_id", name)
+    return name
+
+
+def _thread_given(config: RunnableConfig) -> Any:
+    try:
+        return config["configurable"]["thread_id"]
+    except KeyError:
+        raise InputError(
+            f"the configuration names no thread: {config!r}; pass {{'configurable': {{'thread_id': ...}}}}"
+        ) from None
+
+
+def _thread(config: RunnableConfig) -> str:
+    return _name(_thread_given(config))
+
+
+def _ns(config: RunnableConfig) -> str:
+    return str(config["configurable"].get("checkpoint_ns") or "")
+
+
+def _config(thread: Any, ns: str, checkpoint: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": checkpoint}}
+
+
+def _tuple(snapshot: Snapshot, config: RunnableConfig | None = None) -> CheckpointTuple:
+    thread = snapshot.thread if config is None else _thread_given(config)
+    if config is None or not get_checkpoint_id(config):
+        config = _config(thread, snapshot.ns, snapshot.checkpoint["id"])
+    return CheckpointTuple(
+        config,
+        cast("Checkpoint", snapshot.checkpoint),
+        cast("CheckpointMetadata", snapshot.metadata),
+        None if snapshot.parent is None else _config(thread, snapshot.ns, snapshot.parent),
+        snapshot.writes,
+    )
+
+
+def _pages(count: int, limit: int | None) -> Iterator[tuple[int, int]]:
+    """Where pages begin, and how long they are: no longer than what may be asked for."""
+    end = count if limit is None else min(count, max(limit, 0))
+    for start in range(0, end, PAGE):
+        yield start, min(PAGE, end - start)
+
+
+def _histories(found: dict[str, History]) -> dict[str, DeltaChannelHistory]:
+    return {
+        channel: {"writes": history.writes, "seed": history.seed[0]}
+        if history.seed
+        else {"writes": history.writes}
+        for channel, history in found.items()
+    }

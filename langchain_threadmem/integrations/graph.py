@@ -1,0 +1,295 @@
+"""LangGraph nodes: one that selects the thread of each message, and a whole chat made of such nodes.
+
+`select_thread_node` goes before the model: the nodes after it see an ordinary `messages` list that holds
+only the thread that matters. It works with any checkpointer, and with none: the tree is in the system, and
+what a graph's list holds is added to it by message id. What is recalled from other threads has a state key of
+its own and never enters `messages`: memory must not eat its own recall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NotRequired
+
+from langchain_core.messages import BaseMessage, RemoveMessage, SystemMessage
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.graph.state import CompiledStateGraph
+
+from langchain_threadmem.core.bodies import text_of
+from langchain_threadmem.core.fence import Recalled, recall_message
+from langchain_threadmem.core.prompt import newest_human, shown
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.flows import route as routing
+from langchain_threadmem.flows.conversation import Conversation, Window
+from langchain_threadmem.flows.model import chat_model
+from langchain_threadmem.flows.recall import Scope
+from langchain_threadmem.flows.route import ActiveThread, Routed
+from langchain_threadmem.flows.selectors import AnySelector, SemanticNodeSelector
+from langchain_threadmem.flows.steps import Flow, arun, run
+from langchain_threadmem.system import MemorySystem
+
+if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore
+    from langgraph.types import Checkpointer
+
+    from langchain_threadmem.flows.model import Model
+
+ConversationId = str | Callable[[Mapping[str, Any]], str] | None
+"""The conversation of a run: its name, a function from the run's configuration; `None`: the `thread_id`."""
+Node = Runnable[Any, dict[str, Any]]
+
+
+class ThreadedState(MessagesState):
+    """A `MessagesState` in which a user interface finds the active thread and what was recalled.
+
+    Attributes:
+        active_thread: Where the newest human message went, and why.
+        recalled: What was found in other threads for it.
+    """
+
+    active_thread: NotRequired[ActiveThread]
+    recalled: NotRequired[list[Recalled]]
+
+
+def select_thread_node(
+    system: MemorySystem,
+    selector: AnySelector | None = None,
+    *,
+    messages_key: str = "messages",
+    conversation_id: ConversationId = None,
+    **options: Any,
+) -> Node:
+    """A node that puts the newest human message into its thread, and leaves only that thread in `messages`.
+
+    The selector is asked once for each message: not in a tool loop, on a resume or on a replay. A message
+    that a saver has stored elsewhere is moved to its place before the node returns. System messages stay. If
+    the list shows the thread already, be it trimmed or summarised, it is left as it is.
+
+    Args:
+        system: Where the conversations are.
+        selector: What chooses the thread; by default `SemanticNodeSelector`.
+        messages_key: The state key of the list; its reducer must be `add_messages`.
+        conversation_id: The conversation, or a function from the run's configuration to it; by default its
+            `thread_id`.
+        **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`.
+
+    Returns:
+        A runnable for `StateGraph.add_node`, sync and async. It sets `messages` if they change, and
+        `active_thread` if the state has that key, as `ThreadedState` does.
+
+    Raises:
+        InputError: `system` is no `MemorySystem`; in a run: there is no conversation, or a message has no id.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> node = select_thread_node(MemorySystem(embeddings=False), conversation_id="first")
+        >>> node.invoke({"messages": [HumanMessage("Hello", id="h1")]})["active_thread"]["parent_id"] is None
+        True
+    """
+    chosen = selector if selector is not None else SemanticNodeSelector()
+    conversations = _Conversations(system, conversation_id, {"node_selector": chosen, **options})
+
+    def work(state: Any, conversation: Conversation) -> Flow[dict[str, Any]]:
+        thread = _get(state, "active_thread") or {}
+        routed = yield from routing.route(conversation, _list(state, messages_key), thread.get("message_id"))
+        return _update(routed, messages_key)
+
+    return conversations.node("select_thread", work)
+
+
+def store_turn_node(
+    system: MemorySystem, *, messages_key: str = "messages", conversation_id: ConversationId = None
+) -> Node:
+    """A node for the end of a turn: it stores the answer, and whatever else of the list is not stored yet.
+
+    Without it, and without a `ThreadMemSaver`, an answer is stored when the next message comes.
+
+    Args:
+        system: Where the conversations are.
+        messages_key: The state key of the list.
+        conversation_id: As for `select_thread_node`.
+    """
+    conversations = _Conversations(system, conversation_id, {})
+
+    def work(state: Any, conversation: Conversation) -> Flow[dict[str, Any]]:
+        yield from routing.store(conversation, _list(state, messages_key))
+        return {}
+
+    return conversations.node("store_turn", work)
+
+
+def recall_node(
+    system: MemorySystem,
+    n_results: int = 4,
+    *,
+    scope: Scope = "conversation",
+    min_similarity: float = 0.3,
+    messages_key: str = "messages",
+    conversation_id: ConversationId = None,
+) -> Node:
+    """A node that looks for the newest human message in other threads, and sets the state key `recalled`.
+
+    Args:
+        system: Where the conversations are.
+        n_results: How many messages at most.
+        scope: The other threads of the "conversation", or also the other conversations of the "owner".
+        min_similarity: Cosine below which a message is no match; without embeddings it must share a word.
+        messages_key: The state key of the list.
+        conversation_id: As for `select_thread_node`.
+    """
+    conversations = _Conversations(system, conversation_id, {})
+
+    def work(state: Any, conversation: Conversation) -> Flow[dict[str, Any]]:
+        messages = _list(state, messages_key)
+        newest = newest_human(messages)
+        if newest is None:
+            return {"recalled": []}
+        found = yield from routing.recall_elsewhere(
+            conversation,
+            text_of(messages[newest]),
+            messages,
+            n_results,
+            scope=scope,
+            min_similarity=min_similarity,
+        )
+        return {"recalled": found}
+
+    return conversations.node("recall", work)
+
+
+def create_threaded_chat(
+    model: Model,
+    system: MemorySystem,
+    *,
+    selector: AnySelector | None = None,
+    window: Window | None = None,
+    recall: int = 4,
+    scope: Scope = "conversation",
+    min_similarity: float = 0.3,
+    system_prompt: str | None = None,
+    conversation_id: ConversationId = None,
+    checkpointer: Checkpointer = None,
+    store: BaseStore | None = None,
+    **options: Any,
+) -> CompiledStateGraph[ThreadedState, None, Any, Any]:
+    """A chat in which every message is answered in its own thread.
+
+    Each turn: select the thread; recall from other threads; call the model with the system prompt, the fenced
+    recall and the thread through the window; store the answer. Tokens stream through
+    (`stream_mode="messages"`). The state is a `ThreadedState`.
+
+    Args:
+        model: A chat model, or the name of one for `ChatOpenAI`.
+        system: Where the conversations are.
+        selector: What chooses the thread; by default `SemanticNodeSelector`.
+        window: What the model is shown of the thread: a function from messages to messages.
+        recall: How many messages of other threads to recall at most; 0 for none.
+        scope: The other threads of the "conversation", or also the other conversations of the "owner".
+        min_similarity: Cosine below which a message is not recalled; without embeddings it must share a word.
+        system_prompt: What the model is told first.
+        conversation_id: As for `select_thread_node`.
+        checkpointer: Any LangGraph checkpointer, or none: the conversation is in `system` all the same.
+        store: A LangGraph store for the graph.
+        **options: As for `ChatMemory`.
+
+    Raises:
+        InputError: An option is out of its range.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> chat = create_threaded_chat(
+        ...     FakeListChatModel(responses=["Hi!"]), MemorySystem(embeddings=False), conversation_id="first"
+        ... )
+        >>> chat.invoke({"messages": [("user", "Hello")]})["messages"][-1].content
+        'Hi!'
+    """
+    if recall < 0:
+        raise InputError(f"recall={recall!r} is negative; pass how many messages to recall, 0 for none")
+    builder = StateGraph(ThreadedState)
+    where: dict[str, Any] = {"conversation_id": conversation_id}
+    steps: list[tuple[str, Node]] = [
+        ("select_thread", select_thread_node(system, selector, **where, **options))
+    ]
+    if recall:
+        looking = recall_node(system, recall, scope=scope, min_similarity=min_similarity, **where)
+        steps.append(("recall", looking))
+    steps.append(("model", _model_node(model, window, system_prompt)))
+    steps.append(("store_turn", store_turn_node(system, **where)))
+    names = [START, *(name for name, _ in steps), END]
+    for name, node in steps:
+        builder.add_node(name, node)
+    for before, after in pairwise(names):
+        builder.add_edge(before, after)
+    return builder.compile(checkpointer=checkpointer, store=store, name="threaded_chat")
+
+
+def _model_node(model: Model, window: Window | None, system_prompt: str | None) -> Node:
+    answering = chat_model(model)
+    first = [SystemMessage(system_prompt)] if system_prompt else []
+
+    def prompt(state: Any) -> list[BaseMessage]:
+        messages = _list(state, "messages")
+        told = [message for message in messages if isinstance(message, SystemMessage)]
+        said = [message for message in messages if not isinstance(message, SystemMessage)]
+        newest = newest_human(said) or 0
+        found = recall_message(_get(state, "recalled") or [])
+        return [*first, *told, *found, *shown(said[:newest], said[newest:], window)]
+
+    def answer(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        return {"messages": [answering.invoke(prompt(state), config)]}
+
+    async def aanswer(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        return {"messages": [await answering.ainvoke(prompt(state), config)]}
+
+    return RunnableLambda(answer, aanswer, name="model")
+
+
+class _Conversations:
+    """The conversations that a node works on: one for each run, by the run's configuration."""
+
+    def __init__(self, system: MemorySystem, given: ConversationId, options: dict[str, Any]) -> None:
+        if not isinstance(system, MemorySystem):
+            raise InputError(f"system is a MemorySystem, not {system!r}; pass MemorySystem(url)")
+        self._system = system
+        self._given = given
+        self._options = options
+
+    def node(self, name: str, work: Callable[[Any, Conversation], Flow[dict[str, Any]]]) -> Node:
+        """A node that does its work in the conversation of the run."""
+
+        def invoke(state: Any, config: RunnableConfig) -> dict[str, Any]:
+            return run(work(state, self._of(config)), self._system.runtime)
+
+        async def ainvoke(state: Any, config: RunnableConfig) -> dict[str, Any]:
+            return await arun(work(state, self._of(config)), self._system.runtime)
+
+        return RunnableLambda(invoke, ainvoke, name=name)
+
+    def _of(self, config: RunnableConfig) -> Conversation:
+        name = routing.conversation_name(config, self._given)
+        return self._system.conversation(name, **self._options)._conversation
+
+
+def _update(routed: Routed | None, messages_key: str) -> dict[str, Any]:
+    """What a node returns; LangGraph passes over a key that the state does not have."""
+    if routed is None:
+        return {}
+    update: dict[str, Any] = {"active_thread": routed.thread}
+    if routed.messages is not None:
+        update[messages_key] = [RemoveMessage(REMOVE_ALL_MESSAGES), *routed.messages]
+    return update
+
+
+def _get(state: Any, key: str) -> Any:
+    """A value of a state that is a dictionary, a dataclass or a Pydantic model; `None` if it is not there."""
+    return state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
+
+
+def _list(state: Any, key: str) -> Sequence[BaseMessage]:
+    messages: Sequence[BaseMessage] | None = _get(state, key)
+    if messages is None:
+        raise InputError(f"the state has no key {key!r}; pass messages_key=... of the list of messages")
+    return messages

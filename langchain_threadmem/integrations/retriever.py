@@ -1,0 +1,164 @@
+"""Recall for LangChain: a retriever for chains, and a tool that an agent can call.
+
+Both give what `ChatMemory.recall` finds: the retriever as documents with their source, the tool as one fenced
+block of text. Neither writes anything.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import BaseTool, StructuredTool
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from langchain_threadmem.core.bodies import text_of
+from langchain_threadmem.core.fence import fenced, recalled
+from langchain_threadmem.core.nodes import Recollection
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.memory import ChatMemory
+from langchain_threadmem.system import MemorySystem
+
+_ANY = "*"
+"""The conversation in whose name all of an owner's are searched; nothing is stored under it."""
+
+
+class ThreadMemRetriever(BaseRetriever):
+    """What was said about a query, as documents, the best first.
+
+    The `page_content` is the text of a message, after that of its ancestors if `context_depth` asks for them.
+    The metadata say where it is from: `conversation_id`, `node_id`, `message_id`, `role`, `time` (ISO 8601),
+    `score` and `why`.
+
+    Example:
+        >>> memory = ChatMemory(embeddings=False)
+        >>> nodes = memory.append("How do I read CSV files?", "Use pandas.read_csv.")
+        >>> found = ThreadMemRetriever(memory=memory, k=1).invoke("csv")[0]
+        >>> found.page_content, found.metadata["node_id"], found.metadata["why"]
+        ('How do I read CSV files?', 1, 'shares csv')
+    """
+
+    memory: ChatMemory | MemorySystem
+    """A conversation, or a system."""
+    conversation_id: str | None = None
+    """Which conversation of a system; without it, all of its owner's are searched."""
+    scope: Literal["conversation", "owner"] | None = None
+    """One "conversation" or all of its "owner"; by default what `memory` and `conversation_id` imply."""
+    k: int = Field(default=4, ge=0)
+    """How many documents at most."""
+    context_depth: int = Field(default=0, ge=0)
+    """How many ancestors of a message its text begins with."""
+    include_superseded: bool = False
+    """Also find messages that were edited, regenerated or moved."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    @model_validator(mode="after")
+    def _check(self) -> ThreadMemRetriever:
+        _conversation(self.memory, self.conversation_id, self.scope)
+        return self
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        conversation, options = self._call()
+        return [self._document(hit) for hit in conversation.recall(query, **options)]
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        conversation, options = self._call()
+        return [self._document(hit) for hit in await conversation.arecall(query, **options)]
+
+    def _call(self) -> tuple[ChatMemory, dict[str, Any]]:
+        conversation, scope = _conversation(self.memory, self.conversation_id, self.scope)
+        return conversation, {
+            "n_results": self.k,
+            "context_depth": self.context_depth,
+            "scope": scope,
+            "include_superseded": self.include_superseded,
+        }
+
+    def _document(self, hit: Recollection) -> Document:
+        metadata = dict(recalled(hit))
+        text = str(metadata.pop("text"))
+        if self.context_depth:
+            text = "\n".join(f"{node.message.type}: {text_of(node.message)}" for node in hit.thread)
+        return Document(
+            text, id=hit.node.message.id, metadata={**metadata, "message_id": hit.node.message.id}
+        )
+
+
+class _Query(BaseModel):
+    query: Annotated[str, Field(description="What to look for: a question, or a few words.")]
+
+
+def recall_tool(
+    memory: ChatMemory | MemorySystem,
+    *,
+    conversation_id: str | None = None,
+    scope: Literal["conversation", "owner"] | None = None,
+    k: int = 4,
+    name: str = "recall",
+    description: str = "Look up what was said earlier, in this conversation or another.",
+) -> BaseTool:
+    """A tool with which an agent looks into the memory by itself, sync and async.
+
+    Its result is fenced (see `core.fence`), and as a tool's result it is never recalled itself.
+
+    Args:
+        memory: A conversation, or a system.
+        conversation_id: Which conversation of a system; without it, all of its owner's are searched.
+        scope: One "conversation" or all of its "owner"; by default what the two above imply.
+        k: How many messages at most.
+        name: What the model calls it.
+        description: What the model is told about it.
+
+    Raises:
+        InputError: The arguments do not name a conversation or an owner.
+
+    Example:
+        >>> memory = ChatMemory(embeddings=False)
+        >>> nodes = memory.append("My cat is called Ada", "Noted.")
+        >>> "My cat is called Ada" in recall_tool(memory).invoke({"query": "cat"})
+        True
+        >>> recall_tool(memory).invoke({"query": "weather"})
+        'Nothing was said about it.'
+    """
+    conversation, where = _conversation(memory, conversation_id, scope)
+
+    def find(query: str) -> str:
+        return _shown(conversation.recall(query, k, 0, scope=where))
+
+    async def afind(query: str) -> str:
+        return _shown(await conversation.arecall(query, k, 0, scope=where))
+
+    return StructuredTool.from_function(find, afind, name=name, description=description, args_schema=_Query)
+
+
+def _shown(hits: list[Recollection]) -> str:
+    return fenced([recalled(hit) for hit in hits]) or "Nothing was said about it."
+
+
+def _conversation(
+    memory: ChatMemory | MemorySystem,
+    conversation_id: str | None,
+    scope: Literal["conversation", "owner"] | None,
+) -> tuple[ChatMemory, Literal["conversation", "owner"]]:
+    """The conversation to ask, and how far it looks."""
+    if isinstance(memory, ChatMemory):
+        if conversation_id is not None and conversation_id != memory.conversation_id:
+            raise InputError(
+                f"the memory is the conversation {memory.conversation_id!r}, not {conversation_id!r}; "
+                "pass the MemorySystem to choose one by its id"
+            )
+        return memory, scope or "conversation"
+    if not isinstance(memory, MemorySystem):
+        raise InputError(f"memory is a ChatMemory or a MemorySystem, not {memory!r}")
+    if conversation_id is None:
+        if scope == "conversation":
+            raise InputError("scope='conversation' needs to know which; pass conversation_id=...")
+        return memory.conversation(_ANY), "owner"
+    return memory.conversation(conversation_id), scope or "conversation"

@@ -1,0 +1,276 @@
+"""`ThreadMemStore`: LangGraph's long-term store over the same database as the conversations.
+
+Values by namespace and key, with filters, semantic search and times to live; one class for sync and async.
+This file is the edge only: LangGraph's settings become values here, and `flows.items` does the work.
+
+What differs from LangGraph's own stores, each time because theirs is a trap: items are copies, so changing
+one changes nothing stored; expired items are gone at once on every read, swept or not; a filter or a page
+that means nothing is an `InputError`; pages of a semantic search do not repeat items without a vector; an
+item put again keeps its `created_at`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, cast
+
+from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig, ensure_embeddings
+from langgraph.store.base.embed import EmbeddingsLambda
+
+from langchain_threadmem.errors import ClosedError, InputError, ThreadMemError
+from langchain_threadmem.flows import items
+from langchain_threadmem.flows.embedder import Embedder
+from langchain_threadmem.flows.items import Index, Shelf
+from langchain_threadmem.flows.steps import arun, run
+from langchain_threadmem.system import MemorySystem
+
+log = logging.getLogger(__name__)
+SWEEP_MINUTES = 5.0
+
+
+class ThreadMemStore(BaseStore):
+    """A LangGraph store over a `MemorySystem`; an owner's items are never shown to another.
+
+    Pass it to `compile(store=...)`; all methods are LangGraph's (`put`, `get`, `search`, `delete`,
+    `list_namespaces`, their `a` twins, `batch` and `abatch`). A search gives the oldest items first, or
+    the most similar if it has a `query`; that reads all vectors below its namespace, some 50 ms for 10,000.
+
+    Args:
+        system: Where it is stored.
+        index: What is embedded, so that `search(query=...)` finds by meaning: `True` for whole values by the
+            system's own model, or LangGraph's dictionary of `embed`, `dims` and `fields`, each of which may
+            be left out. `None` for nothing.
+        ttl: LangGraph's times to live, in minutes: `default_ttl`, `refresh_on_read` and
+            `sweep_interval_minutes`.
+        clock: Seconds since 1970; for tests.
+
+    Raises:
+        InputError: A setting means nothing.
+
+    Example:
+        >>> store = ThreadMemStore(MemorySystem())
+        >>> store.put(("users", "ada"), "likes", {"food": "figs"})
+        >>> store.get(("users", "ada"), "likes").value
+        {'food': 'figs'}
+        >>> [item.key for item in store.search(("users",), filter={"food": {"$ne": "plums"}})]
+        ['likes']
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        system: MemorySystem,
+        *,
+        index: IndexConfig | bool | None = None,
+        ttl: TTLConfig | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if not isinstance(system, MemorySystem):
+            raise InputError(
+                f"system is a MemorySystem, not {system!r}; for a URL use ThreadMemStore.from_conn_string"
+            )
+        self.system = system
+        self.ttl_config = _ttl(ttl)
+        self.index_config = dict(index) if isinstance(index, dict) else None
+        """What was passed as `index`, if it was a dictionary."""
+        self._shelf = Shelf(system.runtime, _index(system, index), clock)
+        self._owns_system = False
+        self._sweeper: tuple[threading.Thread, threading.Event, Future[None]] | None = None
+
+    @classmethod
+    def from_conn_string(
+        cls,
+        url: str | Path | None,
+        *,
+        owner: str = "user",
+        index: IndexConfig | bool | None = None,
+        ttl: TTLConfig | None = None,
+    ) -> Self:
+        """A store on the database behind a URL; use it in `with` or `async with`, which closes the database.
+
+        Args:
+            url: As for `MemorySystem`.
+            owner: Whose memory it is.
+            index: As for `ThreadMemStore`.
+            ttl: As for `ThreadMemStore`.
+
+        Example:
+            >>> with ThreadMemStore.from_conn_string("sqlite://") as store:
+            ...     store.setup()
+            ...     store.get(("users",), "ada") is None
+            True
+        """
+        system = MemorySystem(url, owner=owner)
+        try:
+            store = cls(system, index=index, ttl=ttl)
+        except BaseException:
+            system.close()
+            raise
+        store._owns_system = True
+        return store
+
+    def setup(self) -> None:
+        """Make sure that the tables are there, which they are once the system was opened."""
+        self.system.runtime.database.read(lambda conn: None)
+
+    async def asetup(self) -> None:
+        """Async `setup`."""
+        await self.system.runtime.database.aread(lambda conn: None)
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Run operations in one transaction: all or none. Reads see what was there before.
+
+        Labels and keys may hold any character; the methods named after an operation (`put`, `search` ...) are
+        LangGraph's and refuse a few (`.`, NUL).
+
+        Raises:
+            InputError: An operation means nothing, or a value cannot be stored exactly.
+            EmbeddingError: A text could not be embedded.
+            PersistenceError: The database could not be read or written.
+        """
+        return run(items.batch(self._shelf, ops), self.system.runtime)
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Async `batch`."""
+        return await arun(items.batch(self._shelf, ops), self.system.runtime)
+
+    def sweep_ttl(self) -> int:
+        """Remove this owner's items that have expired, which nobody sees any more.
+
+        Returns:
+            How many there were.
+        """
+        return run(items.sweep(self._shelf), self.system.runtime)
+
+    async def asweep_ttl(self) -> int:
+        """Async `sweep_ttl`."""
+        return await arun(items.sweep(self._shelf), self.system.runtime)
+
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
+        """Sweep at intervals in a thread, beside sync and async callers; does nothing without `ttl` settings.
+
+        Args:
+            sweep_interval_minutes: Instead of that in the settings; 5 if neither is given.
+
+        Returns:
+            A future that is done when the sweeper has ended; `cancel()` ends it.
+        """
+        if self._sweeper is not None and self._sweeper[0].is_alive():
+            return self._sweeper[2]
+        future: Future[None] = Future()
+        if self.ttl_config is None:
+            future.set_result(None)
+            return future
+        minutes = sweep_interval_minutes or self.ttl_config.get("sweep_interval_minutes") or SWEEP_MINUTES
+        end = threading.Event()
+        future.add_done_callback(lambda _: end.set())
+        weakref.finalize(self, end.set)  # A store that nobody holds any more needs no sweeping.
+        thread = threading.Thread(
+            target=_sweep,
+            args=(self._shelf, minutes * 60, end, future),
+            name="threadmem-sweeper",
+            daemon=True,
+        )
+        self._sweeper = thread, end, future
+        thread.start()
+        return future
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """End the sweeper.
+
+        Args:
+            timeout: Seconds to wait for it; `None` for as long as it takes.
+
+        Returns:
+            Whether it has ended.
+        """
+        if self._sweeper is None:
+            return True
+        thread, end, _ = self._sweeper
+        end.set()
+        thread.join(timeout)
+        return not thread.is_alive()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop_ttl_sweeper()
+        if self._owns_system:
+            self.system.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop_ttl_sweeper()
+        if self._owns_system:
+            await self.system.aclose()
+
+
+def _sweep(shelf: Shelf, seconds: float, end: threading.Event, future: Future[None]) -> None:
+    while not end.wait(seconds):
+        try:
+            run(items.sweep(shelf), shelf.runtime)
+        except ClosedError:
+            break
+        except ThreadMemError as error:
+            log.warning("expired items could not be removed: %s; trying again in %g s", error, seconds)
+    if not future.cancelled():
+        future.set_result(None)
+
+
+def _index(system: MemorySystem, given: Any) -> Index | None:
+    if given is None or given is False:
+        return None
+    if given is True:
+        return Index(system.runtime.embedder)
+    if not isinstance(given, dict) or given.keys() - {"embed", "dims", "fields", "distance_type"}:
+        raise InputError(f"index is None, True or a dictionary of embed, dims and fields, not {given!r}")
+    fields, dims = given.get("fields") or [items.WHOLE], given.get("dims")
+    if not isinstance(fields, list | tuple) or not all(isinstance(field, str) for field in fields):
+        raise InputError(f'the fields of an index are a list of paths like ["text"], not {fields!r}')
+    if dims is not None and (not isinstance(dims, int) or dims < 1):
+        raise InputError(f"the dims of an index are a whole number from 1 up, not {dims!r}")
+    if given.get("distance_type", "cosine") != "cosine":
+        raise InputError(f"the distance is cosine, not {given['distance_type']!r}; leave distance_type out")
+    if given.get("embed") is None:
+        return Index(system.runtime.embedder, fields=tuple(fields), dimensions=dims)
+    embeddings = ensure_embeddings(given["embed"])
+    function = given["embed"] if isinstance(embeddings, EmbeddingsLambda) else None
+    # LangGraph wraps every function in one class; vectors are told apart by the function's own name.
+    model = "" if function is None else f"{function.__module__}.{getattr(function, '__qualname__', '')}"
+    return Index(Embedder(embeddings), model, tuple(fields), dims)
+
+
+def _ttl(given: Any) -> TTLConfig | None:
+    if given is None:
+        return None
+    known = TTLConfig.__annotations__
+    if not isinstance(given, dict) or given.keys() - known.keys():
+        raise InputError(f"ttl is None or a dictionary of {', '.join(known)}, not {given!r}")
+    for name in ("default_ttl", "sweep_interval_minutes"):
+        minutes = given.get(name)
+        if minutes is not None and not (isinstance(minutes, int | float) and minutes > 0):
+            raise InputError(f"{name} is a number of minutes above 0, or None, not {minutes!r}")
+    if given.get("omit_expired") is False:
+        raise InputError("omit_expired=False: expired items are never shown here; leave it out")
+    return cast("TTLConfig", dict(given))
