@@ -17,7 +17,7 @@ from langchain_core.messages import HumanMessage
 
 from langchain_threadmem.core import tree
 from langchain_threadmem.core.nodes import ConversationNode, State
-from langchain_threadmem.core.placing import Element, New, Place, Planned, Use, plan_list, span_keys, spans
+from langchain_threadmem.core.placing import Element, New, Place, Planned, Use, plan_list, runs
 from langchain_threadmem.errors import InputError
 
 
@@ -76,6 +76,21 @@ class Tree:
 
     def read(self, keys: list[int]) -> str:
         return " ".join(str(self.rows[key].content) for key in keys)
+
+    def runs(self, keys: list[int]) -> list[tuple[int, int]]:
+        return runs((key, self.rows[key].parent) for key in keys)
+
+    def keys(self, found: list[tuple[int, int]]) -> list[int]:
+        """What runs lead through: from the last key of each up to its first."""
+        read: list[int] = []
+        for first, last in found:
+            path = [last]
+            while path[-1] != first:
+                above = self.rows[path[-1]].parent
+                assert above is not None
+                path.append(above)
+            read += reversed(path)
+        return read
 
     def nodes(self) -> list[ConversationNode]:
         return [
@@ -153,10 +168,10 @@ def test_2_a_branch_outside_the_list_stays_with_the_old_version() -> None:
     assert branched.threads() == ["h1 a1 x2", "h1 a1' h2"]
 
 
-def test_3_a_message_stored_elsewhere_stays_and_the_span_breaks() -> None:
+def test_3_a_message_stored_elsewhere_stays_and_the_run_breaks() -> None:
     conversation = stored("h1 a1 h2 a2")
     assert conversation.plan("h1 a2") == [Use(1), Use(4)]
-    assert spans(conversation.store("h1 a2")) == [(1, 1), (4, 4)]
+    assert conversation.runs(conversation.store("h1 a2")) == [(1, 1), (4, 4)]
 
 
 def test_3_of_several_places_elsewhere_the_live_one_is_used() -> None:
@@ -241,10 +256,10 @@ def test_an_id_that_occurs_twice_is_refused_by_name() -> None:
 # --- whole conversations -----------------------------------------------------------------------
 
 
-def test_turn_by_turn_a_conversation_is_one_thread_and_one_span() -> None:
+def test_turn_by_turn_a_conversation_is_one_thread_and_one_run() -> None:
     conversation = stored(*(" ".join(f"m{i}" for i in range(n)) for n in range(1, 20)))
     assert conversation.threads() == [" ".join(f"m{i}" for i in range(19))]
-    assert spans(sorted(conversation.rows)) == [(1, 19)]
+    assert conversation.runs(sorted(conversation.rows)) == [(1, 19)]
 
 
 def test_an_answer_regenerated_with_a_new_id_is_a_sibling() -> None:
@@ -408,7 +423,7 @@ def check_store(conversation: Tree, words: str) -> None:
     """Store a list and check every law that one step can break."""
     before = dict(conversation.rows)
     keys = conversation.store(words)
-    assert conversation.read(span_keys(spans(keys))) == words
+    assert conversation.read(conversation.keys(conversation.runs(keys))) == words
     for key, old in before.items():
         new = conversation.rows[key]
         assert replace(new, state=old.state) == old
@@ -452,8 +467,15 @@ def test_whatever_is_cut_or_summarised_a_conversation_stays_one_thread(steps: li
     assert conversation.threads() == [" ".join(said)]
 
 
-@given(st.lists(st.integers(0, 30)))
-def test_spans_give_the_keys_back_and_are_as_few_as_can_be(keys: list[int]) -> None:
-    runs = spans(keys)
-    assert span_keys(runs) == keys
-    assert all(b[0] != a[1] + 1 for a, b in pairwise(runs))
+@given(st.lists(st.integers(1, 30), max_size=40), st.lists(st.integers(0, 30), min_size=31, max_size=31))
+def test_runs_are_as_few_as_can_be(keys: list[int], parents: list[int]) -> None:
+    above = {key: parents[key] % key or None for key in range(1, 31)}
+    found = runs((key, above[key]) for key in keys)
+    assert [first for first, _ in found] == [
+        key for before, key in pairwise([None, *keys]) if before is None or above[key] != before
+    ]
+    assert all(above[later[0]] != earlier[1] for earlier, later in pairwise(found))
+
+
+def test_a_thread_that_was_forked_at_every_message_is_one_run() -> None:
+    assert runs([(10, None), (30, 10), (20, 30), (99, 20)]) == [(10, 99)]

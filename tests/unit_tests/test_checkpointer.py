@@ -1,0 +1,596 @@
+"""`ThreadMemSaver`: what it stores and gives back, on every database, in both modes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import ormsgpack
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage
+from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
+from langgraph.checkpoint.base.id import uuid6
+from langgraph.checkpoint.serde.base import CipherProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+from langchain_threadmem import MemorySystem, ThreadMemSaver
+from langchain_threadmem.core.nodes import State
+from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.storage.queries.checkpoints import pack_id, unpack_id
+from langchain_threadmem.storage.statements import Statement
+
+
+class Both:
+    """Calls a saver's methods, or their async twins."""
+
+    def __init__(self, saver: ThreadMemSaver, loop: asyncio.AbstractEventLoop | None) -> None:
+        self.saver = saver
+        self._loop = loop
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if self._loop is None:
+                found = getattr(self.saver, name)(*arguments, **options)
+                return list(found) if name == "list" else found
+            twin = getattr(self.saver, f"a{name}")(*arguments, **options)
+            return self._loop.run_until_complete(gathered(twin) if name == "list" else twin)
+
+        return call
+
+    def save(
+        self, thread: str = "t", parent: str | None = None, ns: str = "", version: int = 1, **values: Any
+    ) -> str:
+        """Put a checkpoint whose channels all have a new version; gives its id."""
+        metadata = values.pop("metadata", {})
+        checkpoint = checkpoint_of(values, version)
+        versions = dict(checkpoint["channel_versions"])
+        self.put(config_of(thread, parent, ns), checkpoint, metadata, versions)
+        return checkpoint["id"]
+
+    def values(self, checkpoint: str | None = None, thread: str = "t", ns: str = "") -> dict[str, Any]:
+        found = self.get_tuple(config_of(thread, checkpoint, ns))
+        assert found is not None
+        values: dict[str, Any] = found.checkpoint["channel_values"]
+        return values
+
+    def tree(self, thread: str = "t") -> list[tuple[int, int | None, str, str]]:
+        history = self.saver.system.conversation(thread).history
+        return [(n.id, n.parent_id, n.message.id or "", n.state.name.lower()) for n in history]
+
+
+async def gathered(found: Any) -> list[Any]:
+    return [one async for one in found]
+
+
+def checkpoint_of(values: dict[str, Any], version: int) -> Checkpoint:
+    made = empty_checkpoint() | {"channel_values": values, "channel_versions": dict.fromkeys(values, version)}
+    return made | {"id": str(uuid6())}  # type: ignore[return-value]
+
+
+def config_of(thread: str, checkpoint: str | None = None, ns: str = "") -> Any:
+    return {"configurable": {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": checkpoint}}
+
+
+def rows(system: MemorySystem, table: str) -> int:
+    count = (
+        f"SELECT count(*) FROM threadmem_{table} t JOIN threadmem_tree o ON o.id = t.tree WHERE o.owner = "
+    )
+    statement = Statement.of(sqlite=count + "?", postgresql=count + "%s")
+    return int(system.runtime.database.read(lambda conn: conn.all(statement, system.owner))[0][0])
+
+
+def human(name: str, text: str | None = None) -> HumanMessage:
+    return HumanMessage(text or name, id=name)
+
+
+def ai(name: str, text: str | None = None) -> AIMessage:
+    return AIMessage(text or name, id=name)
+
+
+@pytest.fixture(params=["sync", "async"])
+def loop(request: pytest.FixtureRequest, system: MemorySystem) -> Iterator[asyncio.AbstractEventLoop | None]:
+    made = asyncio.new_event_loop() if request.param == "async" else None
+    yield made
+    if made is not None:
+        made.run_until_complete(system.aclose())
+        made.close()
+
+
+@pytest.fixture
+def saver(system: MemorySystem, loop: asyncio.AbstractEventLoop | None) -> Both:
+    return Both(ThreadMemSaver(system), loop)
+
+
+def test_the_messages_of_the_root_namespace_are_the_conversation(saver: Both) -> None:
+    first = saver.save(messages=[human("h1"), ai("a1")])
+    saver.save(parent=first, version=2, messages=[human("h1"), ai("a1"), human("h2")])
+    assert saver.tree() == [(1, None, "h1", "live"), (2, 1, "a1", "live"), (3, 2, "h2", "live")]
+
+
+def test_other_channels_and_namespaces_are_no_part_of_it(saver: Both) -> None:
+    saver.save(notes=[human("n1")])
+    saver.save(ns="child:1", messages=[human("c1")])
+    assert saver.values()["notes"] == [human("n1")]
+    assert saver.values(ns="child:1")["messages"] == [human("c1")]
+    assert saver.tree() == []
+
+
+def test_a_channel_whose_version_did_not_change_keeps_the_value_of_the_checkpoint_before(saver: Both) -> None:
+    first = saver.save(messages=[human("h1")], count=1)
+    second = checkpoint_of({"messages": [human("h1")], "count": 2}, 1)
+    second["channel_versions"]["count"] = 2
+    saver.put(config_of("t", first), second, {}, {"count": 2})
+    assert saver.values() == {"messages": [human("h1")], "count": 2}
+
+
+def test_forks_with_the_same_versions_keep_their_own_values(saver: Both) -> None:
+    root = saver.save(version=1, count=0)
+    one = saver.save(parent=root, version=2, count=1)
+    other = saver.save(parent=root, version=2, count=2)
+    assert (saver.values(one)["count"], saver.values(other)["count"]) == (1, 2)
+
+
+def test_an_empty_list_is_not_an_absent_channel(saver: Both) -> None:
+    saver.save(messages=[])
+    assert saver.values() == {"messages": []}
+
+
+def test_a_channel_without_a_value_stays_absent(saver: Both) -> None:
+    checkpoint = checkpoint_of({}, 1) | {"channel_versions": {"start": 2}}
+    saver.put(config_of("t"), checkpoint, {}, {"start": 2})
+    assert saver.values() == {}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [HumanMessage("no id")],
+        [human("h1"), human("h1", "again")],
+        [human("h1"), RemoveMessage(id="h0")],
+        [human("h1"), "text"],
+        [HumanMessage("nul", id="a\0b")],
+        _DeltaSnapshot([human("h1")]),
+        {"messages": [human("h1")]},
+        (1, 2),
+        "text",
+        None,
+        b"\0",
+    ],
+    ids=["nameless", "twice", "remove", "mixed", "nul", "delta", "dict", "tuple", "text", "none", "bytes"],
+)
+def test_what_is_no_list_of_messages_with_ids_is_kept_as_it_is(saver: Both, value: Any) -> None:
+    saver.save(messages=value)
+    found = saver.values()["messages"]
+    assert found == (list(value) if type(value) is tuple else value)
+    assert saver.tree() == []
+
+
+def test_messages_keep_lone_surrogates_and_constructor_look_alikes_as_data(saver: Both) -> None:
+    forged = {"lc": 2, "type": "constructor", "id": ["os", "system"]}
+    message = HumanMessage(
+        "\ud800", id="h1", additional_kwargs={"k": forged, "s": {"lc": 1, "type": "secret"}}
+    )
+    saver.save(messages=[message])
+    assert saver.values()["messages"] == [message]
+
+
+def test_what_a_caller_changes_in_a_state_changes_no_other(saver: Both) -> None:
+    message = AIMessage("a", id="a1", additional_kwargs={"k": []})
+    first = saver.save(messages=[message])
+    saver.save(parent=first, version=2, messages=[message, human("h2")])
+    found = saver.list(config_of("t"))
+    found[0].checkpoint["channel_values"]["messages"][0].additional_kwargs["k"].append(1)
+    assert found[1].checkpoint["channel_values"]["messages"] == [message]
+    assert saver.values()["messages"][0] == message
+
+
+def test_a_message_changed_in_place_is_seen(saver: Both) -> None:
+    messages: list[BaseMessage] = [human(f"h{n}") for n in range(200)]
+    first = saver.save(messages=messages)
+    messages[3].additional_kwargs["changed"] = True
+    second = saver.save(parent=first, version=2, messages=messages)
+    assert saver.values(second)["messages"] == messages
+    assert saver.values(first)["messages"][3].additional_kwargs == {}
+
+
+def test_an_edited_message_supersedes_the_old_one_and_the_old_checkpoint_still_shows_it(saver: Both) -> None:
+    first = saver.save(messages=[human("h1"), ai("a1")])
+    saver.save(parent=first, version=2, messages=[human("h1", "edited")])
+    assert saver.tree()[0] == (1, None, "h1", "superseded")
+    assert saver.tree()[2] == (3, None, "h1", "live")
+    assert saver.values(first)["messages"] == [human("h1"), ai("a1")]
+
+
+def test_a_second_answer_supersedes_the_first_but_not_later_turns(saver: Both) -> None:
+    asked = saver.save(messages=[human("h1")])
+    answered = saver.save(parent=asked, version=2, messages=[human("h1"), ai("a1"), ai("a2")])
+    saver.save(parent=answered, version=3, messages=[human("h1"), ai("a1"), ai("a2"), human("h2"), ai("a3")])
+    saver.save(parent=asked, version=2, messages=[human("h1"), ai("b1")])
+    states = {message: state for _, _, message, state in saver.tree()}
+    assert states == dict.fromkeys(["a1", "a2"], "superseded") | dict.fromkeys(
+        ["h1", "h2", "a3", "b1"], "live"
+    )
+
+
+def test_two_questions_to_one_answer_are_two_threads(saver: Both) -> None:
+    root = saver.save(messages=[human("h1"), ai("a1")])
+    saver.save(parent=root, version=2, messages=[human("h1"), ai("a1"), human("h2")])
+    saver.save(parent=root, version=2, messages=[human("h1"), ai("a1"), human("h3")])
+    assert saver.tree()[2:] == [(3, 2, "h2", "live"), (4, 2, "h3", "live")]
+
+
+def test_a_summary_in_front_of_what_was_said_is_an_aside(saver: Both) -> None:
+    first = saver.save(messages=[human("h1"), ai("a1")])
+    summed = [SystemMessage("summary", id="s"), ai("a1"), human("h2")]
+    saver.save(parent=first, version=2, messages=summed)
+    assert saver.values()["messages"] == summed
+    assert saver.tree()[2:] == [(3, None, "s", "aside"), (4, 2, "h2", "live")]
+    tip = saver.saver.system.conversation("t").tip
+    assert tip is not None
+    assert (tip.message.id, tip.state) == ("h2", State.LIVE)
+
+
+def test_pending_writes_come_in_the_order_in_which_they_are_applied(saver: Both) -> None:
+    at = config_of("t", saver.save(n=1))
+    saver.put_writes(at, [("n", 1), ("n", 2)], "task-b", "path-2")
+    saver.put_writes(at, [("n", 3)], "task-a", "path-2")
+    saver.put_writes(at, [("n", 4)], "task-c", "path-1")
+    found = saver.get_tuple(config_of("t")).pending_writes
+    assert [(task, value) for task, _, value in found] == [
+        ("task-c", 4),
+        ("task-a", 3),
+        ("task-b", 1),
+        ("task-b", 2),
+    ]
+
+
+def test_the_same_writes_twice_are_once_and_the_first_stays(saver: Both) -> None:
+    at = config_of("t", saver.save(n=1))
+    saver.put_writes(at, [("n", 1)], "task")
+    saver.put_writes(at, [("n", 2)], "task")
+    assert [value for _, _, value in saver.get_tuple(at).pending_writes] == [1]
+
+
+def test_a_second_error_of_a_task_takes_the_place_of_the_first(saver: Both) -> None:
+    at = config_of("t", saver.save(n=1))
+    saver.put_writes(at, [("__error__", "first")], "task")
+    saver.put_writes(at, [("__error__", "second")], "task")
+    assert [value for _, _, value in saver.get_tuple(at).pending_writes] == ["second"]
+
+
+def test_a_write_of_a_long_stored_path_costs_a_few_bytes(saver: Both) -> None:
+    path: list[BaseMessage] = [human(f"h{n}", "long " * 50) for n in range(300)]
+    at = config_of("t", saver.save(messages=path))
+    value = [RemoveMessage(REMOVE_ALL_MESSAGES), *path, HumanMessage("new")]
+    saver.put_writes(at, [("messages", value), ("other", {"messages": path, "n": (1,)})], "task")
+    size = Statement.of(
+        sqlite="SELECT sum(length(w.data)) FROM threadmem_write w JOIN threadmem_tree t ON t.id = w.tree "
+        "WHERE t.owner = ?",
+        postgresql="SELECT sum(length(w.data)) FROM threadmem_write w JOIN threadmem_tree t ON t.id = w.tree "
+        "WHERE t.owner = %s",
+    )
+    system = saver.saver.system
+    assert system.runtime.database.read(lambda conn: conn.all(size, system.owner))[0][0] < 2000
+    written = [value for _, _, value in saver.get_tuple(at).pending_writes]
+    assert written == [value, {"messages": path, "n": [1]}]
+
+
+def test_a_write_comes_back_with_the_id_that_its_message_was_given_later(saver: Both) -> None:
+    message = HumanMessage("hello")
+    at = saver.save(n=1)
+    saver.put_writes(config_of("t", at), [("messages", [message])], "task")
+    message.id = "given"
+    saver.save(parent=at, version=2, messages=[message])
+    assert saver.get_tuple(config_of("t", at)).pending_writes == [("task", "messages", [message])]
+
+
+def test_a_write_comes_back_as_it_was_though_its_message_was_changed_later(saver: Both) -> None:
+    message = HumanMessage("hello")
+    at = saver.save(n=1)
+    saver.put_writes(config_of("t", at), [("messages", [message])], "task")
+    message.id, message.content = "given", "changed"
+    saver.save(parent=at, version=2, messages=[message])
+    found = saver.get_tuple(config_of("t", at)).pending_writes
+    assert found == [("task", "messages", [HumanMessage("hello", id="given")])]
+
+
+def test_the_input_comes_back_with_the_id_that_its_message_was_given_later(saver: Both) -> None:
+    message = HumanMessage("hello")
+    first = saver.save(__start__={"messages": [message]})
+    message.id = "given"
+    saver.save(parent=first, version=2, messages=[message])
+    assert saver.values(first) == {"__start__": {"messages": [message]}}
+
+
+def test_list_is_newest_first_and_takes_before_limit_and_filter(saver: Both) -> None:
+    ids = [saver.save(n=n, metadata={"step": n, "odd": n % 2 == 1}) for n in range(40)]
+
+    def listed(**options: Any) -> list[int]:
+        found = saver.list(config_of("t"), **options)
+        return [one.metadata["step"] for one in found]
+
+    assert listed() == list(range(39, -1, -1))
+    assert listed(limit=2) == [39, 38]
+    assert listed(before=config_of("t", ids[5]), limit=2) == [4, 3]
+    assert listed(filter={"odd": True}, limit=3) == [39, 37, 35]
+    assert listed(filter={"odd": True, "step": 2}) == []
+    assert listed(limit=0) == []
+
+
+@pytest.mark.parametrize(
+    "key", ["x') OR '1'='1", "$.step", 'step"', "step'; DROP TABLE x; --", "ſtep", "\0"], ids=range(6)
+)
+def test_a_hostile_filter_matches_nothing(saver: Both, key: str) -> None:
+    saver.save(n=1, metadata={"step": 1})
+    assert saver.list(config_of("t"), filter={key: 1}) == []
+    assert saver.list(config_of("t"), filter={"step": {"$ne": 0}}) == []
+    assert len(saver.list(config_of("t"))) == 1
+
+
+def test_list_without_a_configuration_lists_all_threads_of_this_owner_alone(saver: Both, url: str) -> None:
+    saver.save("one", n=1)
+    saver.save("two", n=1)
+    with MemorySystem(url, owner=f"other-{uuid4()}", embeddings=False) as other:
+        theirs = ThreadMemSaver(other)
+        theirs.put(config_of("one"), checkpoint_of({"n": 2}, 1), {}, {"n": 1})
+        assert [one.checkpoint["channel_values"] for one in theirs.list(None)] == [{"n": 2}]
+        theirs.delete_thread("one")
+        assert theirs.get_tuple(config_of("one")) is None
+    assert {one.config["configurable"]["thread_id"] for one in saver.list(None)} == {"one", "two"}
+
+
+def test_deleting_a_thread_leaves_nothing_of_it_and_all_of_others(saver: Both, system: MemorySystem) -> None:
+    for thread in ("one", "two"):
+        at = saver.save(thread, messages=[human(thread)], notes=[human("n")], text="x")
+        saver.put_writes(config_of(thread, at), [("n", 1)], "task")
+    counts = {table: rows(system, table) for table in ("checkpoint", "blob", "write", "node", "segment")}
+    saver.delete_thread("one")
+    assert {table: 2 * rows(system, table) for table in counts} == counts
+    assert saver.values(thread="two")["text"] == "x"
+    assert system.conversations() == ["two"]
+
+
+def test_resetting_a_conversation_deletes_its_checkpoints(saver: Both, system: MemorySystem) -> None:
+    saver.save(messages=[human("h1")])
+    system.conversation("t").reset()
+    assert saver.get_tuple(config_of("t")) is None
+    assert saver.save(messages=[human("h1")])
+    assert saver.values() == {"messages": [human("h1")]}
+
+
+def test_taking_a_run_back_supersedes_what_it_alone_said(saver: Both, system: MemorySystem) -> None:
+    kept = saver.save(messages=[human("h1"), ai("a1")], metadata={"run_id": "first"})
+    second = [human("h1"), ai("a1"), human("h2"), ai("a2")]
+    gone = saver.save(parent=kept, version=2, messages=second, metadata={"run_id": "second"})
+    saver.put_writes(config_of("t", gone), [("n", 1)], "task")
+    saver.delete_for_runs(["second", "unknown"])
+    assert saver.get_tuple(config_of("t", gone)) is None
+    assert [state for *_, state in saver.tree()] == ["live", "live", "superseded", "superseded"]
+    assert (rows(system, "blob"), rows(system, "write")) == (1, 0)
+    tip = system.conversation("t").tip
+    assert tip is not None
+    assert tip.message.id == "a1"
+
+
+def test_a_copy_is_equal_and_independent(saver: Both, system: MemorySystem) -> None:
+    first = saver.save(messages=[human("h1"), ai("a1")], notes=[human("n1")])
+    saver.save(parent=first, version=2, messages=[human("h1", "edited")])
+    saver.put_writes(config_of("t", first), [("messages", [human("h1"), human("new")])], "task")
+    before = saver.list(config_of("t"))
+    saver.copy_thread("t", "copy")
+    after = saver.list(config_of("copy"))
+    assert [(one.checkpoint, one.metadata, one.pending_writes) for one in after] == [
+        (one.checkpoint, one.metadata, one.pending_writes) for one in before
+    ]
+    assert saver.tree("copy") == saver.tree("t")
+    saver.delete_thread("t")
+    assert saver.values(first, "copy")["messages"] == [human("h1"), ai("a1")]
+    assert system.verify().problems == ()
+
+
+def test_a_copy_never_lands_on_something(saver: Both) -> None:
+    saver.save("one", n=1)
+    saver.save("two", n=1)
+    with pytest.raises(InputError, match="'two' holds something already"):
+        saver.copy_thread("one", "two")
+
+
+def test_pruning_leaves_the_latest_checkpoint_and_the_whole_conversation(
+    saver: Both, system: MemorySystem
+) -> None:
+    first = saver.save(messages=[human("h1")], text="old")
+    saver.save(parent=first, version=2, messages=[human("h1"), ai("a1")], text="new")
+    saver.prune(["t", "unknown"])
+    assert [one.checkpoint["channel_values"]["text"] for one in saver.list(config_of("t"))] == ["new"]
+    assert rows(system, "blob") == 2
+    assert len(saver.tree()) == 2
+
+
+def test_pruning_leaves_what_a_delta_channel_is_made_of(saver: Both) -> None:
+    delta = {"counters_since_delta_snapshot": {"d": (1, 1)}}
+    oldest = saver.save(d=_DeltaSnapshot([0]))
+    seed = saver.save(parent=oldest, version=2, d=_DeltaSnapshot([1]))
+    saver.put_writes(config_of("t", seed), [("d", 2)], "task")
+    latest = checkpoint_of({}, 1) | {"channel_versions": {"d": 3}}
+    saver.put(config_of("t", seed), latest, delta, {"d": 3})
+    before = saver.get_delta_channel_history(config=config_of("t"), channels=["d"])
+    saver.prune(["t"])
+    assert saver.get_tuple(config_of("t", oldest)) is None
+    assert saver.get_delta_channel_history(config=config_of("t"), channels=["d"]) == before
+    assert before == {"d": {"seed": _DeltaSnapshot([1]), "writes": [("task", "d", 2)]}}
+
+
+def test_pruning_by_deleting_leaves_nothing(saver: Both, system: MemorySystem) -> None:
+    saver.save(messages=[human("h1")])
+    saver.prune(["t"], strategy="delete")
+    assert saver.list(config_of("t")) == []
+    assert rows(system, "node") == 0
+
+
+def test_an_unknown_strategy_is_refused(saver: Both) -> None:
+    with pytest.raises(InputError, match="'keep_latest', 'delete'"):
+        saver.prune(["t"], strategy="keep_all")
+
+
+def test_delta_history_of_a_thread_without_checkpoints_is_empty(saver: Both) -> None:
+    assert saver.get_delta_channel_history(config=config_of("t"), channels=["d"]) == {"d": {"writes": []}}
+    assert saver.get_delta_channel_history(config=config_of("t"), channels=[]) == {}
+
+
+def test_putting_a_checkpoint_again_replaces_it_and_leaves_no_old_value(
+    saver: Both, system: MemorySystem
+) -> None:
+    checkpoint = checkpoint_of({"n": 1}, 1)
+    saver.put(config_of("t"), checkpoint, {}, {"n": 1})
+    saver.put(config_of("t"), checkpoint | {"channel_values": {"n": 2}}, {"step": 1}, {"n": 1})
+    assert saver.values() == {"n": 2}
+    assert (rows(system, "checkpoint"), rows(system, "blob")) == (1, 1)
+
+
+def test_another_writer_on_the_same_thread_is_noticed(saver: Both, system: MemorySystem) -> None:
+    messages: list[BaseMessage] = [human(f"h{n}") for n in range(100)]
+    first = saver.save(messages=messages)
+    system.conversation("t").edit(50, "edited meanwhile")
+    second = saver.save(parent=first, version=2, messages=[*messages, ai("a1")])
+    assert saver.values(second)["messages"] == [*messages, ai("a1")]
+    assert system.verify().problems == ()
+
+
+def test_setup_may_be_called_often(saver: Both) -> None:
+    saver.setup()
+    saver.setup()
+    saver.save(n=1)
+    saver.setup()
+    assert saver.values() == {"n": 1}
+
+
+def test_versions_rise_by_one_and_those_of_another_saver_go_on() -> None:
+    with ThreadMemSaver.from_conn_string(None) as saver:
+        assert [saver.get_next_version(version, None) for version in (None, 1, 41)] == [1, 2, 42]
+        old = f"{41:032}.{0.5:016}"
+        assert old < saver.get_next_version(old, None) < f"{43:032}"
+
+
+def test_a_saver_opened_by_url_closes_its_database(url: str) -> None:
+    with ThreadMemSaver.from_conn_string(url, owner=f"o-{uuid4()}") as saver:
+        assert saver.get_tuple(config_of("t")) is None
+    with pytest.raises(PersistenceError, match="closed"):
+        saver.get_tuple(config_of("t"))
+
+
+def test_a_saver_opened_by_url_closes_its_database_async(url: str) -> None:
+    async def use() -> None:
+        async with ThreadMemSaver.from_conn_string(url, owner=f"o-{uuid4()}") as saver:
+            await saver.asetup()
+            assert await saver.aget_tuple(config_of("t")) is None
+
+    asyncio.run(use())
+
+
+def test_a_system_that_is_none_is_refused() -> None:
+    with pytest.raises(InputError, match="from_conn_string"):
+        ThreadMemSaver("sqlite://")  # type: ignore[arg-type]
+
+
+def test_a_configuration_without_a_thread_is_refused() -> None:
+    with ThreadMemSaver.from_conn_string(None) as saver, pytest.raises(InputError, match="names no thread"):
+        saver.get_tuple({"configurable": {}})
+
+
+def forge(system: MemorySystem, kind: str, data: bytes) -> None:
+    sql = "UPDATE threadmem_blob SET kind = {0}, data = {0}"
+    statement = Statement.of(sqlite=sql.format("?"), postgresql=sql.format("%s"))
+    system.runtime.database.write(lambda conn: conn.run(statement, kind, data))
+
+
+@pytest.fixture
+def alone() -> Iterator[MemorySystem]:
+    with MemorySystem(embeddings=False) as system:
+        yield system
+
+
+def test_a_forged_class_is_not_imported_and_that_is_said(
+    alone: MemorySystem, caplog: pytest.LogCaptureFixture
+) -> None:
+    saver = Both(ThreadMemSaver(alone), None)
+    saver.save(n=1)
+    inner = ormsgpack.packb(("antigravity", "fly", "argument"))
+    forge(alone, "msgpack", ormsgpack.packb(ormsgpack.Ext(0, inner)))
+    with caplog.at_level(logging.WARNING):
+        assert saver.values() == {"n": "argument"}
+    assert "Blocked deserialization of antigravity.fly" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["pickle", "json", "text"])
+def test_a_format_that_is_never_written_is_never_read(alone: MemorySystem, kind: str) -> None:
+    saver = Both(ThreadMemSaver(alone), None)
+    saver.save(n=1)
+    forge(alone, kind, b"cos\nsystem\n(S'true'\ntR.")
+    with pytest.raises(PersistenceError, match=f"format '{kind}'"):
+        saver.values()
+
+
+class Reversed(CipherProtocol):
+    """Not a cipher, but nobody reads it by chance."""
+
+    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
+        return "reversed", plaintext[::-1]
+
+    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
+        assert ciphername == "reversed"
+        return ciphertext[::-1]
+
+
+def test_with_encryption_no_text_of_a_message_is_stored_plain(alone: MemorySystem) -> None:
+    serde = EncryptedSerializer(Reversed(), JsonPlusSerializer(allowed_msgpack_modules=None))
+    saver = Both(ThreadMemSaver(alone, serde=serde), None)
+    at = saver.save(messages=[human("h1", "secret")], metadata={"note": "secret"})
+    saver.put_writes(config_of("t", at), [("messages", [human("h2", "secret")])], "task")
+    found = saver.get_tuple(config_of("t"))
+    assert found.checkpoint["channel_values"]["messages"] == [human("h1", "secret")]
+    assert found.pending_writes == [("task", "messages", [human("h2", "secret")])]
+    stored = [
+        alone.runtime.database.read(
+            lambda conn, table=table: conn.all(Statement.of(sqlite=table, postgresql=""))
+        )
+        for table in (f"SELECT * FROM threadmem_{name}" for name in ("checkpoint", "blob", "write", "node"))
+    ]
+    assert "secret" not in repr(stored)
+    assert "terces" in repr(stored)
+
+
+@pytest.mark.parametrize("value", [[human("h1")], {"a": 1}])
+def test_with_encryption_what_was_written_without_is_refused(alone: MemorySystem, value: Any) -> None:
+    Both(ThreadMemSaver(alone), None).save(messages=value)
+    serde = EncryptedSerializer(Reversed(), JsonPlusSerializer(allowed_msgpack_modules=None))
+    with pytest.raises(PersistenceError, match="not encrypted"):
+        Both(ThreadMemSaver(alone, serde=serde), None).values()
+
+
+def test_classes_of_a_caller_come_back_once_they_are_listed(alone: MemorySystem) -> None:
+    saver = ThreadMemSaver(alone)
+    Both(saver, None).save(state=InputError("x"), when=uuid4())
+    clone = saver.with_allowlist([("a", "B")])
+    assert clone is not saver
+    assert clone.system is saver.system
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1ef4f797-8335-6428-8001-8a1503f9b875",
+        "1EF4F797-8335-6428-8001-8A1503F9B875",
+        "x" * 15,
+        "",
+        "é",
+        "\ud800",
+    ],
+)
+def test_ids_of_every_kind_come_back(text: str) -> None:
+    assert unpack_id(pack_id(text)) == text

@@ -1,0 +1,175 @@
+"""The saver against LangGraph's own in-memory saver: random walks, and every state equal.
+
+A walk appends, forks from an old checkpoint, replays, trims, edits, empties and changes messages in place.
+Then all checkpoints of both savers are compared: as they were written, after the database was opened again,
+and in a copy of the thread. The tree must be sound all along.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
+from langgraph.checkpoint.base.id import uuid6
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+from langchain_threadmem import MemorySystem, ThreadMemSaver
+
+KINDS = ["append", "append", "long", "fork", "replay", "trim", "drop", "edit", "again", "clear", "mutate"]
+KINDS += ["summary", "reorder", "typed", "write", "notes", "nameless", "twice"]
+STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 1000)), max_size=25)
+
+
+class Walk:
+    """The same steps through several savers."""
+
+    def __init__(self, *savers: BaseCheckpointSaver[Any]) -> None:
+        self.savers = savers
+        self.parent: str | None = None
+        self.values: dict[str, Any] = {}
+        self.versions: dict[str, int] = {}
+        self.saved: list[tuple[str, dict[str, Any], dict[str, int]]] = []
+        self.clock = 0
+
+    @property
+    def messages(self) -> list[BaseMessage]:
+        return list(self.values.get("messages", ()))
+
+    def id(self) -> str:
+        self.clock += 1
+        return f"m{self.clock}"
+
+    def said(self, number: int) -> BaseMessage:
+        if number % 2:
+            return AIMessage(f"answer {number % 7}", id=self.id(), additional_kwargs={"n": [number]})
+        return HumanMessage(f"question {number % 7}", id=self.id())
+
+    def config(self, checkpoint: str | None) -> dict[str, Any]:
+        return {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": checkpoint}}
+
+    def put(self, **changed: Any) -> None:
+        self.clock += 1
+        new = dict.fromkeys(changed, self.clock)
+        self.versions = self.versions | new
+        self.values = self.values | changed
+        checkpoint = empty_checkpoint() | {
+            "id": str(uuid6()),
+            "channel_versions": dict(self.versions),
+            "channel_values": dict(self.values),
+        }
+        for saver in self.savers:
+            saver.put(self.config(self.parent), checkpoint, {"step": self.clock}, new)
+        self.parent = checkpoint["id"]
+        self.saved.append((self.parent, self.values, self.versions))
+
+    def put_writes(self, value: Any) -> None:
+        if self.parent is not None:
+            for saver in self.savers:
+                saver.put_writes(
+                    self.config(self.parent), [("messages", value)], f"task{self.clock % 3}", "path"
+                )
+
+    def load(self, number: int) -> None:
+        """Go on from a checkpoint as it was stored."""
+        if self.saved:
+            self.parent = self.saved[number % len(self.saved)][0]
+            found = self.savers[-1].get_tuple(self.config(self.parent))
+            assert found is not None
+            self.values = dict(found.checkpoint["channel_values"])
+            self.versions = dict(found.checkpoint["channel_versions"])
+
+    def step(self, kind: str, number: int) -> None:
+        messages = self.messages
+        at = number % len(messages) if messages else 0
+        match kind:
+            case "append":
+                self.put(messages=[*messages, self.said(number)])
+            case "long":
+                self.put(messages=[*messages, *(self.said(number + n) for n in range(70))])
+            case "fork":
+                self.load(number)
+            case "replay":
+                self.load(number)
+                self.put(messages=self.messages)
+            case "trim" if messages:
+                self.put(messages=messages[at:])
+            case "drop" if messages:
+                self.put(messages=messages[:at] + messages[at + 1 :])
+            case "edit" if messages:
+                messages[at] = HumanMessage(f"edited {number}", id=messages[at].id)
+                self.put(messages=messages)
+            case "again" if self.saved:
+                kept = self.messages
+                self.load(number)
+                self.put(messages=kept or [self.said(number)])
+            case "clear":
+                self.put(messages=[])
+            case "mutate" if messages:
+                messages[at].content = f"changed in place {number}"
+                messages[at].additional_kwargs["changed"] = number
+                self.put(messages=[*messages, self.said(number)])
+            case "summary" if messages:
+                self.put(messages=[SystemMessage(f"summary {number}", id=self.id()), *messages[at:]])
+            case "reorder":
+                self.put(messages=[*messages[at:], *messages[:at]])
+            case "typed":
+                self.put(
+                    messages=[
+                        *messages,
+                        HumanMessage("typed", id=self.id(), additional_kwargs={"b": b"x", "d": {1: number}}),
+                    ]
+                )
+            case "write":
+                self.put_writes([RemoveMessage(REMOVE_ALL_MESSAGES), *messages, self.said(number)])
+                self.put_writes({"messages": messages[at:], "n": number})
+            case "notes":
+                self.put(notes=[*self.values.get("notes", ()), *messages[:at]])
+            case "nameless":
+                self.put(notes=[*messages, HumanMessage("no id")])
+            case "twice" if messages:
+                self.put(messages=[*messages, messages[at]])
+            case _:
+                pass
+
+
+def everything(saver: BaseCheckpointSaver[Any], thread: str = "t") -> list[Any]:
+    """All that a thread's checkpoints hold."""
+    return [
+        (
+            found.checkpoint,
+            found.metadata,
+            found.parent_config and found.parent_config["configurable"]["checkpoint_id"],
+            found.pending_writes,
+        )
+        for found in saver.list({"configurable": {"thread_id": thread}})
+    ]
+
+
+@given(STEPS)
+@settings(max_examples=60, deadline=None)
+def test_every_state_of_a_random_walk_is_that_of_the_in_memory_saver(steps: list[tuple[str, int]]) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        url = f"sqlite:///{Path(directory) / 'memory.db'}?synchronous=OFF"
+        theirs = InMemorySaver()
+        with MemorySystem(url, embeddings=False) as system:
+            walk = Walk(theirs, ThreadMemSaver(system))
+            for kind, number in steps:
+                walk.step(kind, number)
+            expected = everything(theirs)
+            assert everything(walk.savers[1]) == expected
+            assert system.verify().problems == ()
+        with MemorySystem(url, embeddings=False) as system:
+            ours = ThreadMemSaver(system)
+            assert everything(ours) == expected
+            ours.copy_thread("t", "copy")
+            assert everything(ours, "copy") == expected
+            ours.delete_thread("t")
+            assert everything(ours, "copy") == expected
+            assert everything(ours) == []
+            assert system.verify().problems == ()

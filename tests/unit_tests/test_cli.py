@@ -1,0 +1,343 @@
+"""The `threadmem` command: what it prints, what it writes, how it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from langchain_threadmem import ChatMemory, MemorySystem, samples
+from langchain_threadmem.cli import main
+from langchain_threadmem.core.exchange import parse_conversation
+from langchain_threadmem.demo import turns_of
+
+ROOT = Path(__file__).parents[2]
+CHAT = [
+    ("Where is Lisbon?", "In Portugal."),
+    ("How do I bake bread?", "With flour and time."),
+    ("How long?", "Hours."),
+]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    return tmp_path
+
+
+def write(path: Path, *records: Any) -> Path:
+    path.write_text("\n".join(json.dumps(record) for record in records), encoding="utf-8")
+    return path
+
+
+def records(chat: list[tuple[str, str]] = CHAT) -> list[dict[str, str]]:
+    return [
+        {"role": role, "content": text}
+        for turn in chat
+        for role, text in zip(("user", "assistant"), turn, strict=True)
+    ]
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line that a refused command says."""
+    before = sorted(Path.cwd().rglob("*"))
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert said.err.startswith("threadmem: ")
+    assert sorted(Path.cwd().rglob("*")) == before
+    return said.err
+
+
+# demo
+
+
+def test_the_demo_of_the_sample_shows_tree_threads_recalls_and_tokens(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["demo"]) == 0
+    out = capsys.readouterr().out
+    assert "60 messages in " in out
+    assert all(question in out for question in samples.QUESTIONS)
+    assert "dough; similarity" in out
+    assert "a model reads" in out
+    with MemorySystem("demo-output/memory.db") as system:
+        assert system.conversations() == ["everyday"]
+        memory = system.conversation("everyday")
+        assert len(memory) == 60
+        assert Path("demo-output/tree.mmd").read_text(encoding="utf-8") == memory.to_mermaid() + "\n"
+        assert Path("demo-output/tree.html").read_text(encoding="utf-8") == memory.export("html")
+        assert memory.verify().ok
+
+
+def test_the_demo_finds_more_of_the_sample_s_topics_than_following_the_last_message_would() -> None:
+    topics = [json.loads(line)["topic"] for line in samples.everyday().splitlines()][::2]
+    memory = ChatMemory.semantic()
+    last_of: dict[str, int] = {}
+    right = 0
+    for topic, turn in zip(topics, turns_of(parse_conversation(samples.everyday())), strict=True):
+        human, answer = memory.append(turn)
+        right += human.parent_id == last_of.get(topic)
+        last_of[topic] = answer.id
+    assert right > 1 + sum(before == after for before, after in pairwise(topics))
+
+
+def test_the_demo_plays_a_conversation_of_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    write(Path("chat.jsonl"), *records())
+    assert main(["demo", "chat.jsonl", "--out", "there/and/then"]) == 0
+    assert "6 messages in " in capsys.readouterr().out
+    assert sorted(path.name for path in Path("there/and/then").glob("tree.*")) == ["tree.html", "tree.mmd"]
+
+
+def test_the_demo_plays_langchain_messages(capsys: pytest.CaptureFixture[str]) -> None:
+    messages = [{"type": "human", "data": {"content": "Hello"}}, {"type": "ai", "data": {"content": "Hi!"}}]
+    write(Path("chat.json"), messages)
+    assert main(["demo", "chat.json"]) == 0
+    assert "2 messages in 1 thread" in capsys.readouterr().out
+
+
+def test_index_chooses_one_of_several_conversations(capsys: pytest.CaptureFixture[str]) -> None:
+    write(Path("many.jsonl"), {"messages": records(CHAT[:1])}, {"messages": records(CHAT[1:])})
+    assert main(["demo", "many.jsonl", "--index", "1"]) == 0
+    assert "How do I bake bread?" in capsys.readouterr().out
+
+
+def test_a_second_demo_leaves_the_first_conversation_alone() -> None:
+    write(Path("chat.jsonl"), *records())
+    assert [main(["demo", "chat.jsonl"]), main(["demo", "chat.jsonl"])] == [0, 0]
+    with MemorySystem("demo-output/memory.db") as system:
+        assert system.conversations() == ["chat", "chat-2"]
+        assert [len(system.conversation(name)) for name in system.conversations()] == [6, 6]
+
+
+def test_the_demo_stores_where_it_is_told() -> None:
+    write(Path("chat.jsonl"), *records())
+    assert main(["demo", "chat.jsonl", "--database", "sqlite:///mine.db", "--owner", "ada"]) == 0
+    assert not Path("demo-output/memory.db").exists()
+    with MemorySystem("mine.db", owner="ada") as system:
+        assert system.conversations() == ["chat"]
+
+
+def test_the_demo_keeps_system_messages_and_tool_calls(capsys: pytest.CaptureFixture[str]) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    write(
+        Path("chat.jsonl"),
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Will it rain?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "content": "dry", "tool_call_id": "1"},
+        {"role": "assistant", "content": "No."},
+    )
+    assert main(["demo", "chat.jsonl"]) == 0
+    assert "[calls weather()]" in capsys.readouterr().out
+
+
+def test_an_interrupted_demo_leaves_no_half_conversation(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(memory: ChatMemory, *_: object) -> tuple[int, int]:
+        memory.append("Hello")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("langchain_threadmem.demo.play", interrupted)
+    assert main(["demo"]) == 130
+    assert capsys.readouterr().err == "threadmem: interrupted\n"
+    with MemorySystem("demo-output/memory.db") as system:
+        assert system.conversations() == []
+
+
+@pytest.mark.filterwarnings("default")
+def test_without_an_embedding_model_the_demo_goes_by_words_and_says_so_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("langchain_threadmem.LocalEmbeddings.available", lambda: False)
+    write(Path("chat.jsonl"), *records())
+    assert main(["demo", "chat.jsonl"]) == 0
+    said = capsys.readouterr()
+    assert said.err.startswith("threadmem: no embedding model at hand")
+    assert said.err.count("\n") == 1
+    assert "similarity" not in said.out
+
+
+# demo, refused
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("", "no messages"),
+        ('{"role": "user", "content": "Hello"}\n{"role": "user", "cont', "line 2 is no JSON"),
+        (
+            '{"role": "user", "content": "Hello"}\n{"role": "robot", "content": "Hi"}',
+            "line 2 has the role 'robot'",
+        ),
+        (
+            '{"role": "user", "content": "Hello"}\n{"role": "assistant", "content": " "}',
+            "line 2 has empty content",
+        ),
+        (
+            '{"role": "user", "content": "a"}\n{"role": "tool", "content": "b", "tool_call_id": "x"}',
+            "tool call 'x'",
+        ),
+        ('{"role": "user", "content": "a", "id": "1"}\n{"role": "user", "content": "b", "id": "1"}', "'1'"),
+        ("[1, 2]", "element 1"),
+    ],
+    ids=["empty", "malformed", "role", "content", "tool result", "id twice", "no message"],
+)
+def test_a_bad_file_is_refused_in_one_line_that_names_it(
+    capsys: pytest.CaptureFixture[str], lines: str, said: str
+) -> None:
+    Path("chat.jsonl").write_text(lines, encoding="utf-8")
+    line = refusal(capsys, "demo", "chat.jsonl")
+    assert "chat.jsonl" in line
+    assert said in line
+
+
+def test_a_missing_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "'nowhere.json'" in refusal(capsys, "demo", "nowhere.json")
+
+
+def test_a_directory_is_refused_as_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("chats").mkdir()
+    assert "'chats'" in refusal(capsys, "demo", "chats")
+
+
+def test_a_binary_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("chat.json").write_bytes(b"\xff\xfe\x00")
+    assert "not UTF-8" in refusal(capsys, "demo", "chat.json")
+
+
+def test_an_index_out_of_range_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    write(Path("chat.jsonl"), *records())
+    assert "there is no conversation 7" in refusal(capsys, "demo", "chat.jsonl", "--index", "7")
+
+
+def test_an_output_directory_below_a_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("taken").write_text("")
+    assert "no directory" in refusal(capsys, "demo", "--out", "taken/here")
+
+
+def test_an_output_directory_without_permission_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Root, as which tests run in containers, may write everywhere, so the system's answer is given here.
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert "permissions" in refusal(capsys, "demo", "--out", "locked/here")
+
+
+@pytest.mark.parametrize("url", ["mysql://host/name", "sqlite:///nowhere/memory.db", "://"])
+def test_a_database_that_cannot_be_opened_is_refused(capsys: pytest.CaptureFixture[str], url: str) -> None:
+    refusal(capsys, "demo", "--database", url)
+
+
+def test_what_is_no_number_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as refused:
+        main(["demo", "--index", "one"])
+    assert refused.value.code == 2
+    assert "--index" in capsys.readouterr().err
+
+
+# show and verify
+
+
+@pytest.fixture
+def database() -> str:
+    with MemorySystem("kept.db") as system:
+        for human, answer in CHAT:
+            system.conversation("first").append(human, answer)
+        system.conversation("second").append("Hello", "Hi!")
+    return "kept.db"
+
+
+def test_show_lists_the_conversations_of_a_database(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", database]) == 0
+    heading, first, second = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["conversation", "messages", "threads", "begins"]
+    assert first.split()[:3] == ["first", "6", "1"]
+    assert second.split() == ["second", "2", "1", "Hello"]
+
+
+def test_show_draws_a_conversation_and_its_threads(database: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", f"sqlite:///{database}", "first"]) == 0
+    out = capsys.readouterr().out
+    assert "6 messages in 1 thread" in out
+    assert "4 Assistant: With flour and time." in out
+
+
+def test_show_of_an_owner_without_conversations_says_so(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", database, "--owner", "ada"]) == 0
+    assert capsys.readouterr().out == "no conversations\n"
+
+
+def test_show_refuses_an_unknown_conversation_and_names_those_there_are(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["verify", database])  # opens the file once, so that nothing is left to be made beside it
+    capsys.readouterr()
+    assert "'first', 'second'" in refusal(capsys, "show", database, "third")
+
+
+@pytest.mark.parametrize("command", ["show", "verify"])
+@pytest.mark.parametrize("database", ["missing.db", "sqlite:///missing.db"])
+def test_a_missing_database_is_refused_and_not_made(
+    capsys: pytest.CaptureFixture[str], command: str, database: str
+) -> None:
+    assert "there is no database file 'missing.db'" in refusal(capsys, command, database)
+
+
+def test_a_file_that_is_no_database_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("notes.txt").write_text("no database " * 100, encoding="utf-8")
+    assert "notes.txt" in refusal(capsys, "verify", "notes.txt")
+
+
+def test_verify_counts_what_is_whole(database: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", database]) == 0
+    assert capsys.readouterr().out == "2 conversations, 8 nodes: no problems\n"
+
+
+def test_verify_lists_problems_and_exits_with_1(database: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with sqlite3.connect(database) as connection:
+        connection.execute(
+            "UPDATE threadmem_node SET state = 9 WHERE key = (SELECT max(key) FROM threadmem_node)"
+        )
+    connection.close()
+    assert main(["verify", database]) == 1
+    heading, *problems = capsys.readouterr().out.splitlines()
+    assert heading == f"2 conversations, 8 nodes: {len(problems)} problems"
+    assert "'second'" in problems[0]
+
+
+# the command itself
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, env=environment, check=False
+    )
+
+
+def test_the_package_can_be_run_as_a_module() -> None:
+    done = run("-m", "langchain_threadmem", "show", "missing.db")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+
+
+def test_help_imports_nothing_heavy() -> None:
+    done = run("-X", "importtime", "-m", "langchain_threadmem", "--help")
+    assert "demo" in done.stdout
+    heavy = ("langchain_core", "sqlalchemy", "numpy", "rich", "langgraph", "chromadb")
+    assert [name for name in heavy if f" {name}\n" in done.stderr] == []

@@ -1,0 +1,215 @@
+"""Transactions: whole or not at all, one at a time, with errors that say what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from langchain_threadmem import MemorySystem
+from langchain_threadmem.errors import (
+    ClosedError,
+    DriverError,
+    InputError,
+    PersistenceError,
+    StorageBusyError,
+)
+from langchain_threadmem.storage import database as module
+from langchain_threadmem.storage.database import Database, open_database
+from langchain_threadmem.storage.queries import trees
+from langchain_threadmem.storage.statements import Conn
+
+Run = Callable[[Callable[[Conn], Any]], Any]
+
+
+@pytest.fixture
+def database(url: str) -> Iterator[Database]:
+    found = open_database(url)
+    yield found
+    found.close()
+
+
+@pytest.fixture(params=["sync", "async"])
+def write(request: pytest.FixtureRequest, database: Database) -> Run:
+    if request.param == "sync":
+        return database.write
+    return lambda function: asyncio.run(asyncio.wait_for(database.awrite(function), 10))
+
+
+@pytest.fixture(params=["sync", "async"])
+def read(request: pytest.FixtureRequest, database: Database) -> Run:
+    if request.param == "sync":
+        return database.read
+    return lambda function: asyncio.run(asyncio.wait_for(database.aread(function), 10))
+
+
+def test_what_a_transaction_returns_is_returned(write: Run, read: Run, owner: str) -> None:
+    tree = write(lambda conn: trees.find_or_create(conn, owner, "c", 0.0))
+    assert read(lambda conn: trees.find(conn, owner, "c")) == tree
+
+
+def test_a_transaction_that_raises_is_rolled_back_wholly(write: Run, read: Run, owner: str) -> None:
+    def half(conn: Conn) -> None:
+        trees.find_or_create(conn, owner, "first", 0.0)
+        trees.find_or_create(conn, owner, "second", 0.0)
+        raise KeyError("stop")
+
+    with pytest.raises(KeyError, match="stop"):
+        write(half)
+    assert read(lambda conn: [trees.find(conn, owner, name) for name in ("first", "second")]) == [None, None]
+
+
+def test_the_next_transaction_after_a_failed_one_works(write: Run, read: Run, owner: str) -> None:
+    with pytest.raises(ZeroDivisionError):
+        write(lambda conn: 1 / 0)
+    assert write(lambda conn: trees.find_or_create(conn, owner, "c", 0.0)) > 0
+
+
+@pytest.mark.parametrize("inner", ["read", "write"])
+def test_a_transaction_inside_another_is_refused(write: Run, database: Database, inner: str) -> None:
+    with pytest.raises(DriverError, match="inside another"):
+        write(lambda conn: getattr(database, inner)(lambda conn: None))
+
+
+def test_stop_iteration_in_a_transaction_hangs_nothing(read: Run, write: Run) -> None:
+    def stop(conn: Conn) -> None:
+        raise StopIteration("end")
+
+    for run in (read, write):
+        with pytest.raises((DriverError, StopIteration, RuntimeError)):
+            run(stop)
+
+
+def test_a_broken_statement_is_a_persistence_error(write: Run) -> None:
+    with pytest.raises(PersistenceError, match="no_such_table"):
+        write(lambda conn: conn.script("DELETE FROM no_such_table"))
+
+
+def test_two_threads_that_name_a_new_conversation_get_one_tree(database: Database, owner: str) -> None:
+    found: list[int] = []
+    barrier = threading.Barrier(6)
+
+    def create() -> None:
+        barrier.wait(10)
+        found.append(database.write(lambda conn: trees.find_or_create(conn, owner, "c", 0.0)))
+
+    threads = [threading.Thread(target=create) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert len(found) == 6
+    assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize("verb", ["read", "write", "aread", "awrite"])
+def test_a_closed_database_says_so(url: str, verb: str) -> None:
+    database = open_database(url)
+    database.close()
+    database.close()
+    with pytest.raises(ClosedError, match="make a new"):
+        asyncio.run(_call(getattr(database, verb)))
+
+
+async def _call(verb: Run) -> None:
+    found = verb(lambda conn: None)
+    if asyncio.iscoroutine(found):
+        await found
+
+
+def test_closing_on_the_loop_is_closing(url: str) -> None:
+    async def main() -> None:
+        database = open_database(url)
+        await database.awrite(lambda conn: None)
+        await database.aread(lambda conn: None)
+        await database.aclose()
+        await database.aclose()
+        with pytest.raises(ClosedError):
+            await database.aread(lambda conn: None)
+
+    asyncio.run(main())
+
+
+def test_a_lock_held_by_another_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BUSY_SECONDS", 0.05)
+    path = tmp_path / "memory.db"
+    with MemorySystem(path, embeddings=False) as system:
+        memory = system.conversation("c")
+        memory.append("kept", "yes")
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StorageBusyError, match=r"another process kept .*memory\.db.*try again"):
+            memory.append("q", "a")
+        with pytest.raises(StorageBusyError):
+            asyncio.run(asyncio.wait_for(memory.aappend("q", "a"), 10))
+        assert len(memory.history) == 2  # reading goes on beside a writer
+        other.execute("ROLLBACK")
+        other.close()
+        memory.append("q", "a")
+        assert len(memory.history) == 4
+
+
+def test_a_directory_is_no_database(tmp_path: Path) -> None:
+    with pytest.raises(PersistenceError, match=f"cannot open or write.*{tmp_path.name}"):
+        MemorySystem(tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PersistenceError, match="choose a different location"):
+        MemorySystem(tmp_path / "missing" / "memory.db")
+
+
+def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear Ada, " * 200)
+    with pytest.raises(PersistenceError, match=r"letter\.txt.*not a database"):
+        MemorySystem(path)
+    assert path.read_text() == "Dear Ada, " * 200
+
+
+def test_a_database_that_cannot_be_written_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "memory.db"
+    MemorySystem(path, embeddings=False).close()
+    connect = sqlite3.connect
+
+    def read_only(file: Path, **options: Any) -> sqlite3.Connection:
+        # A permission bit does not stop every user who runs tests; the open mode does.
+        return connect(f"file:{file}?mode=ro", uri=True, **options)
+
+    monkeypatch.setattr(module.sqlite3, "connect", read_only)
+    refused = pytest.raises(PersistenceError, match=r"memory\.db.*readonly.*permissions")
+    with refused, MemorySystem(path, embeddings=False) as system:
+        system.conversation("c").append("q", "a")
+
+
+@pytest.mark.parametrize("url", ["mysql://host/db", "http://x", "sqlite:///x?synchronous=MAYBE", "a://b://c"])
+def test_a_url_of_something_else_is_refused(url: str) -> None:
+    with pytest.raises(InputError):
+        open_database(url)
+
+
+def test_a_password_is_not_shown() -> None:
+    with pytest.raises(PersistenceError) as caught:
+        open_database("postgresql://ada:secret@127.0.0.1:9/nothing")
+    assert "secret" not in str(caught.value)
+
+
+def test_synchronous_full_is_asked_of_the_database(tmp_path: Path) -> None:
+    database = open_database(f"sqlite:///{tmp_path / 'memory.db'}?synchronous=full")
+    conn: list[Any] = []
+    database.write(lambda found: conn.append(found._cursor.execute("PRAGMA synchronous").fetchall()))
+    database.close()
+    assert conn == [[(2,)]]
+
+
+def test_each_memory_in_memory_is_its_own() -> None:
+    with MemorySystem(embeddings=False) as first, MemorySystem(embeddings=False) as second:
+        first.conversation("c").append("q", "a")
+        assert second.conversations() == []

@@ -1,0 +1,382 @@
+"""The node that selects threads: what it asks, what it stores, what it leaves in the list."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from conftest import WordEmbeddings
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages.utils import convert_to_messages
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.graph.message import add_messages
+
+from langchain_threadmem import ChatMemory, LinearNodeSelector, MemorySystem, select_thread_node
+from langchain_threadmem.core.nodes import State
+from langchain_threadmem.errors import InputError, SelectionError
+from langchain_threadmem.flows.view import TreeView
+from langchain_threadmem.integrations.graph import recall_node, store_turn_node
+
+CONFIG: RunnableConfig = {"configurable": {"thread_id": "talk"}}
+Invoke = Callable[..., dict[str, Any]]
+
+
+class ByFirstWord:
+    """Continues the newest turn whose question begins with the same word; notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def select_parent(self, tree: TreeView, message: BaseMessage) -> int | None:
+        self.asked.append(str(message.content))
+        topic = str(message.content).split()[0]
+        fitting = [end.id for end in tree.turn_ends() if end.human.split()[0] == topic]
+        return fitting[-1] if fitting else None
+
+
+@pytest.fixture
+def selector() -> ByFirstWord:
+    return ByFirstWord()
+
+
+@pytest.fixture(params=["sync", "async"])
+def invoke(request: pytest.FixtureRequest) -> Iterator[Invoke]:
+    """Runs a node on a list, and gives its update with `messages` applied to the list."""
+    runner = asyncio.Runner() if request.param == "async" else None
+
+    def call(node: Runnable[Any, Any], given: Sequence[BaseMessage], **state: Any) -> dict[str, Any]:
+        values = {"messages": list(given), **state}
+
+        async def ask() -> Any:
+            return await node.ainvoke(values, CONFIG)
+
+        update = node.invoke(values, CONFIG) if runner is None else runner.run(ask())
+        return {**values, **update, "messages": add_messages(values["messages"], update.get("messages", []))}
+
+    yield call
+    if runner is not None:
+        runner.close()
+
+
+def human(text: str) -> HumanMessage:
+    return HumanMessage(text, id=f"h:{text}")
+
+
+def ai(text: str) -> AIMessage:
+    return AIMessage(text, id=f"a:{text}")
+
+
+def said(state: dict[str, Any]) -> list[str]:
+    return [message.content for message in state["messages"]]
+
+
+def texts(memory: ChatMemory) -> list[list[str]]:
+    return [[str(node.message.content) for node in thread] for thread in memory.threads()]
+
+
+def talk(invoke: Invoke, node: Runnable[Any, Any], *turns: str) -> dict[str, Any]:
+    """A conversation in a list: each turn is selected, then answered."""
+    state: dict[str, Any] = {"messages": []}
+    for turn in turns:
+        state = invoke(node, [*state["messages"], human(turn)])
+        state["messages"] = [*state["messages"], ai(f"re {turn}")]
+    return state
+
+
+def test_each_message_goes_to_its_thread(system: MemorySystem, selector: ByFirstWord, invoke: Invoke) -> None:
+    node = select_thread_node(system, selector)
+    state = talk(invoke, node, "tea one", "cat one", "tea two", "cat two")
+    assert said(state) == ["cat one", "re cat one", "cat two", "re cat two"]
+    invoke(store_turn_node(system), state["messages"])
+    assert texts(system.conversation("talk")) == [
+        ["tea one", "re tea one", "tea two", "re tea two"],
+        ["cat one", "re cat one", "cat two", "re cat two"],
+    ]
+
+
+def test_the_state_says_which_thread_and_why(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector)
+    state = talk(invoke, node, "tea one", "cat one", "tea two")
+    assert state["active_thread"] == {
+        "message_id": "h:tea two",
+        "node_id": 5,
+        "parent_id": 2,
+        "reason": "continues node 2",
+    }
+
+
+def test_system_messages_stay(system: MemorySystem, selector: ByFirstWord, invoke: Invoke) -> None:
+    node = select_thread_node(system, selector)
+    told = SystemMessage("Be brief.", id="s1")
+    state = invoke(node, [told, human("tea one"), ai("re tea one"), human("cat one")])
+    assert said(state) == ["Be brief.", "cat one"]
+
+
+def test_a_list_that_shows_its_thread_is_left_alone(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector)
+    before = talk(invoke, node, "tea one", "tea two")["messages"]
+    trimmed = [*before[-2:], human("tea three")]
+    update = node.invoke({"messages": trimmed}, CONFIG)
+    assert "messages" not in update
+
+
+def test_a_summary_at_the_beginning_of_a_list_is_left_alone_and_not_stored(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector)
+    before = talk(invoke, node, "tea one", "tea two")["messages"]
+    summary = HumanMessage("So far: tea.", id="s", additional_kwargs={"lc_source": "summarization"})
+    state = invoke(node, [summary, *before[-2:], human("tea three")])
+    assert said(state) == ["So far: tea.", "tea two", "re tea two", "tea three"]
+    assert "So far: tea." not in [node.message.content for node in system.conversation("talk").history]
+
+
+def test_the_thread_is_shown_whole_where_the_list_holds_only_the_new_message(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    system.conversation("talk").append("tea one", "re tea one")
+    state = invoke(select_thread_node(system, selector), [human("tea two")])
+    assert said(state) == ["tea one", "re tea one", "tea two"]
+
+
+def test_a_message_is_asked_about_once(system: MemorySystem, selector: ByFirstWord, invoke: Invoke) -> None:
+    node = select_thread_node(system, selector)
+    before = talk(invoke, node, "tea one", "cat one")["messages"]
+    asked = [*before, human("tea two")]
+    first = invoke(node, asked)
+    again = invoke(node, asked)  # a replay of the same input
+    assert said(first) == said(again) == ["tea one", "re tea one", "tea two"]
+    assert selector.asked == ["tea one", "cat one", "tea two"]
+    assert len(system.conversation("talk").history) == 5
+
+
+def test_a_message_that_the_state_remembers_is_not_asked_about_again(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector)
+    first = invoke(node, [human("tea one")])
+    invoke(node, first["messages"], active_thread=first["active_thread"])
+    assert selector.asked == ["tea one"]
+
+
+def test_an_answered_message_is_not_asked_about_again(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector)
+    invoke(store_turn_node(system), talk(invoke, node, "tea one")["messages"])
+    invoke(node, [human("tea one")])
+    assert selector.asked == ["tea one"]
+
+
+def test_a_tool_loop_is_not_routed_again(system: MemorySystem, selector: ByFirstWord, invoke: Invoke) -> None:
+    node = select_thread_node(system, selector)
+    call = AIMessage("", id="a1", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
+    loop = [human("tea one"), call, ToolMessage("4", id="t1", tool_call_id="c1")]
+    state = invoke(node, [human("tea one")])
+    state = invoke(node, [*state["messages"], *loop[1:]])
+    assert state["messages"] == loop
+    assert selector.asked == ["tea one"]
+    assert [one.message.id for one in system.conversation("talk").thread(3)] == ["h:tea one", "a1", "t1"]
+
+
+def test_a_message_stored_under_the_old_tip_is_moved(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector)
+    before = talk(invoke, node, "tea one", "cat one")["messages"]
+    memory = system.conversation("talk")
+    invoke(store_turn_node(system), before)
+    memory.extend([human("tea two")])  # as a saver does, before the node has run
+    state = invoke(node, [*before, human("tea two")])
+    assert said(state) == ["tea one", "re tea one", "tea two"]
+    assert texts(memory) == [["cat one", "re cat one"], ["tea one", "re tea one", "tea two"]]
+    assert memory.tip is not None
+    assert memory.tip.message.content == "tea two"
+    invoke(node, [*before, human("tea two")])
+    assert selector.asked == ["tea one", "cat one", "tea two"]
+
+
+def test_the_order_of_writes_makes_no_difference(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector)
+    before = talk(invoke, node, "tea one", "cat one")["messages"]
+    invoke(node, [*before, human("tea two")])
+    memory = system.conversation("talk")
+    memory.extend([*convert_to_messages(before), human("tea two")])  # as a saver does, after the node has run
+    assert texts(memory) == [["cat one", "re cat one"], ["tea one", "re tea one", "tea two"]]
+
+
+def test_two_messages_at_once_stay_together(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector)
+    before = talk(invoke, node, "tea one", "cat one")["messages"]
+    state = invoke(node, [*before, human("Hello"), human("tea two")])
+    assert said(state) == ["tea one", "re tea one", "Hello", "tea two"]
+
+
+def test_a_message_with_known_id_and_new_content_is_a_new_version(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector)
+    before = talk(invoke, node, "tea one", "tea two")["messages"]
+    invoke(store_turn_node(system), before)
+    edited = HumanMessage("tea two, please", id="h:tea two")
+    state = invoke(node, [*before[:2], edited])
+    assert said(state) == ["tea one", "re tea one", "tea two, please"]
+    memory = system.conversation("talk")
+    assert texts(memory) == [["tea one", "re tea one", "tea two, please"]]
+    assert [one.message.content for one in memory.history if one.state is State.SUPERSEDED] == [
+        "tea two",
+        "re tea two",
+    ]
+    assert len(selector.asked) == 2
+
+
+def test_a_new_version_of_an_unanswered_message_is_not_asked_about(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector)
+    invoke(node, [human("tea one")])
+    state = invoke(node, [HumanMessage("cat one", id="h:tea one")])
+    assert said(state) == ["cat one"]
+    assert texts(system.conversation("talk")) == [["cat one"]]
+    assert selector.asked == ["tea one"]
+
+
+def test_a_regenerated_answer_supersedes_the_old_one(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    store = store_turn_node(system)
+    talked = talk(invoke, select_thread_node(system, selector), "tea one")["messages"]
+    invoke(store, talked)
+    invoke(store, [*talked, human("tea two"), ai("re tea two")])
+    invoke(store, [talked[0], ai("a better one")])
+    memory = system.conversation("talk")
+    superseded = [str(one.message.content) for one in memory.history if one.state is State.SUPERSEDED]
+    assert superseded == ["re tea one"]
+    assert ["tea one", "a better one"] in texts(memory)
+    assert ["tea one", "re tea one", "tea two", "re tea two"] in texts(memory)
+
+
+def test_a_list_from_before_is_taken_over(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    long = [message for n in range(40) for message in (human(f"tea {n}"), ai(f"re tea {n}"))]
+    state = invoke(select_thread_node(system, selector), [*long, human("cat one")])
+    assert said(state) == ["cat one"]
+    assert [len(thread) for thread in system.conversation("talk").threads()] == [80, 1]
+
+
+def test_storing_twice_is_storing_once(system: MemorySystem, invoke: Invoke) -> None:
+    store = store_turn_node(system)
+    for _ in range(2):
+        invoke(store, [human("tea one"), ai("re tea one")])
+    assert len(system.conversation("talk").history) == 2
+
+
+def test_other_conversations_and_owners_are_not_touched(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke, url: str
+) -> None:
+    with MemorySystem(url, owner=f"other-{uuid4()}", embeddings=WordEmbeddings()) as other:
+        other.conversation("talk").append("tea of somebody else", "re tea")
+        system.conversation("elsewhere").append("tea elsewhere", "re tea")
+        state = invoke(select_thread_node(system, selector), [human("tea one")])
+        assert said(state) == ["tea one"]
+        assert len(other.conversation("talk").history) == 2
+        assert len(system.conversation("elsewhere").history) == 2
+
+
+def test_the_default_selector_goes_by_meaning(system: MemorySystem, invoke: Invoke) -> None:
+    node = select_thread_node(system)
+    state = talk(
+        invoke,
+        node,
+        "Which green tea should I brew for breakfast tomorrow?",
+        "My cat refuses the new food since Monday, any ideas?",
+        "How long should I brew the green tea for breakfast?",
+    )
+    assert [text for text in said(state) if "cat" in text] == []
+    assert state["active_thread"]["reason"] != ""
+
+
+def test_a_linear_selector_keeps_one_thread(system: MemorySystem, invoke: Invoke) -> None:
+    state = talk(invoke, select_thread_node(system, LinearNodeSelector()), "tea one", "cat one")
+    assert said(state) == ["tea one", "re tea one", "cat one", "re cat one"]
+
+
+def test_a_list_without_a_human_message_is_left_alone(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector)
+    assert node.invoke({"messages": [SystemMessage("Be brief.", id="s1")]}, CONFIG) == {}
+
+
+def test_a_run_without_a_conversation_is_told_what_to_pass(system: MemorySystem) -> None:
+    with pytest.raises(InputError, match=r"thread_id is None; pass config="):
+        select_thread_node(system).invoke({"messages": [human("tea one")]})
+
+
+def test_the_conversation_may_be_named(system: MemorySystem, selector: ByFirstWord, invoke: Invoke) -> None:
+    invoke(select_thread_node(system, selector, conversation_id="named"), [human("tea one")])
+    by_config = select_thread_node(
+        system, selector, conversation_id=lambda config: config["configurable"]["thread_id"] + "!"
+    )
+    invoke(by_config, [human("tea two")])
+    assert system.conversations() == ["named", "talk!"]
+
+
+def test_a_message_without_an_id_is_refused(system: MemorySystem) -> None:
+    with pytest.raises(InputError, match="reducer add_messages"):
+        select_thread_node(system).invoke({"messages": [HumanMessage("tea")]}, CONFIG)
+
+
+def test_a_state_without_messages_is_refused(system: MemorySystem) -> None:
+    with pytest.raises(InputError, match="no key 'chat'"):
+        select_thread_node(system, messages_key="chat").invoke({"messages": []}, CONFIG)
+
+
+def test_a_failing_selector_may_be_told_to_raise(system: MemorySystem) -> None:
+    def fail(tree: TreeView, message: BaseMessage) -> int | None:
+        raise RuntimeError("no idea")
+
+    system.conversation("talk").append("tea one", "re tea one")
+    node = select_thread_node(system, fail, on_selection_failure="raise")
+    with pytest.raises(SelectionError, match="no idea"):
+        node.invoke({"messages": [human("tea two")]}, CONFIG)
+    assert len(system.conversation("talk").history) == 2
+
+
+def test_recall_brings_what_other_threads_say_and_never_the_active_one(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector)
+    state = talk(invoke, node, "tea from Uji is the best", "cat food", "cat drinks tea from Uji")
+    found = invoke(recall_node(system), state["messages"])["recalled"]
+    assert found[0]["text"] in ("tea from Uji is the best", "re tea from Uji is the best")
+    assert not any("cat" in one["text"] for one in found)
+    assert len(system.conversation("talk").history) == 5
+
+
+def test_recall_leaves_out_what_does_not_fit(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector)
+    state = talk(invoke, node, "tea from Uji", "cat food")
+    assert invoke(recall_node(system), state["messages"])["recalled"] == []
+
+
+def test_recall_stays_in_its_conversation_unless_told_otherwise(system: MemorySystem, invoke: Invoke) -> None:
+    system.conversation("other").append("tea from Uji is the best", "Indeed.")
+    invoke(store_turn_node(system), [human("tea from Uji")])
+    assert invoke(recall_node(system), [human("tea from Uji")])["recalled"] == []
+    found = invoke(recall_node(system, scope="owner"), [human("tea from Uji")])["recalled"]
+    assert [one["conversation_id"] for one in found] == ["other"]

@@ -1,0 +1,298 @@
+"""Growth: any sequence of verbs leaves the tree that a dictionary of parents would be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+
+from langchain_threadmem import ChatMemory, MemorySystem
+from langchain_threadmem.core.nodes import MessageSummary, State
+from langchain_threadmem.errors import MessageIdConflictError
+from langchain_threadmem.storage.queries import growth
+from langchain_threadmem.storage.statements import Statement
+
+SEGMENTS = "SELECT count(*) FROM threadmem_segment s JOIN threadmem_tree t ON t.id = s.tree WHERE t.owner = "
+COUNT = Statement.of(sqlite=f"{SEGMENTS} ?", postgresql=f"{SEGMENTS} %s")
+
+
+def segments(system: MemorySystem) -> int:
+    rows = system.runtime.database.read(lambda conn: conn.all(COUNT, system.owner))
+    return int(rows[0][0])
+
+
+def contents(memory: Any, node_id: int) -> list[Any]:
+    return [node.message.content for node in memory.thread(node_id)]
+
+
+def test_nodes_are_numbered_from_one_below_each_other(
+    system: MemorySystem, verbs: Callable[..., Any]
+) -> None:
+    memory = verbs(system.conversation("c"))
+    nodes = memory.append("a", "b") + memory.append("c", "d")
+    assert [(node.id, node.parent_id) for node in nodes] == [(1, None), (2, 1), (3, 2), (4, 3)]
+
+
+def test_appending_to_the_tip_makes_no_new_segment(system: MemorySystem, verbs: Callable[..., Any]) -> None:
+    memory = verbs(system.conversation("c"))
+    for n in range(5):
+        memory.append(f"q{n}", f"a{n}")
+    assert segments(system) == 1
+
+
+def test_a_fork_is_one_segment(system: MemorySystem, verbs: Callable[..., Any]) -> None:
+    memory = verbs(system.conversation("c"))
+    memory.extend(["q1", ("ai", "a1"), "q2", ("ai", "a2")])
+    memory.checkout(2)
+    nodes = memory.append("q3", "a3")
+    assert nodes[0].parent_id == 2
+    assert segments(system) == 2
+    assert contents(memory, 6) == ["q1", "a1", "q3", "a3"]
+    assert contents(memory, 4) == ["q1", "a1", "q2", "a2"]
+
+
+def test_a_full_segment_goes_on_in_a_new_one(
+    system: MemorySystem, verbs: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growth, "LAST_POSITION", 3)
+    memory = verbs(system.conversation("c"))
+    memory.extend(f"m{n}" for n in range(6))
+    for n in range(6, 10):
+        memory.append(f"m{n}")
+    assert segments(system) == 3
+    assert contents(memory, 10) == [f"m{n}" for n in range(10)]
+    assert memory.verify().ok
+
+
+def test_a_message_that_is_stored_already_does_not_take_the_key_of_a_new_one(
+    system: MemorySystem, verbs: Callable[..., Any]
+) -> None:
+    memory = verbs(system.conversation("c"))
+    memory.extend([HumanMessage("q", id="q"), AIMessage("a", id="a")])
+    nodes = memory.extend([("user", "new"), AIMessage("a", id="a"), ("user", "sibling")])
+    assert [(node.id, node.parent_id) for node in nodes] == [(3, 2), (2, 1), (4, 2)]
+    assert memory.verify().ok
+
+
+def test_the_same_append_twice_is_once(system: MemorySystem, verbs: Callable[..., Any]) -> None:
+    memory = verbs(system.conversation("c"))
+    turn = [HumanMessage("q", id="q"), AIMessage("a", id="a")]
+    assert memory.append(*turn) == memory.append(*turn)
+    assert len(system.conversation("c").history) == 2
+
+
+def test_a_retry_completes_a_turn_that_was_stored_in_part(
+    system: MemorySystem, verbs: Callable[..., Any]
+) -> None:
+    memory = verbs(system.conversation("c"))
+    memory.append(HumanMessage("q", id="q"))
+    memory.extend([HumanMessage("other", id="o")])
+    nodes = memory.append(HumanMessage("q", id="q"), AIMessage("a", id="a"))
+    assert [(node.id, node.parent_id) for node in nodes] == [(1, None), (3, 1)]
+
+
+def test_an_id_with_other_content_is_a_conflict_and_writes_nothing(
+    system: MemorySystem, verbs: Callable[..., Any]
+) -> None:
+    raw = system.conversation("c")
+    memory = verbs(raw)
+    memory.append(HumanMessage("q", id="q"), "a")
+    before = raw.history
+    with pytest.raises(MessageIdConflictError, match="'q' is taken by node 1"):
+        memory.append(HumanMessage("new", id="new"), AIMessage("other", id="q"))
+    assert raw.history == before
+
+
+def test_an_id_twice_in_one_call_with_other_content_is_a_conflict(
+    system: MemorySystem, verbs: Callable[..., Any]
+) -> None:
+    memory = verbs(system.conversation("c"))
+    with pytest.raises(MessageIdConflictError):
+        memory.extend([HumanMessage("one", id="m"), HumanMessage("two", id="m")])
+
+
+def test_the_same_system_message_again_is_ignored(system: MemorySystem, verbs: Callable[..., Any]) -> None:
+    memory = verbs(system.conversation("c"))
+    for _ in range(2):
+        memory.extend([SystemMessage("be brief"), "q"])
+    assert [node.message.content for node in system.conversation("c").history] == ["be brief", "q", "q"]
+
+
+def test_editing_supersedes_the_turn(system: MemorySystem, verbs: Callable[..., Any]) -> None:
+    memory = verbs(system.conversation("c"))
+    memory.extend(["q1", ("ai", "a1"), "q2"])
+    new = memory.edit(1, "q1 again")
+    states = {node.id: (node.state, node.superseded_by) for node in system.conversation("c").history}
+    assert new.parent_id is None
+    assert states[1] == states[2] == (State.SUPERSEDED, new.id)
+    assert states[3] == (State.LIVE, None)
+
+
+def test_moving_keeps_summary_embedding_and_tip(system: MemorySystem, verbs: Callable[..., Any]) -> None:
+    class Titles:
+        def summarize(self, message: Any) -> MessageSummary:
+            return MessageSummary(title=message.content, summary="short")
+
+    raw = system.conversation("c", summarizer=Titles())
+    memory = verbs(raw)
+    memory.extend(["bread", ("ai", "flour and water"), "stars", ("ai", "the pole star")])
+    memory.summarize()
+    memory.recall("star")
+    moved = memory.place(3, None)
+    assert (moved.id, moved.parent_id) == (5, None)
+    after = {node.id: node for node in raw.history}
+    assert after[6].summary == MessageSummary(title="the pole star", summary="short")
+    assert (after[4].state, after[4].superseded_by) == (State.SUPERSEDED, 6)
+    assert raw.tip == after[6]
+    known = Statement.of(
+        sqlite="SELECT count(*) FROM threadmem_embedding e JOIN threadmem_node n ON n.key = e.key "
+        "JOIN threadmem_tree t ON t.id = n.tree WHERE t.owner = ?",
+        postgresql="SELECT count(*) FROM threadmem_embedding e JOIN threadmem_node n ON n.key = e.key "
+        "JOIN threadmem_tree t ON t.id = n.tree WHERE t.owner = %s",
+    )
+    assert system.runtime.database.read(lambda conn: conn.all(known, system.owner)) == [(6,)]
+
+
+class Growing(RuleBasedStateMachine):
+    """Random verbs on a memory, beside a dictionary of what must have come of them."""
+
+    url: str | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.system = MemorySystem(self.url, owner=f"machine-{uuid4()}", embeddings=False)
+        self.memory: ChatMemory = self.system.conversation("c")
+        self.parents: dict[int, int | None] = {}
+        self.roles: dict[int, str] = {}
+        self.dead: dict[int, int] = {}
+        self.tip: int | None = None
+
+    def teardown(self) -> None:
+        assert self.memory.verify().problems == ()
+        self.system.close()
+
+    def grow(self, parent: int | None, *roles: str) -> int:
+        """Add a chain to the model; the id of its first node."""
+        first = len(self.parents) + 1
+        for n, role in enumerate(roles):
+            self.parents[first + n] = parent
+            self.roles[first + n] = role
+            parent = first + n
+        self.tip = parent
+        return first
+
+    def node(self, n: int) -> int:
+        return n % len(self.parents) + 1
+
+    @rule(answers=st.integers(0, 2))
+    def append(self, answers: int) -> None:
+        nodes = self.memory.append("q", *["a"] * answers)
+        assert nodes[0].id == self.grow(self.tip, "human", *["ai"] * answers)
+
+    @rule(count=st.integers(1, 4))
+    def extend(self, count: int) -> None:
+        self.memory.extend([("user", "q"), ("ai", "a")][n % 2] for n in range(count))
+        self.grow(self.tip, *["human" if n % 2 == 0 else "ai" for n in range(count)])
+
+    @precondition(lambda self: self.parents)
+    @rule(n=st.integers(0, 1000))
+    def checkout(self, n: int) -> None:
+        self.tip = self.node(n)
+        self.memory.checkout(self.tip)
+
+    def turn(self, start: int) -> list[int]:
+        """A node and the answers below it, on all branches."""
+        inside = [start]
+        for node in range(start + 1, len(self.parents) + 1):
+            if self.parents[node] in inside and self.roles[node] != "human":
+                inside.append(node)
+        return inside
+
+    def supersede(self, nodes: list[int], by: int) -> None:
+        self.dead.update((node, by) for node in nodes if node not in self.dead)
+
+    @precondition(lambda self: self.parents)
+    @rule(n=st.integers(0, 1000))
+    def edit(self, n: int) -> None:
+        asked = old = self.node(n)
+        while old in self.dead and self.roles[self.dead[old]] == self.roles[old]:
+            old = self.dead[old]
+        gone = self.turn(old)
+        new = self.grow(self.parents[old], self.roles[old])
+        assert self.memory.edit(asked, f"version {new}").id == new
+        self.supersede(gone, new)
+
+    @precondition(lambda self: self.parents)
+    @rule(n=st.integers(0, 1000))
+    def regenerate(self, n: int) -> None:
+        chosen = self.node(n)
+        asked: int | None = chosen
+        while asked is not None and self.roles[asked] != "human":
+            asked = self.parents[asked]
+        if asked is None:
+            return
+        gone = self.turn(asked)[1:]
+        new = self.grow(asked, "ai")
+        assert self.memory.regenerate(chosen, f"version {new}")[0].id == new
+        self.supersede(gone, new)
+
+    @precondition(lambda self: self.parents)
+    @rule(n=st.integers(0, 1000), under=st.none() | st.integers(0, 1000))
+    def place(self, n: int, under: int | None) -> None:
+        old, parent = self.node(n), None if under is None else self.node(under)
+        moved = [old]
+        for node in range(old + 1, len(self.parents) + 1):
+            if self.parents[node] in moved and node not in self.dead:
+                moved.append(node)
+        if old in self.dead or parent in moved or parent == self.parents[old]:
+            return
+        tip, places = self.tip, {}
+        for node in moved:
+            above = parent if node == old else places[self.parents[node]]
+            places[node] = self.grow(above, self.roles[node])
+            self.dead[node] = places[node]
+        self.tip = places.get(tip, tip)
+        assert self.memory.place(old, parent).id == places[old]
+
+    @invariant()
+    def the_tree_is_what_the_model_says(self) -> None:
+        history = self.memory.history
+        assert {node.id: node.parent_id for node in history} == self.parents
+        assert {node.id: node.superseded_by for node in history if node.state} == self.dead
+        assert (self.memory.tip.id if self.memory.tip else None) == self.tip
+        if self.tip is not None:
+            path = [self.tip]
+            while (above := self.parents[path[-1]]) is not None:
+                path.append(above)
+            assert [node.id for node in self.memory.thread(self.tip)] == path[::-1]
+
+
+def test_random_growth_is_what_a_dictionary_of_parents_says() -> None:
+    run_state_machine_as_test(
+        Growing, settings=settings(max_examples=60, stateful_step_count=25, deadline=None)
+    )
+
+
+@pytest.mark.postgres
+def test_random_growth_on_postgresql(postgres_url: str) -> None:
+    machine = type("OnPostgres", (Growing,), {"url": postgres_url})
+    few = settings(
+        max_examples=6,
+        stateful_step_count=20,
+        deadline=None,
+        phases=[Phase.generate],  # a failure here is made small on SQLite, where it takes seconds
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    run_state_machine_as_test(machine, settings=few)

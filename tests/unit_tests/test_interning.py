@@ -1,0 +1,126 @@
+"""Values that hold messages: taken apart and put together again, and lists known again by what they hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from langchain_threadmem.core.interning import (
+    CHUNK,
+    Inline,
+    Mixture,
+    Run,
+    digests,
+    is_message_list,
+    put_together,
+    take_apart,
+    unpack,
+)
+from langchain_threadmem.errors import InputError
+
+SERDE = JsonPlusSerializer(allowed_msgpack_modules=None)
+
+messages = st.builds(
+    lambda kind, text, id_: kind(text, id=id_),
+    st.sampled_from([HumanMessage, AIMessage]),
+    st.text(st.characters(codec="utf-8"), max_size=5),
+    st.none() | st.text("ab", min_size=1, max_size=2),
+)
+others = (
+    st.integers(0, 9) | st.just("text") | st.builds(lambda n: RemoveMessage(id=f"r{n}"), st.integers(0, 3))
+)
+lists = st.lists(messages | others, max_size=6)
+values = lists | st.dictionaries(st.sampled_from(["messages", "notes", "x"]), lists | others, max_size=3)
+
+
+def again(mixture: Mixture) -> Any:
+    return put_together(mixture, lambda run: [], lambda kind, data: SERDE.loads_typed((kind, data)))
+
+
+@given(values)
+def test_a_value_that_was_taken_apart_and_stored_is_put_together_again(value: Any) -> None:
+    mixture = take_apart(value, SERDE.dumps_typed)
+    if mixture is None:
+        inner = (
+            value
+            if isinstance(value, list)
+            else [x for v in value.values() for x in (v if isinstance(v, list) else [])]
+        )
+        assert not any(isinstance(one, HumanMessage | AIMessage) for one in inner)
+        return
+    stored = unpack(mixture.pack())
+    assert again(stored) == value
+    assert stored.pack() == mixture.pack()
+
+
+def test_a_run_of_stored_messages_stands_where_they_stood() -> None:
+    mixture = Mixture({None: (Run(3, 4), Inline("h5", '{"type":"human","data":{"content":"new"}}'))}, True)
+    rows = [
+        ("h3", '{"type":"human","data":{"content":"3"}}'),
+        ("h4", '{"type":"human","data":{"content":"4"}}'),
+    ]
+    found = put_together(unpack(mixture.pack()), lambda run: rows, lambda kind, data: None)
+    assert [message.id for message in found] == ["h3", "h4", "h5"]
+
+
+class Special(HumanMessage):
+    """A class of a caller's own."""
+
+
+@pytest.mark.parametrize(
+    "value", [[Special("x", id="s")], (HumanMessage("x", id="h"),), "x", None, [], {}, [1]]
+)
+def test_a_value_without_messages_of_the_codec_is_left_whole(value: Any) -> None:
+    assert take_apart(value, SERDE.dumps_typed) is None
+    assert not is_message_list(value)
+
+
+def test_a_message_that_cannot_be_stored_exactly_stays_with_the_others() -> None:
+    value = [HumanMessage("x", id="h"), HumanMessage("y", id="i", additional_kwargs={"o": object})]
+    mixture = take_apart(value, lambda rest: ("kind", b""))
+    assert mixture is not None
+    assert [type(item).__name__ for item in mixture.lists[None]] == ["Inline", "Other"]
+
+
+def long_list() -> list[BaseMessage]:
+    return [HumanMessage(f"text {n}", id=f"h{n}", additional_kwargs={"n": [n]}) for n in range(3 * CHUNK + 5)]
+
+
+def test_equal_lists_have_equal_digests_of_whole_chunks() -> None:
+    assert digests(long_list()) == digests(long_list())
+    assert len(digests(long_list())) == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: setattr(m, "content", "changed"),
+        lambda m: m.additional_kwargs["n"].append(1),
+        lambda m: m.additional_kwargs.update(n=[float(m.additional_kwargs["n"][0])]),
+        lambda m: m.response_metadata.update(more=None),
+        lambda m: setattr(m, "id", "other"),
+        lambda m: setattr(m, "name", "other"),
+    ],
+)
+def test_any_change_of_a_message_changes_the_digest_of_its_chunk(change: Any) -> None:
+    changed = long_list()
+    change(changed[CHUNK + 3])
+    before, after = digests(long_list()), digests(changed)
+    assert [one == other for one, other in zip(before, after, strict=True)] == [True, False, True]
+
+
+def test_what_a_digest_could_confuse_has_none() -> None:
+    changed = long_list()
+    changed[CHUNK].additional_kwargs["n"] = (CHUNK,)
+    assert digests(changed) == digests(long_list())[:1]
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"5", b"[[1]]", b'{"a":5}'])
+def test_what_is_no_mixture_is_refused(data: bytes) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        unpack(data)

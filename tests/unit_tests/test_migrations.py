@@ -1,0 +1,126 @@
+"""Migrations: an empty database is filled, an old one led on, a newer one refused and left alone."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from langchain_threadmem import ChatMemory, MemorySystem
+from langchain_threadmem.errors import NewerDatabaseError
+from langchain_threadmem.storage import migrations
+from langchain_threadmem.storage.database import open_database
+from langchain_threadmem.storage.migrations import MIGRATIONS, Migration
+from langchain_threadmem.storage.statements import Conn, Statement
+
+
+def dump(path: Path) -> list[str]:
+    """Every table, row and index of a file, as SQL."""
+    with sqlite3.connect(path) as connection:
+        # The lexicon itself cannot be read row by row; the tables that it is made of can.
+        tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%' ORDER BY 1"
+        names = [row[0] for row in connection.execute(tables)]
+        found = [repr(row) for row in connection.execute("SELECT * FROM sqlite_master ORDER BY name")]
+        found += [
+            repr((name, row)) for name in names for row in connection.execute(f'SELECT * FROM "{name}"')
+        ]
+    connection.close()
+    return found
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    path = tmp_path / "memory.db"
+    with MemorySystem(path, embeddings=False) as system:
+        system.conversation("c").append("question", "answer")
+        system.conversation("c").recall("question")
+    return path
+
+
+def set_schema(path: Path, number: int) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE threadmem_migration SET number = ?", (number,))
+    connection.close()
+
+
+def test_a_new_database_records_every_migration(url: str) -> None:
+    database = open_database(url)
+    rows = database.read(
+        lambda conn: conn.all(
+            Statement.of(
+                sqlite="SELECT number, name FROM threadmem_migration ORDER BY number",
+                postgresql="SELECT number, name FROM threadmem_migration ORDER BY number",
+            )
+        )
+    )
+    database.close()
+    assert rows == [(migration.number, migration.name) for migration in MIGRATIONS]
+
+
+def test_opening_again_changes_nothing(filled: Path) -> None:
+    before = dump(filled)
+    open_database(filled).close()
+    assert dump(filled) == before
+
+
+def test_a_newer_database_is_refused_and_left_as_it_is(filled: Path) -> None:
+    set_schema(filled, 99)
+    before = dump(filled)
+    with pytest.raises(NewerDatabaseError, match=r"99.*upgrade the package"):
+        MemorySystem(filled)
+    assert dump(filled) == before
+
+
+def test_a_refused_database_is_not_kept_open(filled: Path) -> None:
+    set_schema(filled, 99)
+    with pytest.raises(NewerDatabaseError):
+        open_database(filled)
+    assert [path.name for path in filled.parent.iterdir()] == [filled.name]  # no -wal, no -shm
+
+
+def test_an_older_database_gets_what_it_lacks_in_order(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[int] = []
+    later = [Migration(n, f"step {n}", lambda conn, n=n: ran.append(n)) for n in (2, 3)]  # type: ignore[misc]
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, *later))
+    open_database(filled).close()
+    open_database(filled).close()
+    assert ran == [2, 3]
+
+
+def test_a_migration_that_fails_leaves_the_database_as_it_was(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(conn: Conn) -> None:
+        conn.script("CREATE TABLE half_done (id INTEGER)", "DELETE FROM threadmem_node")
+        raise RuntimeError("power cut")
+
+    before = dump(filled)
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, Migration(2, "half", half)))
+    with pytest.raises(RuntimeError, match="power cut"):
+        open_database(filled)
+    assert dump(filled) == before
+
+
+def test_tables_of_others_are_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "shared.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE tree (id INTEGER, theirs TEXT)")
+        connection.execute("INSERT INTO tree VALUES (1, 'kept')")
+    connection.close()
+    with MemorySystem(path, embeddings=False) as system:
+        system.conversation("c").append("a", "b")
+        system.conversation("c").reset()
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT * FROM tree").fetchall() == [(1, "kept")]
+    connection.close()
+
+
+def test_migrations_are_numbered_without_gaps() -> None:
+    assert [migration.number for migration in MIGRATIONS] == list(range(1, len(MIGRATIONS) + 1))
+
+
+def test_a_memory_in_memory_needs_no_file() -> None:
+    memory = ChatMemory(embeddings=False)
+    memory.append("a", "b")
+    memory.close()

@@ -1,0 +1,225 @@
+"""Namespaces as bytes: reversible, sorted, nested; and filters that are never wider than asked."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from langchain_threadmem.core.namespaces import (
+    LONGEST,
+    Namespace,
+    below,
+    check_filter,
+    decode,
+    decode_label,
+    encode,
+    encode_label,
+    matches,
+    passes,
+)
+from langchain_threadmem.errors import InputError
+
+AWKWARD = [
+    "",
+    "a",
+    "ab",
+    "a_b",
+    "a.b",
+    "_",
+    "%",
+    "\\",
+    "*",
+    ".",
+    "/",
+    ":",
+    "\0",
+    "\1",
+    "\1\1",
+    "\1\2",
+    "ü",
+    "\ud800",
+]
+labels = st.sampled_from(AWKWARD) | st.text(st.characters(), max_size=6)
+tuples = st.lists(labels, max_size=4).map(tuple)
+
+
+@given(tuples)
+@example(("a_b",))
+@example(("a", "b"))
+@example(())
+@example(("",))
+def test_an_encoded_namespace_can_be_read_back(namespace: Namespace) -> None:
+    assert decode(encode(namespace)) == namespace
+
+
+@given(tuples, tuples)
+@example(("a_b",), ("a", "b"))
+@example(("a\0b",), ("a", "b"))
+@example(("",), ())
+def test_two_namespaces_never_share_an_encoding(one: Namespace, other: Namespace) -> None:
+    assert (encode(one) == encode(other)) == (one == other)
+
+
+@given(tuples, tuples)
+@example(("a", "\0"), ("a\0",))
+def test_encoded_namespaces_sort_as_the_tuples_do(one: Namespace, other: Namespace) -> None:
+    assert (encode(one) < encode(other)) == (one < other)
+
+
+@given(tuples, tuples)
+@example(("a",), ("ab",))
+@example(("a",), ("a\0",))
+@example(("a",), ("a\1",))
+@example((), ("a",))
+def test_a_range_holds_what_begins_with_the_same_labels_and_nothing_else(
+    prefix: Namespace, namespace: Namespace
+) -> None:
+    low, high = below(encode(prefix))
+    assert (low <= encode(namespace) < high) == (namespace[: len(prefix)] == prefix)
+
+
+@given(labels)
+def test_a_key_can_be_read_back(key: str) -> None:
+    assert decode_label(encode_label(key)) == key
+
+
+@pytest.mark.parametrize("wrong", ["abc", None, 7, {"a"}, (1,), (None,), (b"a",)])
+def test_what_is_no_namespace_is_refused(wrong: Any) -> None:
+    with pytest.raises(InputError):
+        encode(wrong)
+
+
+def test_a_namespace_that_no_index_holds_is_refused() -> None:
+    encode(("x" * (LONGEST - 1),))
+    with pytest.raises(InputError, match="takes 2001 bytes"):
+        encode(("x" * LONGEST,))
+    with pytest.raises(InputError, match="at most 2000"):
+        encode_label("x" * (LONGEST + 1))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "kind", "expected"),
+    [
+        (("a",), "prefix", True),
+        (("a", "*"), "prefix", True),
+        (("*", "b"), "prefix", True),
+        (("b",), "prefix", False),
+        (("c",), "suffix", True),
+        (("*", "c"), "suffix", True),
+        (("b",), "suffix", False),
+        (("a", "b", "c", "*"), "prefix", False),
+        ((), "suffix", True),
+    ],
+)
+def test_a_pattern_is_matched_label_by_label(pattern: Namespace, kind: str, expected: bool) -> None:
+    assert matches(("a", "b", "c"), pattern, kind) is expected
+
+
+def test_an_unknown_way_of_matching_is_refused() -> None:
+    with pytest.raises(InputError, match="'infix'"):
+        matches((), ("a",), "infix")
+
+
+VALUE: dict[str, Any] = {
+    "score": 4.5,
+    "color": "red",
+    "on": True,
+    "none": None,
+    "tags": ["a", "b"],
+    "deep": {"a": 1, "b": {"c": "x"}},
+    "text": "12",
+    "day": date(2026, 1, 2),
+    "odd": Decimal("sNaN"),
+    "$ref": 3,
+}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (None, True),
+        ({}, True),
+        ({"color": "red"}, True),
+        ({"color": "Red"}, False),
+        ({"color": "red", "score": 1}, False),
+        ({"missing": None}, True),
+        ({"missing": 1}, False),
+        ({"score": {"$gt": 4, "$lt": 5}}, True),
+        ({"score": {"$gte": 4.5, "$lte": 4.5}}, True),
+        ({"score": {"$gt": 4.5}}, False),
+        ({"score": {"$eq": 4.5}}, True),
+        ({"score": {"$ne": 4.5}}, False),
+        ({"missing": {"$ne": 1}}, True),
+        ({"missing": {"$gt": 1}}, False),
+        ({"color": {"$gt": 1}}, False),
+        ({"score": {"$gt": "red"}}, False),
+        ({"color": {"$gte": "r", "$lt": "s"}}, True),
+        ({"text": {"$gt": 9}}, True),
+        ({"text": {"$gt": "9"}}, True),
+        ({"on": {"$gt": 0}}, True),
+        ({"tags": {"$gt": 0}}, False),
+        ({"tags": ["a", "b"]}, True),
+        ({"tags": ("a", "b")}, True),
+        ({"tags": ["a"]}, False),
+        ({"tags": ["a", {"$ne": "c"}]}, True),
+        ({"deep": {"a": 1}}, True),
+        ({"deep": {"b": {"c": {"$ne": "y"}}}}, True),
+        ({"deep": {"$eq": {"a": 1}}}, False),
+        ({"deep": {"$eq": {"a": 1, "b": {"c": "x"}}}}, True),
+        ({"color": {"a": 1}}, False),
+        ({"day": date(2026, 1, 2)}, True),
+        ({"odd": 1}, False),
+        ({"odd": {"$gt": 1}}, False),
+        ({"score": {"$lt": float("inf")}}, True),
+        ({"score": {"$lt": float("nan")}}, False),
+        ({"score": {"$lt": 10**400}}, True),
+        ({"$ref": 3}, True),
+        ({"x') OR '1'='1": 1}, False),
+        ({"color": "red' OR '1'='1"}, False),
+    ],
+)
+def test_a_filter_means_what_it_says(wanted: dict[str, Any] | None, expected: bool) -> None:
+    check_filter(wanted)
+    assert passes(VALUE, wanted) is expected
+
+
+CYCLE: dict[str, Any] = {}
+CYCLE["self"] = CYCLE
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"score": {"$foo": 1}},
+        {"score": {"$GT": 1}},
+        {"score": {"$gt": 1, "other": 2}},
+        {"score": {"$gt": 1, "$or": 2}},
+        {"deep": {"a": {"$regex": ".*"}}},
+        {"tags": [{"$in": ["a"]}]},
+        {"score": {"$gt": None}},
+        {"score": {"$gt": [1]}},
+        {"score": {"$lt": {"$gt": 1}}},
+        {1: 2},
+        {"deep": {1: 2}},
+        {"score": object()},
+        {"score": {"$eq": object()}},
+        {"self": CYCLE},
+        ["score"],
+        "score",
+    ],
+)
+def test_a_filter_that_means_nothing_is_refused(wanted: Any) -> None:
+    with pytest.raises(InputError):
+        check_filter(wanted)
+
+
+def test_an_operator_inside_of_eq_is_data() -> None:
+    wanted = {"a": {"$eq": {"b": {"$gt": 1}}}}
+    check_filter(wanted)
+    assert passes({"a": {"b": {"$gt": 1}}}, wanted)
+    assert not passes({"a": {"b": 2}}, wanted)

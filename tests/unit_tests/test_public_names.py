@@ -1,0 +1,116 @@
+"""The public surface, pinned: what is offered, that it is described, and that importing it is light."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import langchain_threadmem
+from langchain_threadmem import ChatMemory, MemorySystem, errors
+
+NAMES = [
+    "ChatMemory",
+    "ConversationNode",
+    "LLMNodeSelector",
+    "LLMSummarizer",
+    "LinearNodeSelector",
+    "LocalEmbeddings",
+    "MemorySystem",
+    "MessageSummary",
+    "NodeSelector",
+    "Recollection",
+    "SemanticNodeSelector",
+    "Summarizer",
+    "ThreadMemChatMessageHistory",
+    "ThreadMemMiddleware",
+    "ThreadMemRetriever",
+    "ThreadMemSaver",
+    "ThreadMemStore",
+    "ThreadMemStore",
+    "create_threaded_chat",
+    "select_thread_node",
+]
+HEAVY = ["chromadb", "sqlalchemy", "networkx", "langgraph", "openai", "numpy", "langchain_core", "pydantic"]
+VERBS = [
+    *("append", "extend", "edit", "regenerate", "place", "checkout", "summarize", "reset"),
+    *("messages", "tip", "history", "graph", "threads", "thread", "roots", "retrieve", "recall"),
+    *("to_mermaid", "export", "save", "load", "verify", "close"),
+]
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(langchain_threadmem.__all__) == NAMES
+    assert set(dir(langchain_threadmem)) >= {*NAMES, "__version__"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_public_name_can_be_imported_and_is_described(name: str) -> None:
+    value: Any = getattr(langchain_threadmem, name)
+    assert value.__name__ == name
+    assert inspect.getdoc(value)
+    for attribute, member in vars(value).items():
+        if not attribute.startswith("_") and (callable(member) or isinstance(member, property | classmethod)):
+            assert inspect.getdoc(getattr(value, attribute)), f"{name}.{attribute} has no docstring"
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        _ = langchain_threadmem.Nonsense
+    with pytest.raises(ImportError):
+        exec("from langchain_threadmem import Nonsense")
+
+
+def test_every_verb_has_an_async_twin_with_the_same_parameters() -> None:
+    for verb in VERBS:
+        found = inspect.getattr_static(ChatMemory, verb)
+        twin = getattr(ChatMemory, f"a{verb}")
+        assert inspect.iscoroutinefunction(twin), verb
+        if not isinstance(found, property):
+            ours, theirs = inspect.signature(getattr(ChatMemory, verb)), inspect.signature(twin)
+            assert list(ours.parameters.values()) == list(theirs.parameters.values()), verb
+
+
+def test_every_public_attribute_of_a_memory_is_a_verb_or_an_option() -> None:
+    options = {"conversation_id", "context_depth", "node_selector", "summarizer", "semantic", "threaded"}
+    public = {name for name in dir(ChatMemory) if not name.startswith("_")}
+    assert public == {*VERBS, *(f"a{verb}" for verb in VERBS), *options}
+
+
+def test_a_memory_system_offers_these() -> None:
+    public = {name for name in dir(MemorySystem) if not name.startswith("_")}
+    methods = {"conversations", "verify", "reindex", "close"}
+    assert public == {"owner", "conversation", *methods, *(f"a{name}" for name in methods)}
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    code = f"import sys, langchain_threadmem; print([m for m in {HEAVY!r} if m in sys.modules])"
+    assert _python(code) == "[]"
+
+
+def test_a_linear_memory_imports_no_index_no_graph_and_no_model_client() -> None:
+    heavy = ["chromadb", "networkx", "langgraph", "openai", "onnxruntime"]
+    talk = "from langchain_threadmem import ChatMemory; m = ChatMemory(); m.append('a', 'b'); m.messages"
+    code = f"import sys; {talk}; print([m for m in {heavy!r} if m in sys.modules])"
+    assert _python(code) == "[]"
+
+
+def _python(code: str) -> str:
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout.strip()
+
+
+def test_every_error_is_described_and_drawn_in_the_tree() -> None:
+    found = [value for value in vars(errors).values() if inspect.isclass(value)]
+    for error in found:
+        assert issubclass(error, errors.ThreadMemError)
+        assert error.__doc__
+        assert error.__name__ in (errors.__doc__ or "")
+    assert issubclass(errors.InputError, ValueError)
+    assert issubclass(errors.NodeNotFoundError, KeyError)

@@ -1,0 +1,112 @@
+"""Statements: written once, run on either database, with values bound and never formatted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from sqlalchemy import bindparam, select, text
+
+from langchain_threadmem import MemorySystem
+from langchain_threadmem.storage import schema
+from langchain_threadmem.storage.queries import trees
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+
+
+class FakeCursor:
+    """Records what a `Conn` hands to the driver."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, Any]] = []
+
+    def execute(self, sql: str, parameters: Any = ()) -> None:
+        self.calls.append((sql, list(parameters)))
+
+    def executemany(self, sql: str, rows: Any) -> None:
+        self.calls.append((sql, [list(row) for row in rows]))
+
+    def fetchall(self) -> list[tuple[int, ...]]:
+        return [(1,), (2,)]
+
+
+def hostile() -> list[str]:
+    return ["x') OR '1'='1", "%", "_", "?", ":name", "%s", "%(name)s", "\\", '"', ";--", "$1", "🧵"]
+
+
+BOTH = Statement(
+    select(schema.tree.c.id).where(
+        schema.tree.c.owner == bindparam("owner"), schema.tree.c.conversation == bindparam("name")
+    ),
+    "name",
+    "owner",
+)
+
+
+@pytest.mark.parametrize(("dialect", "mark"), [("sqlite", "?"), ("postgresql", "%s")])
+def test_each_database_gets_its_own_parameter_marks(dialect: str, mark: str) -> None:
+    assert BOTH.sql(dialect).count(mark) == 2
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
+def test_values_are_put_in_the_order_the_text_wants(dialect: Any) -> None:
+    cursor = FakeCursor()
+    Conn(cursor, dialect).run(BOTH, "chat", "ada")
+    assert cursor.calls[0][1] == ["ada", "chat"]
+
+
+def test_a_statement_is_compiled_once() -> None:
+    assert BOTH.form("sqlite") is BOTH.form("sqlite")
+
+
+def test_an_insert_takes_the_columns_in_the_order_of_the_table() -> None:
+    cursor = FakeCursor()
+    Conn(cursor, "sqlite").many(insert_of(schema.summary), [(1, "title", "text")])
+    sql, rows = cursor.calls[0]
+    assert rows == [[1, "title", "text"]]
+    assert "(key, title, summary)" in sql.replace("\n", "").replace('"', "")
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
+def test_replacing_overwrites_all_but_the_key(dialect: str) -> None:
+    sql = insert_of(schema.mark, replace=True).sql(dialect)
+    assert "ON CONFLICT (tree, name) DO UPDATE" in sql
+    assert "tree = excluded" not in sql
+
+
+def test_one_is_the_first_row() -> None:
+    assert Conn(FakeCursor(), "sqlite").one(BOTH, "a", "b") == (1,)
+
+
+def test_a_script_runs_statement_by_statement() -> None:
+    cursor = FakeCursor()
+    Conn(cursor, "sqlite").script("one", "two")
+    assert [sql for sql, _ in cursor.calls] == ["one", "two"]
+
+
+def test_a_statement_may_be_written_out_for_each_database() -> None:
+    statement = Statement.of(sqlite="A ?", postgresql="B %s")
+    assert (statement.sql("sqlite"), statement.sql("postgresql")) == ("A ?", "B %s")
+
+
+@pytest.mark.parametrize("value", hostile())
+def test_hostile_values_are_only_values(system: MemorySystem, value: str) -> None:
+    echo = Statement(select(bindparam("value", type_=schema.node.c.body.type)), "value")
+    rows = system.runtime.database.read(lambda conn: conn.all(echo, value))
+    assert rows == [(value,)]
+
+
+def test_any_number_of_keys_fits_one_parameter(system: MemorySystem) -> None:
+    nodes = system.conversation("c").extend(f"m{n}" for n in range(50))
+    of_tree = select(schema.node.c.seq).where(within(schema.node.c.seq, "seqs"))
+    statement = Statement(of_tree.where(schema.node.c.tree == bindparam("tree")), "seqs", "tree")
+
+    def read(conn: Conn) -> int:
+        tree = trees.find(conn, system.owner, "c")
+        return len(conn.all(statement, json.dumps(list(range(100_000))), tree))
+
+    assert system.runtime.database.read(read) == len(nodes) == 50
+
+
+def test_text_without_parameters_needs_no_names() -> None:
+    assert Statement(text("SELECT 1")).sql("sqlite") == "SELECT 1"

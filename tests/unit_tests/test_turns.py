@@ -1,0 +1,107 @@
+"""Turn ends: where a conversation can be continued, kept up to date node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from langchain_threadmem import MemorySystem
+from langchain_threadmem.core.nodes import ConversationNode, State
+from langchain_threadmem.core.turns import TurnIndex, is_answer
+from langchain_threadmem.flows.index import turns
+from langchain_threadmem.flows.steps import run
+
+CALL = {"name": "f", "args": {}, "id": "c1", "type": "tool_call"}
+
+
+def chain(*messages: BaseMessage) -> list[ConversationNode]:
+    return [ConversationNode(n + 1, message, n or None) for n, message in enumerate(messages)]
+
+
+def ends(nodes: list[ConversationNode]) -> list[int]:
+    index = TurnIndex()
+    index.add(nodes)
+    return [end.id for end in index.ends()]
+
+
+def test_the_answer_ends_the_turn() -> None:
+    index = TurnIndex()
+    index.add(chain(HumanMessage("q1"), AIMessage("a1"), HumanMessage("q2"), AIMessage("a2")))
+    assert [(end.id, end.previous, end.human, end.answer, end.human_id) for end in index.ends()] == [
+        (2, None, "q1", "a1", 1),
+        (4, 2, "q2", "a2", 3),
+    ]
+
+
+def test_a_tool_call_and_its_result_are_inside_the_turn() -> None:
+    tool = [HumanMessage("q"), AIMessage("", tool_calls=[CALL]), ToolMessage("r", tool_call_id="c1")]
+    assert ends(chain(*tool)) == []
+    assert ends(chain(*tool, AIMessage("done"))) == [4]
+
+
+def test_a_turn_of_two_answers_ends_in_the_last() -> None:
+    assert ends(chain(HumanMessage("q"), AIMessage("a"), AIMessage("b"))) == [3]
+
+
+def test_a_superseded_answer_is_no_end() -> None:
+    nodes = chain(HumanMessage("q"), AIMessage("a"))
+    nodes[1] = replace(nodes[1], state=State.SUPERSEDED, superseded_by=3)
+    nodes.append(ConversationNode(3, AIMessage("b"), 1))
+    assert ends(nodes) == [3]
+
+
+def test_a_question_without_an_answer_has_no_end_but_remembers_the_one_before() -> None:
+    nodes = chain(
+        HumanMessage("q1"), AIMessage("a1"), HumanMessage("q2"), HumanMessage("q3"), AIMessage("a3")
+    )
+    index = TurnIndex()
+    index.add(nodes)
+    assert [(end.id, end.previous) for end in index.ends()] == [(2, None), (5, 2)]
+
+
+def test_a_message_with_open_tool_calls_is_no_answer() -> None:
+    assert is_answer(ConversationNode(1, AIMessage("a")))
+    assert not is_answer(ConversationNode(1, AIMessage("a", tool_calls=[CALL])))
+    assert not is_answer(ConversationNode(1, HumanMessage("a")))
+
+
+@given(st.lists(st.sampled_from("hat"), max_size=12), st.lists(st.integers(0, 12), max_size=4))
+def test_adding_in_pieces_that_overlap_is_adding_once(roles: list[str], cuts: list[int]) -> None:
+    make: dict[str, Callable[[], BaseMessage]] = {
+        "h": lambda: HumanMessage("q"),
+        "a": lambda: AIMessage("a"),
+        "t": lambda: ToolMessage("r", tool_call_id="c1"),
+    }
+    nodes = chain(*(make[role]() for role in roles))
+    index = TurnIndex()
+    for cut in sorted(cuts):
+        index.add(nodes[max(0, cut - 3) : cut] if cut - 3 <= index.last else nodes[:cut])
+    index.add(nodes)
+    assert [end.id for end in index.ends()] == ends(nodes)
+
+
+def test_a_stored_conversation_keeps_its_turns_up_to_date(
+    system: MemorySystem, verbs: Callable[..., Any]
+) -> None:
+    raw = system.conversation("c")
+    memory = verbs(raw)
+
+    def now() -> list[int]:
+        memory.history()  # looks the tree up
+        return [end.id for end in run(turns(system.runtime, raw._conversation.tree), system.runtime).ends()]
+
+    memory.append("q1", "a1")
+    assert now() == [2]
+    memory.append("q2", "a2")
+    assert now() == [2, 4]
+    memory.regenerate(2, "better")
+    assert now() == [4, 5]
+    memory.reset()
+    assert now() == []
+    memory.append("q", "a")
+    assert now() == [2]

@@ -1,0 +1,199 @@
+"""Vector indexes: exact under threads, Chroma repaired from SQL, one process at a time in its directory."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import WordEmbeddings
+from numpy.typing import NDArray
+
+from langchain_threadmem import MemorySystem
+from langchain_threadmem.storage.queries.embeddings import Vectors
+from langchain_threadmem.storage.vectors import Claim, ExactIndex, Found
+
+OTHER = """
+import sys, logging
+logging.basicConfig(level=logging.WARNING)
+sys.path.insert(0, sys.argv[2])
+from conftest import WordEmbeddings
+from langchain_threadmem import MemorySystem
+with MemorySystem(sys.argv[1], embeddings=WordEmbeddings()) as system:
+    memory = system.conversation("c")
+    for _ in range(3):
+        hits = memory.recall("stars", scope="owner", n_results=1)
+    print(hits[0].node.message.content, hits[0].why.similarity > 0.3)
+"""
+
+
+class ListIndex:
+    """The smallest index there can be; counts what it is told."""
+
+    name = "list"
+
+    def __init__(self) -> None:
+        self.held: dict[int, NDArray[np.float32]] = {}
+
+    def add(self, keys: Any, matrix: NDArray[np.float32]) -> None:
+        self.held.update(zip(keys, matrix, strict=True))
+
+    def remove(self, keys: Any) -> None:
+        for key in keys:
+            self.held.pop(key, None)
+
+    def search(self, vector: NDArray[np.float32], most: int) -> Found:
+        best = sorted(self.held, key=lambda key: -float(self.held[key] @ vector))[:most]
+        return Found(
+            np.array(best, np.int64), np.array([self.held[key] @ vector for key in best], np.float32)
+        )
+
+    def count(self) -> int:
+        return len(self.held)
+
+    def keys(self) -> list[int]:
+        return list(self.held)
+
+
+def vectors(first: int, count: int) -> Vectors:
+    seqs = np.arange(first, first + count)
+    matrix = np.random.default_rng(first).standard_normal((count, 8)).astype(np.float32)
+    return Vectors(seqs * 10, seqs, matrix / np.linalg.norm(matrix, axis=1, keepdims=True))
+
+
+def stars(system: MemorySystem) -> str:
+    hits = system.conversation("c").recall("stars", scope="owner", n_results=1)
+    return str(hits[0].node.message.content)
+
+
+def fill(system: MemorySystem) -> None:
+    system.conversation("c").append("How do stars burn?", "Hydrogen becomes helium.")
+    system.conversation("d").append("How is bread baked?", "With flour and patience.")
+
+
+def test_the_exact_index_finds_each_vector_by_itself() -> None:
+    index, held = ExactIndex(), vectors(1, 200)
+    index.extend(held)
+    for row in (0, 63, 64, 199):
+        assert index.search(held.matrix[row], 1).keys.tolist() == [held.keys[row]]
+    assert index.search(held.matrix[0], 500).keys.size == 200
+
+
+def test_vectors_that_are_known_are_not_added_twice() -> None:
+    index, held = ExactIndex(), vectors(1, 10)
+    index.extend(held)
+    index.extend(held)
+    assert len(index.vectors.keys) == 10
+
+
+def test_the_exact_index_is_searched_while_another_thread_adds() -> None:
+    index, parts = ExactIndex(), [vectors(1 + 50 * n, 50) for n in range(60)]
+    index.extend(parts[0])
+    errors: list[str] = []
+    done = threading.Event()
+
+    def search() -> None:
+        while not done.is_set():
+            found = index.search(parts[0].matrix[7], 1)
+            if found.keys.tolist() != [parts[0].keys[7]] or abs(found.similarity[0] - 1) > 1e-5:
+                errors.append(repr(found))
+
+    threads = [threading.Thread(target=search) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for part in parts[1:]:
+        index.extend(part)
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert index.last == 3000
+    assert index.of([10, 5])[10].tolist() == parts[0].matrix[0].tolist()
+
+
+def test_a_second_process_is_served_from_sql_and_told_once(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with MemorySystem(path, embeddings=WordEmbeddings()) as system:
+        fill(system)
+        assert "stars" in stars(system)
+        root = str(Path(__file__).parents[1])
+        found = subprocess.run(
+            [sys.executable, "-c", OTHER, str(path), root],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+    assert found.stdout == "How do stars burn? True\n"
+    assert found.stderr.count("another process has the vector directory") == 1
+
+
+def test_the_directory_is_free_again_after_closing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    for _ in range(2):
+        with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
+            fill(system)
+            stars(system)
+            assert system.runtime.index() is not None
+    assert caplog.text == ""
+
+
+def test_a_deleted_chroma_directory_is_filled_again_from_sql(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with MemorySystem(path, embeddings=WordEmbeddings()) as system:
+        fill(system)
+        stars(system)
+    shutil.rmtree(tmp_path / "memory.db.chroma")
+    model = WordEmbeddings()
+    model.embed_documents = None  # type: ignore[method-assign,assignment] # nothing may be embedded again
+    with MemorySystem(path, embeddings=model) as system:
+        assert "stars" in stars(system)
+        assert system.reindex() == 4
+
+
+def test_an_index_that_lost_vectors_is_repaired_when_it_is_opened(url: str, owner: str) -> None:
+    index = ListIndex()
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=index) as system:
+        fill(system)
+        stars(system)
+    index.remove(index.keys()[:1])
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=index) as system:
+        stars(system)
+        assert index.count() == 4
+
+
+def test_reindex_drops_what_sql_does_not_know(url: str, owner: str) -> None:
+    index = ListIndex()
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=index) as system:
+        fill(system)
+        stars(system)
+        index.add([999_999], np.ones((1, 64), np.float32))
+        assert system.reindex() == 4
+        assert 999_999 not in index.held
+
+
+def test_reset_removes_the_vectors_of_a_conversation_even_in_a_new_process(url: str, owner: str) -> None:
+    index = ListIndex()
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=index) as system:
+        fill(system)
+        stars(system)
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=index) as system:
+        system.conversation("c").reset()
+        assert index.count() == 2
+
+
+def test_a_claim_is_shared_within_a_process_and_let_go_with_the_last(tmp_path: Path) -> None:
+    first, second = Claim(tmp_path), Claim(tmp_path)
+    assert first.take()
+    assert second.take()
+    first.release()
+    first.release()
+    assert tmp_path.resolve() in Claim._held
+    second.release()
+    assert tmp_path.resolve() not in Claim._held
