@@ -1,7 +1,7 @@
 """What all benchmarks share: fair timing, and one table.
 
-Machines are noisy, so contestants take turns within each round, a figure is the median over rounds, and a ratio is
-the median of the ratios within rounds: what slows a round down slows both sides of its ratio.
+Machines are noisy, so contestants take turns within each round, a figure is the median over rounds, and a
+ratio is the median of the ratios within rounds: what slows a round down slows both sides of its ratio.
 
 Importing this module pins numeric libraries to one thread, which must happen before NumPy is imported.
 """
@@ -111,7 +111,10 @@ def table(lines: Iterable[Line]) -> str:
     marks = {True: "holds", False: "**falls short**", None: ""}
     rows += [(line.what, line.figure, line.beside, line.bar, marks[line.holds]) for line in lines]
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    text = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows]
+    text = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+        for row in rows
+    ]
     text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(text)
 

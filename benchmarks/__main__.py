@@ -1,0 +1,39 @@
+"""All benchmarks in one run and one table: `python -m benchmarks [--full] [--data ../shared/data]`.
+
+The quick set takes about a minute. `--full` takes longer rounds, and adds the quality of recall and of
+thread selection on real conversations, if the data is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from pathlib import Path
+
+from benchmarks import append, checkpoint, import_time, read, recall, recall_speed, threads
+from benchmarks._measure import Line, show
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--full", action="store_true", help="longer rounds, and quality on real conversations"
+    )
+    parser.add_argument("--data", type=Path, default=recall.DATA, help="the folder of those conversations")
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore", category=DeprecationWarning)  # Peers announce their own end.
+    lines: list[Line] = []
+    for speed in (append, read, recall_speed, checkpoint, import_time):
+        print(f"{speed.__name__} ...", file=sys.stderr)
+        lines += speed.measure(full=options.full)
+    if options.full:
+        for quality in (recall, threads):
+            print(f"{quality.__name__} ...", file=sys.stderr)
+            lines += quality.measure(options.data)
+    show(lines)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,220 @@
+"""A LangGraph chat on disk: bytes a turn, CPU time a turn, a fork, and a list of checkpoints.
+
+A plain `MessagesState` graph with one node, beside LangGraph's own `SqliteSaver` and `InMemorySaver` in the
+same run. CPU time is that of the whole process, the graph's own work and background saves included.
+`SqliteSaver` writes every list whole, so its bytes a turn are measured over the last turns only.
+
+    python -m benchmarks.checkpoint [--full]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import START, MessagesState, StateGraph
+
+from benchmarks._measure import Line, Times, against, rounds, show, within
+from benchmarks.append import ANSWER, QUESTION, turns
+from langchain_threadmem import MemorySystem, ThreadMemSaver, select_thread_node
+from langchain_threadmem.integrations.graph import ThreadedState
+
+MESSAGES = 1000
+BYTES_A_TURN = 3 * 1024
+BYTES_A_SWITCH = 4.5 * 1024
+FORKS = 20
+TOPICS = 3
+
+
+def chat(saver: BaseCheckpointSaver[Any]) -> Any:
+    """A graph that answers."""
+
+    def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage(ANSWER.format(n=len(state["messages"])))]}
+
+    return (
+        StateGraph(MessagesState)
+        .add_node("model", answer)
+        .add_edge(START, "model")
+        .compile(checkpointer=saver)
+    )
+
+
+def config_of(thread: str = "t") -> Any:
+    return {"configurable": {"thread_id": thread}}
+
+
+def ask(graph: Any, n: int, config: Any = None) -> Any:
+    return graph.invoke({"messages": [HumanMessage(QUESTION.format(n=n))]}, config or config_of())
+
+
+def size(path: Path) -> int:
+    """Bytes that a database takes, its log included."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    return path.stat().st_size
+
+
+def sqlite_saver(path: Path) -> SqliteSaver:
+    return SqliteSaver(sqlite3.connect(path, check_same_thread=False))
+
+
+def growth(directory: Path, number: int) -> list[Line]:
+    """Bytes a turn of a chat that grows, at its beginning and at its end, and what a fork of it takes."""
+    path, peer_path = directory / "growth.db", directory / "peer.db"
+    with MemorySystem(path, embeddings=False) as system:
+        graph = chat(ThreadMemSaver(system))
+        eighth = number // 8
+        ask(graph, 0)
+        sizes = [size(path)]
+        for part in range(8):
+            for n in range(eighth):
+                ask(graph, part * eighth + n)
+            sizes.append(size(path))
+        state = graph.get_state(config_of())
+        old = next(iter(graph.get_state_history(config_of(), limit=1, before=state.config)))
+        peer = chat(sqlite_saver(peer_path))
+        peer.update_state(config_of(), {"messages": state.values["messages"]})
+        before = size(peer_path)
+        for n in range(FORKS):
+            ask(peer, n)
+        theirs = (size(peer_path) - before) / FORKS
+        start = peer.get_state(config_of()).config
+        before = size(peer_path)
+        for n in range(FORKS):
+            peer.update_state(start, {"messages": [HumanMessage(QUESTION.format(n=n))]})
+        their_fork = (size(peer_path) - before) / FORKS
+        before = size(path)
+        for n in range(FORKS):
+            graph.update_state(old.config, {"messages": [HumanMessage(QUESTION.format(n=n))]})
+        fork = (size(path) - before) / FORKS
+    overall, end = (sizes[-1] - sizes[0]) / (8 * eighth), (sizes[-1] - sizes[-2]) / eighth
+    return [
+        Line(
+            f"checkpoints, bytes a turn over {number} turns",
+            f"{overall / 1024:.2f} KB",
+            f"{end / 1024:.2f} KB at the end; SqliteSaver there {theirs / 1024:.0f} KB",
+            f"≤ {BYTES_A_TURN / 1024:g} KB, flat",
+            max(overall, end) <= BYTES_A_TURN,
+        ),
+        Line(
+            f"a fork after {number} turns",
+            f"{fork / 1024:.2f} KB",
+            f"SqliteSaver {their_fork / 1024:.0f} KB",
+            f"≤ {BYTES_A_TURN / 1024:g} KB",
+            fork <= BYTES_A_TURN,
+        ),
+    ]
+
+
+def switching(directory: Path, number: int) -> Line:
+    """Bytes a turn when each turn belongs to another thread than the one before."""
+
+    def select(tree: Any, message: BaseMessage) -> int | None:
+        topic = message.text.split()[-1]
+        return next((end.id for end in reversed(tree.turn_ends()) if end.human.endswith(topic)), None)
+
+    def answer(state: ThreadedState) -> dict[str, Any]:
+        return {"messages": [AIMessage(ANSWER.format(n=len(state["messages"])))]}
+
+    path = directory / "switching.db"
+    with MemorySystem(path, embeddings=False) as system:
+        builder = StateGraph(ThreadedState).add_node("select", select_thread_node(system, select))
+        builder.add_node("model", answer).add_edge(START, "select").add_edge("select", "model")
+        graph = builder.compile(checkpointer=ThreadMemSaver(system))
+        sizes = []
+        for n in range(number):
+            if n in (number // 2, 3 * number // 4):
+                sizes.append(size(path))
+            question = HumanMessage(f"{QUESTION.format(n=n)} topic-{n % TOPICS}")
+            state = graph.invoke({"messages": [question]}, config_of())
+        sizes.append(size(path))
+        threads = system.conversation("t").threads()
+    assert len(threads) == TOPICS, f"{len(threads)} threads instead of {TOPICS}"
+    assert len(state["messages"]) == 2 * len(
+        [n for n in range(number) if n % TOPICS == (number - 1) % TOPICS]
+    )
+    overall, end = (sizes[2] - sizes[0]) / (number / 2), (sizes[2] - sizes[1]) / (number / 4)
+    return Line(
+        f"checkpoints, bytes a turn, {number} turns that switch the thread",
+        f"{overall / 1024:.2f} KB",
+        f"{end / 1024:.2f} KB in the last quarter; {TOPICS} threads",
+        f"≤ {BYTES_A_SWITCH / 1024:g} KB",
+        max(overall, end) <= BYTES_A_SWITCH,
+    )
+
+
+def cpu(call: Callable[[], object], repeats: int) -> float:
+    begin = time.process_time()
+    for _ in range(repeats):
+        call()
+    return (time.process_time() - begin) / repeats
+
+
+def speed(directory: Path, repeats: int) -> list[Line]:
+    """CPU time of a turn and of `list(limit=10)` in a thread of 1,000 messages."""
+    said: list[BaseMessage] = [
+        message.model_copy(update={"id": f"{n}-{message.type}"})
+        for n, turn in enumerate(turns(MESSAGES // 2))
+        for message in turn
+    ]
+    with MemorySystem(directory / "speed.db", embeddings=False) as system:
+        saver = ThreadMemSaver(system)
+        mine = chat(saver)
+        mine.update_state(config_of(), {"messages": said})
+        for n in range(5):
+            ask(mine, n)
+        lists = rounds({"langchain_threadmem": lambda: list(saver.list(config_of(), limit=10))}, 9)
+        graphs = {
+            "langchain_threadmem": mine,
+            "InMemorySaver": chat(InMemorySaver()),
+            "SqliteSaver": chat(sqlite_saver(directory / "speed_peer.db")),
+        }
+        for graph in list(graphs.values())[1:]:
+            graph.update_state(config_of(), {"messages": said})
+            for n in range(5):
+                ask(graph, n)
+        times: Times = {name: [] for name in graphs}
+        for _ in range(repeats):
+            for name, graph in graphs.items():
+                times[name].append(cpu(lambda graph=graph: ask(graph, 1), 1))  # type: ignore[misc]
+    return [
+        against(
+            f"CPU of a graph turn at {MESSAGES:,} messages",
+            times,
+            "langchain_threadmem",
+            "InMemorySaver",
+            most=0.75,
+        ),
+        against(f"CPU of a graph turn at {MESSAGES:,} messages", times, "langchain_threadmem", "SqliteSaver"),
+        within(f"list(limit=10) at {MESSAGES:,} messages", median(lists["langchain_threadmem"]), most=0.03),
+    ]
+
+
+def measure(*, full: bool = False) -> list[Line]:
+    """The lines of the table."""
+    number, repeats = (800, 41) if full else (200, 15)
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory)
+        return [*growth(home, number), switching(home, number), *speed(home, repeats)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--full", action="store_true", help="800 turns, and more rounds")
+    show(measure(full=parser.parse_args().full))
+
+
+if __name__ == "__main__":
+    main()
