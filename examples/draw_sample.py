@@ -1,0 +1,23 @@
+"""Sort the sample by meaning and draw its first half: `python examples/draw_sample.py docs/tree.svg`."""
+
+import sys
+from pathlib import Path
+
+from langchain_threadmem import ChatMemory, samples
+from langchain_threadmem.core.exchange import parse_conversation
+from langchain_threadmem.demo import turns_of
+
+TURNS = 15
+
+
+def main(target: Path) -> None:
+    memory = ChatMemory.semantic()
+    for turn in turns_of(parse_conversation(samples.everyday()))[:TURNS]:
+        memory.append(turn)
+    # A page that embeds the picture cannot lend it its text colour, so it brings its own paper and ink.
+    picture = memory.export("svg").replace("<svg ", '<svg style="background:#fff;color:#222" ', 1)
+    target.write_text(picture + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
