@@ -30,7 +30,6 @@ NAMES = [
     "ThreadMemRetriever",
     "ThreadMemSaver",
     "ThreadMemStore",
-    "ThreadMemStore",
     "create_threaded_chat",
     "select_thread_node",
 ]
