@@ -61,6 +61,7 @@ MESSAGE_CLASSES: dict[str, type[BaseMessage]] = {
 }
 """Every class that a stored body can become, by the `type` it is stored under."""
 
+_ELSEWHERE = frozenset({"id", "type"})
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -109,7 +110,13 @@ def encode(message: BaseMessage) -> str:
     data = {
         name: value
         for name, value in message.__dict__.items()
-        if name != "id" and name != "type" and not (name in defaults and _same(value, defaults[name]))
+        # By type first: 0 is no False, and an array compared to None is no answer.
+        if name not in _ELSEWHERE
+        and not (
+            name in defaults
+            and type(value) is type(default := defaults[name])
+            and (value is default or value == default)
+        )
     }
     if message.__pydantic_extra__:
         data |= message.__pydantic_extra__

@@ -117,8 +117,9 @@ def check_turn(messages: Sequence[BaseMessage], open_calls: Collection[str | Non
                 f"append() takes one turn, but message {position} is another {message.type} message "
                 f"({message.content!r:.60}); use extend() for several turns, append() for each in turn"
             )
-        calls |= _calls_of([message])
-        if isinstance(message, ToolMessage) and message.tool_call_id not in calls:
+        if isinstance(message, AIMessage):
+            calls.update(call["id"] for call in message.tool_calls)
+        elif isinstance(message, ToolMessage) and message.tool_call_id not in calls:
             raise InputError(
                 f"message {position} is the result of tool call {message.tool_call_id!r}, "
                 f"which no earlier message of the turn makes; the calls are {sorted(map(str, calls))}"

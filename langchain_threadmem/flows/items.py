@@ -35,7 +35,7 @@ from langchain_threadmem.flows.embedder import Embedder
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Ask, Flow, Sql
 from langchain_threadmem.storage.queries import items
-from langchain_threadmem.storage.queries.items import NewItem, Row
+from langchain_threadmem.storage.queries.items import Held, NewItem, Row
 from langchain_threadmem.storage.statements import Conn
 
 WHOLE = "$"
@@ -239,7 +239,8 @@ def _get(owner: str, op: GetOp) -> Read:
 
 
 def _search(shelf: Shelf, op: SearchOp, vector: Vector | None) -> Read:
-    owner, bounds = shelf.runtime.owner, namespaces.below(namespaces.encode(op.namespace_prefix))
+    owner, index = shelf.runtime.owner, shelf.index
+    bounds = namespaces.below(namespaces.encode(op.namespace_prefix))
     limit, offset = _count("limit", op.limit), _count("offset", op.offset)
     namespaces.check_filter(op.filter)
 
@@ -250,7 +251,10 @@ def _search(shelf: Shelf, op: SearchOp, vector: Vector | None) -> Read:
             scores: dict[int, float] = {}
         else:
             ids = items.below(conn, owner, bounds, now)
-            scores = {} if vector is None else _scores(conn, shelf, bounds, now, vector)
+            scores = {}
+            if vector is not None and index is not None:
+                held = items.vectors(conn, owner, bounds, now, index.name, len(vector))
+                scores = _scores(held, vector)
             ranked = [*scores, *(id for id in ids if id not in scores)]
             page = _page(_passing(conn, owner, ranked, op.filter), limit, offset)
         found = [SearchItem(value=value, score=scores.get(row.id), **_head(row)) for row, value in page]
@@ -259,12 +263,8 @@ def _search(shelf: Shelf, op: SearchOp, vector: Vector | None) -> Read:
     return read
 
 
-def _scores(
-    conn: Conn, shelf: Shelf, bounds: tuple[bytes, bytes], now: float, vector: Vector
-) -> dict[int, float]:
+def _scores(held: Held, vector: Vector) -> dict[int, float]:
     """The cosine of each item that has vectors, by its best one; the best item first."""
-    assert shelf.index is not None  # There is no query's vector without one.
-    held = items.vectors(conn, shelf.runtime.owner, bounds, now, shelf.index.name, len(vector))
     cosines = np.clip(held.matrix @ vector, -1, 1)
     order = np.lexsort((held.items, -cosines))
     _, first = np.unique(held.items[order], return_index=True)

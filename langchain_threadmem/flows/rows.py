@@ -21,6 +21,8 @@ from langchain_threadmem.storage.queries.nodes import NodeRow
 Given = MessageLikeRepresentation | Sequence[MessageLikeRepresentation]
 """A message as LangChain accepts it (message, text, `(role, text)`, dict), or several."""
 
+STATES = tuple(State)
+"""By their numbers; calling `State` takes four times as long."""
 _VERSION_7 = 7 << 76 | 0b10 << 62
 _RANDOM_BITS = ~(0xF << 76 | 0b11 << 62)
 
@@ -35,7 +37,7 @@ def nodes_of(rows: Sequence[NodeRow]) -> list[ConversationNode]:
             parent_id=row.parent,
             summary=None if row.title is None else MessageSummary(title=row.title, summary=row.summary or ""),
             timestamp=datetime.fromtimestamp(row.created, UTC),
-            state=State(row.state),
+            state=STATES[row.state],
             superseded_by=row.superseded_by,
         )
         for row, message in zip(rows, messages, strict=True)
@@ -53,7 +55,7 @@ def placed_nodes(
             place.parent,
             None,
             datetime.fromtimestamp(place.created, UTC),
-            State(place.state),
+            STATES[place.state],
             place.superseded_by,
         )
         for message, draft, place in zip(messages, drafts, places, strict=True)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from conftest import WordEmbeddings
-from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp, SearchItem, SearchOp
+from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp, SearchOp
+from store_calls import NS, Calls, Clock, Make, keys, made
 
 from langchain_threadmem import MemorySystem, ThreadMemStore
-from langchain_threadmem.errors import ClosedError, EmbeddingError, InputError
+from langchain_threadmem.errors import ClosedError, InputError
+from langchain_threadmem.storage.queries.items import _BELOW
 from langchain_threadmem.storage.statements import Statement
 
-NS = ("users", "ada")
 AWKWARD = [
     "a",
     "ab",
@@ -33,53 +32,22 @@ AWKWARD = [
     "a.b",
     "a/b",
     ":",
-    "\0",
-    "a\0b",
-]
-AWKWARD += [
-    "a\1",
-    "",
-    " ",
-    "ü",
-    "A",
-    "'; DROP TABLE threadmem_item; --",
-    "\ud800",
-    "🧵",
     "?",
     "%s",
-    "langgraph",
 ]
-
-
-class Clock:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def minutes(self, minutes: float) -> None:
-        self.now += 60 * minutes
-
-
-class Calls:
-    """Calls `store.verb(...)` or `await store.averb(...)`."""
-
-    def __init__(self, store: ThreadMemStore, loop: asyncio.AbstractEventLoop | None) -> None:
-        self.store = store
-        self._loop = loop
-
-    def __getattr__(self, verb: str) -> Callable[..., Any]:
-        if self._loop is None:
-            found: Callable[..., Any] = getattr(self.store, verb)
-            return found
-        loop, twin = self._loop, getattr(self.store, f"a{verb}")
-        return lambda *arguments, **options: loop.run_until_complete(twin(*arguments, **options))
-
-
-Make = Callable[..., Calls]
+AWKWARD += [
+    "",
+    " ",
+    "\0",
+    "a\0b",
+    "a\1",
+    "\ud800",
+    "ü",
+    "A",
+    "🧵",
+    "langgraph",
+    "'; DROP TABLE threadmem_item; --",
+]
 
 
 @pytest.fixture
@@ -89,28 +57,12 @@ def clock() -> Clock:
 
 @pytest.fixture(params=["sync", "async"])
 def make(request: pytest.FixtureRequest, system: MemorySystem, clock: Clock) -> Iterator[Make]:
-    """Makes stores on the test's system, or on another."""
-    loop = asyncio.new_event_loop() if request.param == "async" else None
-    opened: list[MemorySystem] = []
-
-    def build(on: MemorySystem = system, **options: Any) -> Calls:
-        opened.append(on)
-        return Calls(ThreadMemStore(on, clock=clock, **options), loop)
-
-    yield build
-    if loop is not None:
-        for each in opened:
-            loop.run_until_complete(each.aclose())
-        loop.close()
+    yield from made(request.param, system, clock)
 
 
 @pytest.fixture
 def store(make: Make) -> Calls:
     return make()
-
-
-def keys(found: list[SearchItem]) -> list[str]:
-    return [item.key for item in found]
 
 
 def count(system: MemorySystem, table: str) -> int:
@@ -285,6 +237,13 @@ def test_an_operation_that_means_nothing_is_refused(store: Calls, op: Any) -> No
         store.batch([op])
 
 
+def test_all_below_a_namespace_is_one_range_of_an_index() -> None:
+    with MemorySystem() as system:
+        plan = Statement.of(sqlite="EXPLAIN QUERY PLAN " + _BELOW.sql("sqlite"), postgresql="")
+        rows = system.runtime.database.read(lambda conn: conn.all(plan, "ada", b"a", b"b", 0))
+    assert "(owner=? AND path>? AND path<?)" in rows[0][3]
+
+
 # --- searching
 
 
@@ -314,217 +273,6 @@ def test_a_hostile_filter_key_finds_only_what_has_that_key(store: Calls, key: st
     store.put(NS, "own", {key: 1})
     assert keys(store.search((), filter={key: 1})) == ["own"]
     assert keys(store.search((), filter={"secret": f"1' OR {key}"})) == []
-
-
-# --- meaning
-
-
-def test_search_by_meaning_gives_the_most_similar_first(make: Make) -> None:
-    store = make(index={"dims": 64, "fields": ["text"]})
-    store.put(NS, "car", {"text": "a red car"})
-    store.put(NS, "fruit", {"text": "green apples and pears"})
-    store.put(NS, "silent", {"text": "apples"}, index=False)
-    found = store.search(NS, query="pears and apples")
-    assert keys(found) == ["fruit", "car", "silent"]
-    assert 1 >= found[0].score > found[1].score
-    assert found[2].score is None
-    assert [keys(store.search(NS, query="pears", limit=1, offset=n)) for n in range(4)] == [
-        ["fruit"],
-        ["car"],
-        ["silent"],
-        [],
-    ]
-    assert keys(store.search(NS, query="red car", filter={"text": {"$ne": "a red car"}}))[0] != "car"
-
-
-def test_an_item_is_as_similar_as_its_most_similar_field(make: Make) -> None:
-    store = make(index=True)
-    store.put(
-        NS, "list", {"notes": [{"text": "a red car"}, {"text": "green apples"}]}, index=["notes[*].text"]
-    )
-    store.put(NS, "one", {"text": "apples that are green and many other things"}, index=["text"])
-    assert keys(store.search(NS, query="green apples")) == ["list", "one"]
-    assert store.search(NS, query="green apples")[0].score == pytest.approx(1, abs=1e-3)
-
-
-def test_a_new_value_is_found_by_its_new_meaning_only(make: Make) -> None:
-    store = make(index=True)
-    store.put(NS, "k", {"text": "a red car"})
-    store.put(NS, "other", {"text": "a red car"})
-    store.put(NS, "k", {"text": "green apples"})
-    assert keys(store.search(NS, query="a red car")) == ["other", "k"]
-    store.put(NS, "k", {"text": "a red car"}, index=False)
-    assert store.search(NS, query="a red car")[1].score is None
-
-
-def test_a_query_without_an_index_is_passed_over(store: Calls) -> None:
-    store.put(NS, "k", {"text": "a red car"}, index=["text"])
-    assert [item.score for item in store.search(NS, query="car")] == [None]
-
-
-def test_functions_embed_too(make: Make) -> None:
-    def embed(texts: list[str]) -> list[list[float]]:
-        return [[float(text.count("a")), float(text.count("b"))] for text in texts]
-
-    store = make(index={"dims": 2, "embed": embed, "fields": ["text"]})
-    store.put(NS, "a", {"text": "aaa"})
-    store.put(NS, "b", {"text": "bbb"})
-    assert [(item.key, item.score) for item in store.search(NS, query="b")] == [("b", 1.0), ("a", 0.0)]
-
-
-def test_values_that_are_no_json_are_embedded(make: Make) -> None:
-    store = make(index=True)
-    store.put(NS, "k", {"text": "car \ud800", "t": (1, b"x")})
-    assert store.search(NS, query="car")[0].score is not None
-
-
-def test_dims_that_the_model_does_not_have_are_refused(make: Make) -> None:
-    store = make(index={"dims": 3})
-    with pytest.raises(EmbeddingError, match="64 dimensions"):
-        store.put(NS, "k", {"text": "a"})
-    assert store.get(NS, "k") is None
-
-
-def test_an_index_without_a_model_is_refused_when_it_is_needed(url: str, owner: str, make: Make) -> None:
-    with MemorySystem(url, owner=owner, embeddings=False) as system:
-        store = make(system, index=True)
-        with pytest.raises(EmbeddingError, match="no embedding model"):
-            store.put(NS, "k", {"text": "a"})
-
-
-# --- time to live
-
-
-def test_an_expired_item_is_gone_from_every_read_before_it_is_swept(make: Make, clock: Clock) -> None:
-    store = make(index=True)
-    store.put(NS, "short", {"text": "car"}, ttl=1)
-    store.put(("other",), "long", {"text": "car"})
-    clock.minutes(1)
-    assert store.get(NS, "short") is None
-    assert keys(store.search(())) == keys(store.search((), filter={"text": "car"})) == ["long"]
-    assert keys(store.search((), query="car")) == ["long"]
-    assert store.list_namespaces() == [("other",)]
-    assert store.sweep_ttl() == 1
-    assert store.sweep_ttl() == 0
-
-
-def test_a_read_lets_the_time_begin_again(make: Make, clock: Clock) -> None:
-    store = make(ttl={"default_ttl": 2})
-    for read in (
-        lambda: store.get(NS, "k"),
-        lambda: store.search(NS),
-        lambda: store.search(NS, filter={"a": 1}),
-    ):
-        store.put(NS, "k", {"a": 1})
-        clock.minutes(1.5)
-        assert read()
-        clock.minutes(1.5)
-        assert store.get(NS, "k", refresh_ttl=False) is not None
-        clock.minutes(0.5)
-        assert store.get(NS, "k") is None
-
-
-def test_a_read_beside_a_put_lets_the_time_begin_again(make: Make, clock: Clock) -> None:
-    store = make(ttl={"default_ttl": 2})
-    store.put(NS, "k", {})
-    clock.minutes(1.5)
-    store.batch([GetOp(NS, "k"), PutOp(NS, "other", {})])
-    clock.minutes(1.5)
-    assert store.get(NS, "k") is not None
-
-
-def test_a_search_prolongs_only_what_it_shows(make: Make, clock: Clock) -> None:
-    store = make(ttl={"default_ttl": 2})
-    store.put(NS, "a", {})
-    store.put(NS, "b", {})
-    clock.minutes(1.5)
-    assert keys(store.search(NS, limit=1)) == ["a"]
-    clock.minutes(1)
-    assert keys(store.search(NS)) == ["a"]
-
-
-def test_reading_without_refresh_lets_the_time_run(make: Make, clock: Clock) -> None:
-    store = make(ttl={"default_ttl": 2, "refresh_on_read": False})
-    store.put(NS, "k", {})
-    clock.minutes(1.5)
-    assert store.get(NS, "k") is not None
-    assert store.search(NS)
-    clock.minutes(0.5)
-    assert store.get(NS, "k") is None
-
-
-def test_a_put_sets_its_own_time(make: Make, clock: Clock) -> None:
-    store = make(ttl={"default_ttl": 1})
-    store.put(NS, "k", {}, ttl=5)
-    store.put(NS, "ever", {}, ttl=None)
-    clock.minutes(4)
-    assert keys(store.search(NS, refresh_ttl=False)) == ["k", "ever"]
-    store.put(NS, "k", {})
-    clock.minutes(1)
-    assert keys(store.search(NS)) == ["ever"]
-
-
-def test_a_put_over_an_expired_item_makes_a_new_one(make: Make, clock: Clock) -> None:
-    store = make(index=True)
-    store.put(NS, "k", {"text": "car"}, ttl=1)
-    store.put(NS, "other", {"text": "car"})
-    clock.minutes(1)
-    store.put(NS, "k", {"text": "car"}, index=False)
-    item = store.get(NS, "k")
-    assert item.created_at.timestamp() == clock.now
-    assert keys(store.search(NS)) == ["other", "k"]
-    assert store.sweep_ttl() == 0
-
-
-def test_a_sweep_leaves_others_alone(url: str, make: Make, clock: Clock, owner: str) -> None:
-    mine = make(ttl={"default_ttl": 1})
-    mine.put(NS, "k", {})
-    with MemorySystem(url, owner=f"{owner}-other", embeddings=False) as system:
-        theirs = make(system)
-        theirs.put(NS, "k", {}, ttl=1)
-        theirs.put(NS, "ever", {})
-        clock.minutes(1)
-        assert mine.sweep_ttl() == 1
-        assert theirs.sweep_ttl() == 1
-        assert keys(theirs.search(())) == ["ever"]
-
-
-def test_the_sweeper_sweeps(system: MemorySystem) -> None:
-    store = ThreadMemStore(system, ttl={"default_ttl": 1e-5, "sweep_interval_minutes": 0.0005})  # type: ignore[typeddict-item]
-    store.put(("a",), "k", {})
-    future = store.start_ttl_sweeper()
-    assert store.start_ttl_sweeper() is future
-    deadline = time.monotonic() + 10
-    while (
-        store.system.runtime.database.read(lambda conn: conn.all(_rows(system.owner)))
-        and time.monotonic() < deadline
-    ):
-        time.sleep(0.02)
-    assert store.system.runtime.database.read(lambda conn: conn.all(_rows(system.owner))) == []
-    assert store.stop_ttl_sweeper(timeout=10)
-    assert future.done()
-
-
-def _rows(owner: str) -> Statement:
-    sql = f"SELECT path FROM threadmem_namespace WHERE owner = '{owner}'"
-    return Statement.of(sqlite=sql, postgresql=sql)
-
-
-def test_cancelling_ends_the_sweeper(system: MemorySystem) -> None:
-    store = ThreadMemStore(system, ttl={"default_ttl": 1})
-    future = store.start_ttl_sweeper()
-    assert future.cancel()
-    assert store.stop_ttl_sweeper(timeout=10)
-    assert store.start_ttl_sweeper() is not future
-    assert store.stop_ttl_sweeper(timeout=10)
-
-
-def test_without_settings_there_is_no_sweeper(system: MemorySystem) -> None:
-    before = threading.active_count()
-    store = ThreadMemStore(system)
-    assert store.start_ttl_sweeper().done()
-    assert store.stop_ttl_sweeper()
-    assert threading.active_count() == before
 
 
 # --- owners, batches, opening

@@ -69,8 +69,8 @@ class NewItem(NamedTuple):
     ttl: float | None
 
 
-class Ranked(NamedTuple):
-    """The items of a search and their vectors, one row for each indexed text.
+class Held(NamedTuple):
+    """Vectors and the items they are of, one row for each indexed text.
 
     Attributes:
         items: (n,) ids.
@@ -250,7 +250,7 @@ def by_ids(conn: Conn, owner: str, ids: Sequence[int]) -> list[Row]:
 
 def vectors(
     conn: Conn, owner: str, bounds: tuple[bytes, bytes], now: float, model: str, dimensions: int
-) -> Ranked:
+) -> Held:
     """The vectors of the items in a range of namespaces, in no order: sorting them costs more than reading.
 
     Vectors of another length are left out: another model of the same name made them.
@@ -258,7 +258,7 @@ def vectors(
     size = 2 * dimensions
     rows = [row for row in conn.all(_VECTORS, owner, *bounds, now, model) if len(row[1]) == size]
     flat = np.frombuffer(b"".join([bytes(row[1]) for row in rows]), np.float16)
-    return Ranked(
+    return Held(
         np.array([row[0] for row in rows], np.int64),
         flat.reshape(len(rows), dimensions).astype(np.float32),
     )
