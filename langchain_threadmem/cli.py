@@ -1,4 +1,4 @@
-"""The `threadmem` command: play a conversation, look at what is stored, check it.
+"""The `threadmem` command: play a conversation, look at what is stored, check it, move in.
 
 What was typed wrongly, and a file that cannot be used, is one line on stderr and exit code 2. Nothing heavy
 is imported before a command needs it, so `threadmem --help` answers at once.
@@ -27,8 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: What was typed after `threadmem`; by default the arguments of the process.
 
     Returns:
-        The exit code: 0 if all went well, 1 if `verify` found problems, 2 if the input cannot be used, 130 if
-        it was interrupted.
+        The exit code: 0 if all went well, 1 if `verify` found problems or an import differs from its source,
+        2 if the input cannot be used, 130 if it was interrupted.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -71,7 +71,20 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("database", metavar="DATABASE", help="a file or a URL")
     verify.set_defaults(run=_verify)
 
-    for command in (demo, show, verify):
+    moving = commands.add_parser(
+        "import-checkpoints", help="copy threads from another LangGraph checkpointer"
+    )
+    moving.add_argument("source", metavar="FROM", help="a SQLite file or a URL; it is only read")
+    moving.add_argument("target", metavar="TO", help="a file or a URL; made if it is not there")
+    moving.add_argument(
+        "--thread", metavar="ID", nargs="+", action="extend", default=[], help="which threads; default: all"
+    )
+    moving.add_argument(
+        "--allow", metavar="MODULE:CLASS", action="append", default=[], help="a class of yours in the states"
+    )
+    moving.set_defaults(run=_import)
+
+    for command in (demo, show, verify, moving):
         command.add_argument("--owner", metavar="NAME", default="user", help="whose memory; default: user")
     return parser
 
@@ -116,6 +129,33 @@ def _verify(options: argparse.Namespace) -> int:
     for problem in found.problems:
         print(f"  {problem}")
     return 0 if found.ok else 1
+
+
+def _import(options: argparse.Namespace) -> int:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from langchain_threadmem.moving import import_checkpoints
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("copy and compare", total=None)
+        done = import_checkpoints(
+            options.source,
+            options.target,
+            owner=options.owner,
+            threads=options.thread,
+            classes=[tuple(name.split(":")) for name in options.allow],
+            progress=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    print(
+        f"{done.threads} threads, {done.checkpoints} checkpoints: {done.copied} copied, "
+        f"{done.checkpoints - done.copied} there before, {done.writes} pending writes copied, "
+        f"{len(done.differences) or 'no'} differences"
+    )
+    for difference in done.differences:
+        print(f"  {difference}")
+    return 0 if done.ok else 1
 
 
 def _existing(database: str, owner: str) -> MemorySystem:

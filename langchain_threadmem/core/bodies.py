@@ -226,8 +226,3 @@ def _fill(
     _set_extra(message, extra)
     _set_private(message, None)
     return message
-
-
-def _same(value: Any, default: Any) -> bool:
-    # By type first: 0 is no False, and an array compared to None is no answer.
-    return type(value) is type(default) and bool(value == default)

@@ -20,12 +20,13 @@ from pydantic import BaseModel, Field
 
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.choosing import choose
+from langchain_threadmem.core.fence import marked
 from langchain_threadmem.core.nodes import TurnEnd
 from langchain_threadmem.errors import DriverError, InputError, SelectionError
 from langchain_threadmem.flows.conversation import OnFailure, check_on_failure
 from langchain_threadmem.flows.embedder import Embedder
 from langchain_threadmem.flows.index import catch_up_vectors
-from langchain_threadmem.flows.model import UnusableAnswerError, ask, fenced
+from langchain_threadmem.flows.model import UnusableAnswerError, ask
 from langchain_threadmem.flows.runtime import bare
 from langchain_threadmem.flows.steps import Ask, Embed, Flow, arun, run
 from langchain_threadmem.flows.view import TreeView, as_view
@@ -271,13 +272,13 @@ about or refers to. If it opens a topic that none of them is about, the answer i
 
 
 def _question(shown: Sequence[TurnEnd], message: BaseMessage) -> str:
-    lines = [f"Node {end.id}: {fenced(_brief(end))}" for end in shown]
+    lines = [f"Node {end.id}: {marked(_brief(end))}" for end in shown]
     return "\n".join(
         [
             "Earlier exchanges, oldest first:",
             *lines,
             "",
-            f"New message: {fenced(_cut(text_of(message), 1000))}",
+            f"New message: {marked(_cut(text_of(message), 1000))}",
         ]
     )
 

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from langchain_threadmem.core.bodies import text_of
+from langchain_threadmem.core.fence import marked
 from langchain_threadmem.core.nodes import ConversationNode, MessageSummary, State
 from langchain_threadmem.core.turns import is_answer
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, node_in, tree_of
-from langchain_threadmem.flows.model import ask, fenced
+from langchain_threadmem.flows.model import ask
 from langchain_threadmem.flows.rows import nodes_of
 from langchain_threadmem.flows.runtime import bare
 from langchain_threadmem.flows.steps import Ask, Flow, Sql, arun, run
@@ -55,7 +56,7 @@ class LLMSummarizer:
         Raises:
             ModelError: The model's answer could not be used.
         """
-        prompt = [SystemMessage(_INSTRUCTION), HumanMessage(fenced(text_of(message)))]
+        prompt = [SystemMessage(_INSTRUCTION), HumanMessage(marked(text_of(message)))]
         return (yield from ask(self.model, prompt, MessageSummary))
 
     def summarize(self, message: BaseMessage) -> MessageSummary | None:

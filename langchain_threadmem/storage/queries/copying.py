@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import BigInteger, bindparam, select
+from sqlalchemy import bindparam, select
 
 from langchain_threadmem.core.nodes import State
-from langchain_threadmem.storage.queries import integrity, trees
+from langchain_threadmem.storage.queries import growth, integrity, trees
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     POSITION_BITS,
-    embedding,
     node,
     segment,
-    summary,
 )
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
@@ -26,20 +24,6 @@ _KEY_FIRST = Statement(
     "parent",
 )
 _INSERT = insert_of(node)
-_DERIVED = tuple(
-    Statement(
-        table.insert().from_select(
-            [column.name for column in table.columns],
-            select(
-                bindparam("new", type_=BigInteger()),
-                *(column for column in table.columns if column.name != "key"),
-            ).where(table.c.key == bindparam("old")),
-        ),
-        "new",
-        "old",
-    )
-    for table in (summary, embedding)
-)
 _LIVE = Statement(
     select(node.c.tree, node.c.key).where(within(node.c.key, "keys"), node.c.state == int(State.LIVE)), "keys"
 )
@@ -67,7 +51,7 @@ def copy_tree(conn: Conn, source: int, target: int) -> dict[int, int]:
         segments[old] = int(row[0])
     rows = conn.all(_NODES, source)
     conn.many(_INSERT, [(moved(row[0], segments), target, *row[2:]) for row in rows])
-    for statement in _DERIVED:
+    for statement in growth.COPIES:
         conn.many(statement, [(moved(row[0], segments), row[0]) for row in rows])
     head = trees.head(conn, source)
     tip, system = (None if key is None else moved(key, segments) for key in (head.tip, head.system))

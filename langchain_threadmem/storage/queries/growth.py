@@ -159,7 +159,7 @@ _MOVED = Statement(
     "by",
     "old",
 )
-_COPIES = tuple(
+COPIES = tuple(
     Statement(
         table.insert().from_select(
             [column.name for column in table.columns],
@@ -173,6 +173,7 @@ _COPIES = tuple(
     )
     for table in (summary, embedding)
 )
+"""Give a node under a new key what was derived from it: parameters `new` and `old`."""
 
 
 def append(conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: Parent = TIP) -> list[Placed]:
@@ -312,7 +313,7 @@ def move(conn: Conn, tree_id: int, moved: Sequence[NodeRow], parent: int | None)
         ],
     )
     pairs = [(place.key, old.key) for old, place in zip(moved, places, strict=True)]
-    for copy in _COPIES:
+    for copy in COPIES:
         conn.many(copy, pairs)
     trees.settle(conn, tree_id, {old: new for new, old in pairs}.get(head.tip, head.tip), head.system)  # type: ignore[arg-type]
     conn.run(_RENEW_SYSTEM, tree_id, json.dumps([old for _, old in pairs]))
