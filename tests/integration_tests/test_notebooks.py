@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,28 +29,89 @@ def outputs(notebook: Any) -> list[Any]:
     return [output for cell in notebook.cells for output in cell.get("outputs", [])]
 
 
+def printed(notebook: Any) -> str:
+    return "".join(output["text"] for output in outputs(notebook) if output.get("name") == "stdout")
+
+
+def trees(notebook: Any) -> list[str]:
+    """The text fallback of each picture of a tree."""
+    shown = [output.get("data", {}) for output in outputs(notebook)]
+    return [data["text/plain"] for data in shown if "<svg" in data.get("text/html", "")]
+
+
 @pytest.fixture
-def executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    notebook = read(FOLDER / "01_first_threaded_chat.ipynb")
-    notebook.cells = [cell for cell in notebook.cells if "install" not in cell.metadata.get("tags", [])]
+def execute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Any]:
+    """Runs a notebook as a reader would who has no key; an error in a cell is an error here."""
+
+    def run(path: Path) -> Any:
+        notebook = read(path)
+        notebook.cells = [cell for cell in notebook.cells if "install" not in cell.metadata.get("tags", [])]
+        client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}})
+        return client.execute()
+
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("PYTHONPATH", str(FOLDER.parent))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}})
-    return client.execute()
+    return run
 
 
-def test_the_first_notebook_runs_and_shows_the_tree_as_a_picture_with_a_text_fallback(executed: Any) -> None:
-    shown = outputs(executed)
-    pictures = [output["data"] for output in shown if "<svg" in output.get("data", {}).get("text/html", "")]
-    printed = "".join(output["text"] for output in shown if output.output_type == "stream")
-    assert not [output for output in shown if output.output_type == "error"]
+def shows_a_first_chat(executed: Any) -> None:
+    text, pictures = printed(executed), trees(executed)
     assert len(pictures) == 2
-    assert all("How do I read a CSV file in Python?" in data["text/plain"] for data in pictures)
-    assert "OPENAI_API_KEY is not set" in printed
-    assert (
-        "['How do I read a CSV file in Python?', 'And how do I skip the header row of the file?'" in printed
-    )
+    assert all("How do I read a CSV file in Python?" in tree for tree in pictures)
+    assert "OPENAI_API_KEY is not set" in text
+    assert "['How do I read a CSV file in Python?', 'And how do I skip the header row of the file?'" in text
+
+
+def shows_a_graph_as_a_tree(executed: Any) -> None:
+    text, pictures = printed(executed), trees(executed)
+    linear, forked, edited, threaded = pictures
+    assert "├─●" not in linear
+    assert "├─●" in forked
+    assert "header row of the file? (superseded)" in edited
+    assert threaded.count("● ") == 3
+    assert text.count(str(THREADS[0])) >= 2
+    assert all(text.count(f"{thread}\n") == 2 for thread in THREADS[1:])
+    # No model call has seen another topic.
+    assert max(int(number) for number in re.findall(r"\[shown: (\d+)\]\n", text)) == 3
+    assert "no problems" in text
+
+
+def shows_an_agent_with_memory(executed: Any) -> None:
+    text, (tree,) = printed(executed), trees(executed)
+    calls = [
+        (int(shown), int(whole)) for shown, whole in re.findall(r"^ *(\d+) of +(\d+)  ", text, re.MULTILINE)
+    ]
+    assert tree.count("● ") == 3
+    assert len(calls) == 9
+    assert calls[-1] == (sum(shown for shown, _ in calls[:-1]), sum(whole for _, whole in calls[:-1]))
+    assert all(shown <= whole for shown, whole in calls)
+    assert calls[-1][0] < calls[-1][1] / 2
+    assert re.search(r"How do I read a CSV file in Python\?  \(shares csv, file; ", text)
+    assert "I looked it up: My sourdough bread comes out flat. Why?" in text
+    assert "'conversation_id': 'monday', 'node_id'" in text
+    assert "no problems" in text
+
+
+THREADS = [
+    ["How do I read a CSV file in Python?", "And how do I skip the header row of the file?"],
+    ["My sourdough bread comes out flat. Why?", "How warm should the dough be?"],
+    ["Which museums in Lisbon are open on Monday?", "Is there a tram to the museums in Lisbon?"],
+]
+SHOWS: dict[str, Callable[[Any], None]] = {
+    "01_first_threaded_chat": shows_a_first_chat,
+    "02_langgraph_tree": shows_a_graph_as_a_tree,
+    "03_agent_with_memory": shows_an_agent_with_memory,
+}
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_a_notebook_runs_from_a_clean_kernel_and_shows_what_it_promises(
+    path: Path, execute: Callable[[Path], Any]
+) -> None:
+    executed = execute(path)
+    assert not [output for output in outputs(executed) if output.output_type == "error"]
+    SHOWS[path.stem](executed)
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -22,8 +24,25 @@ PYTHON = re.compile(
 )
 
 
+# Threads are found by meaning, so what is said about a topic has to be about that topic.
+ANSWERS = {
+    "How do I read a CSV file in Python?": "Use the csv module, or pandas.read_csv for tables.",
+    "My sourdough bread comes out flat. Why?": "The dough probably did not ferment long enough.",
+    "And how do I skip the header row of the file?": "Call next(reader) once before the loop.",
+}
+
+
+# What it fills in where it is asked for a value of that name.
+VALUES = {
+    "selected_node_id": None,
+    "reasoning": "It is about something else.",
+    "title": "Bread",
+    "summary": "It needs time.",
+}
+
+
 class FakeOpenAI(BaseChatModel):
-    """Answers each request in the form it asks for, as the model of that name would."""
+    """Answers a question, or calls the tool or fills the form that it is given, as models of that name do."""
 
     model: str
 
@@ -31,14 +50,18 @@ class FakeOpenAI(BaseChatModel):
     def _llm_type(self) -> str:
         return "fake"
 
-    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+    def bind_tools(self, tools: Sequence[Any], **_: Any) -> Runnable[Any, AIMessage]:
+        return self.bind(form=convert_to_openai_tool(tools[0])["function"])
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **options: Any) -> ChatResult:
         asked = str(messages[-1].content)
-        answer = "Hello from the model."
-        if "selected_node_id" in asked:
-            answer = '{"selected_node_id": null, "reasoning": "It is about something else."}'
-        elif '"title"' in asked:
-            answer = '{"title": "Bread", "summary": "It needs time."}'
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(answer))])
+        answer = AIMessage(ANSWERS.get(asked, "Hello from the model."))
+        form = options.get("form")
+        if form and messages[-1].type != "tool":
+            values = {**VALUES, "query": asked}
+            args = {name: values[name] for name in form["parameters"]["properties"]}
+            answer = AIMessage("", tool_calls=[{"name": form["name"], "args": args, "id": "call"}])
+        return ChatResult(generations=[ChatGeneration(message=answer)])
 
 
 def blocks() -> Iterator[tuple[str, str | None]]:
@@ -66,7 +89,9 @@ def test_the_blocks_run_in_order_and_print_what_is_shown(
             assert printed == shown, source
             compared += 1
     names["system"].close()
-    assert compared >= 7
+    assert compared >= 10
+    looked_up = [message.content for message in names["state"]["messages"] if message.type == "tool"]
+    assert ["My sourdough bread comes out flat. Why?" in text for text in looked_up] == [True]
 
 
 def test_a_block_that_prints_is_followed_by_its_output_unless_a_model_wrote_it() -> None:
