@@ -7,12 +7,11 @@ caller may change.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from langchain_threadmem.core.bodies import collector_at_rest
 from langchain_threadmem.core.interning import KIND, Mixture, put_together, unpack
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.flows.checkpoints import Archive, Stored, expand
@@ -228,29 +227,12 @@ class _Shelf:
                 "a stored list of messages is not encrypted, as this saver's serializer demands; "
                 "read it with the serializer it was written with, and copy the thread"
             )
-        with _collector_at_rest():
+        with collector_at_rest():
             return put_together(self.mixtures[data], self.reader.rows, archive.load)
 
     def _look_into(self, kind: str, data: bytes) -> None:
         if kind == KIND and data not in self.mixtures:
             self.mixtures[data] = unpack(data)
-
-
-@contextmanager
-def _collector_at_rest() -> Iterator[None]:
-    """Keeps the garbage collector from running while messages are made.
-
-    Each has half a dozen containers, so a thread of a thousand sets off a dozen collections, which walk
-    through all that the process holds and find nothing: they would take longer than everything else here.
-    """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def _gather(conn: Conn, rows: Sequence[CheckpointRow]) -> _Shelf:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, literal_column, select
 
@@ -127,7 +127,10 @@ def thread(conn: Conn, key: int, most: int | None = None) -> list[NodeRow]:
 
 def thread_messages(conn: Conn, key: int) -> list[tuple[str, str, str, int]]:
     """Message id, body, role and number from the root to a node: what is needed to show a thread."""
-    return [row for first, last in spans(conn, key) for row in conn.all(_MESSAGES_OF_RANGE, first, last)]
+    found: list[Any] = []
+    for first, last in spans(conn, key):
+        found += conn.all(_MESSAGES_OF_RANGE, first, last)
+    return found
 
 
 def by_key(conn: Conn, key: int) -> NodeRow | None:
