@@ -215,6 +215,7 @@ class SqliteDatabase:
                 connection = self._readers.pop()
             except IndexError:
                 connection = self._connect()
+                connection.execute("PRAGMA query_only=ON")  # A write in a read would be lost without a word.
             try:
                 cursor = connection.execute("BEGIN")
                 try:

@@ -213,3 +213,11 @@ def test_each_memory_in_memory_is_its_own() -> None:
     with MemorySystem(embeddings=False) as first, MemorySystem(embeddings=False) as second:
         first.conversation("c").append("q", "a")
         assert second.conversations() == []
+
+
+def test_a_read_that_writes_is_refused(tmp_path: Path) -> None:
+    database = open_database(tmp_path / "memory.db")
+    with pytest.raises(PersistenceError, match="readonly database"):
+        database.read(lambda conn: trees.find_or_create(conn, "ada", "first", 0.0))
+    assert database.read(lambda conn: trees.find(conn, "ada", "first")) is None
+    database.close()
