@@ -29,14 +29,18 @@ def append(conversation: Conversation, human: Given, *answers: Given) -> Flow[li
     open_calls = set() if whole else (yield from _calls_above(conversation, messages))
     check_turn(messages, open_calls)
     parent: Parent = TIP
-    if messages[0].type == "human" and not (yield from _is_stored(conversation, messages[0])):
+    if (
+        messages[0].type == "human"
+        and not isinstance(conversation.selector, LinearNodeSelector)
+        and not (yield from _is_stored(conversation, messages[0]))
+    ):
         parent = yield from select(conversation, messages[0])
     return (yield from _write(conversation, messages, drafts_of(messages), parent))
 
 
 def _is_stored(conversation: Conversation, message: BaseMessage) -> Flow[bool]:
     """Whether a message that brings its id is there already, so that a retry asks no selector again."""
-    if message.id is None or isinstance(conversation.selector, LinearNodeSelector):
+    if message.id is None:
         return False
     tree, message_id = (yield from tree_of(conversation)), message.id
     return (yield from Sql(lambda conn: nodes.by_message(conn, tree, message_id))) is not None
@@ -75,7 +79,7 @@ def _write(
     if not drafts:
         return []
     tree = conversation.tree or (yield from tree_of(conversation))
-    places = yield from Sql(lambda conn: growth.append(conn, tree, drafts, parent), write=True)
+    places = yield from Sql(growth.Append(tree, drafts, parent), write=True)
     return placed_nodes(messages, drafts, places)
 
 

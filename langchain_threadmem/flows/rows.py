@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from random import Random
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk, message_chunk_to_message
@@ -21,10 +22,10 @@ from langchain_threadmem.storage.queries.nodes import NodeRow
 Given = MessageLikeRepresentation | Sequence[MessageLikeRepresentation]
 """A message as LangChain accepts it (message, text, `(role, text)`, dict), or several."""
 
+_random = Random()  # of our own: a program that seeds the shared one must not get the same ids again
+os.register_at_fork(after_in_child=_random.seed)
 STATES = tuple(State)
 """By their numbers; calling `State` takes four times as long."""
-_VERSION_7 = 7 << 76 | 0b10 << 62
-_RANDOM_BITS = ~(0xF << 76 | 0b11 << 62)
 
 
 def nodes_of(rows: Sequence[NodeRow]) -> list[ConversationNode]:
@@ -50,15 +51,17 @@ def placed_nodes(
     """The nodes that were just written (or found already there) for messages."""
     return [
         ConversationNode(
-            place.seq,
-            clone(message, id=place.message or draft.message),  # a copy: the caller may change the original
-            place.parent,
+            seq,
+            clone(message, id=other or draft.message),  # a copy: the caller may change the original
+            parent,
             None,
-            datetime.fromtimestamp(place.created, UTC),
-            STATES[place.state],
-            place.superseded_by,
+            datetime.fromtimestamp(created, UTC),
+            STATES[state],
+            superseded_by,
         )
-        for message, draft, place in zip(messages, drafts, places, strict=True)
+        for message, draft, (_, seq, parent, created, state, superseded_by, other) in zip(
+            messages, drafts, places, strict=True
+        )
     ]
 
 
@@ -67,27 +70,32 @@ def drafts_of(messages: Iterable[BaseMessage], times: Iterable[datetime | None] 
 
     Ids are made here, before anything is queued, and rise with time, which keeps their index compact.
     """
-    now = time.time()
-    if times is None:
-        return [_draft(message, now) for message in messages]
-    return [
-        _draft(message, now if said is None else _seconds(said))
-        for message, said in zip(messages, times, strict=True)
-    ]
+    now, given = time.time(), list(messages)
+    new_ids = _new_ids(now, len(given))
+    said = [now] * len(given) if times is None else [now if at is None else _seconds(at) for at in times]
+    return [_draft(*each) for each in zip(given, said, new_ids, strict=True)]
 
 
-def _draft(message: BaseMessage, created: float) -> Draft:
+def _draft(message: BaseMessage, created: float, new_id: str) -> Draft:
     given = message.id
     if given:
         check_name("a message id", given)
-    return Draft(given or _new_id(), message.type, encode(message), created, given is not None)
+    return Draft(given or new_id, message.type, encode(message), created, given is not None)
 
 
-def _new_id() -> str:
-    # A UUID that begins with the time in milliseconds (RFC 9562, version 7); uuid.UUID costs twice as much.
-    stamp, random = time.time_ns() // 1_000_000, int.from_bytes(os.urandom(10))
-    digits = f"{stamp << 80 | random & _RANDOM_BITS | _VERSION_7:032x}"
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+def _new_ids(now: float, number: int) -> list[str]:
+    """UUIDs that begin with the time in milliseconds (RFC 9562, version 7).
+
+    Put together from digits, since `uuid.UUID` costs ten times as much: the time, "7" for the version, three
+    random digits, "8" for the variant, 15 random digits.
+    """
+    stamp = int(now * 1000).to_bytes(6).hex()
+    start = f"{stamp[:8]}-{stamp[8:]}-7"
+    randoms = _random.randbytes(9 * number).hex()
+    return [
+        f"{start}{randoms[at : at + 3]}-8{randoms[at + 3 : at + 6]}-{randoms[at + 6 : at + 18]}"
+        for at in range(0, 18 * number, 18)
+    ]
 
 
 def _seconds(said: datetime) -> float:

@@ -31,7 +31,7 @@ Rules of the house, each held by a test in `tests/unit_tests/test_steps.py`:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from langchain_threadmem.errors import DriverError
@@ -82,9 +82,9 @@ class Sql(Step[T]):
         database = runtime.database
         return (database.write if self.write else database.read)(self.transaction)
 
-    async def arun(self, runtime: Runtime) -> T:
+    def arun(self, runtime: Runtime) -> Coroutine[Any, Any, T]:
         database = runtime.database
-        return await (database.awrite if self.write else database.aread)(self.transaction)
+        return (database.awrite if self.write else database.aread)(self.transaction)
 
 
 class Embed(Step["NDArray[np.float32]"]):

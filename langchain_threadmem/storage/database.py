@@ -35,7 +35,7 @@ from langchain_threadmem.errors import (
 )
 from langchain_threadmem.storage.migrations import migrate
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.writer import GroupWriter, guarded
+from langchain_threadmem.storage.writer import GroupWriter, Write, guarded, run_all
 
 T = TypeVar("T")
 Transaction = Callable[[Conn], T]
@@ -186,16 +186,12 @@ class SqliteDatabase:
 
     def write(self, transaction: Transaction[T]) -> T:
         """Run a function in a write transaction, in the calling thread."""
-        result: T = self._commit((transaction,))[0]
-        return result
-
-    def _commit(self, transactions: Sequence[Callable[[Conn], Any]]) -> list[Any]:
         cursor = self._cursor
         with TransactionScope(), self._lock:
             self._check_open()
             try:
                 cursor.execute("BEGIN IMMEDIATE")
-                results = [transaction(self._conn) for transaction in transactions]
+                result = transaction(self._conn)
                 cursor.execute("COMMIT")
             except BaseException as error:
                 if self._writer.in_transaction:
@@ -203,7 +199,10 @@ class SqliteDatabase:
                 if isinstance(error, sqlite3.DatabaseError):
                     raise translated(error, self._name) from error
                 raise
-            return results
+            return result
+
+    def _commit(self, writes: Sequence[Write]) -> list[Any]:
+        return self.write(lambda conn: run_all(conn, writes))
 
     def read(self, transaction: Transaction[T]) -> T:
         """Run a function on one consistent state, beside a writer if there is one."""

@@ -7,8 +7,10 @@ loop submit in one pass of the loop is handed over together: were it handed over
 would begin with the first alone, and both threads would then fight for the interpreter's lock.
 
 A write is a function of the transaction that is safe to run again: if one write of a batch fails, the
-batch is rolled back and its writes run one by one, so that only the failing caller sees an error.
-A caller that is cancelled while it waits is not told, but its write still happens.
+batch is rolled back and its writes run one by one, so that only the failing caller sees an error. Writes
+that are data and say how to run `together` are joined with their neighbours of the same kind, so that many
+appends become one statement. A caller that is cancelled while it waits is not told, but its write still
+happens.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,6 +28,19 @@ from langchain_threadmem.storage.statements import Conn
 T = TypeVar("T")
 Write = Callable[[Conn], Any]
 MOST_AT_ONCE = 512
+
+
+def run_all(conn: Conn, writes: Sequence[Write]) -> list[Any]:
+    """Run writes in one transaction, in their order; neighbours of a kind that can be joined as one.
+
+    Returns:
+        The result of each.
+    """
+    results: list[Any] = []
+    for together, neighbours in groupby(writes, lambda write: getattr(write, "together", None)):
+        some = list(neighbours)
+        results += together(conn, some) if together else [write(conn) for write in some]
+    return results
 
 
 class _Job(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -176,6 +177,148 @@ COPIES = tuple(
 """Give a node under a new key what was derived from it: parameters `new` and `old`."""
 
 
+@dataclass(slots=True)
+class _End:
+    """Where a tree grows: read once a transaction, then carried along from append to append.
+
+    Attributes:
+        tip: Key of the node that the active thread ends in; `None` for an empty tree.
+        tip_seq: Its number.
+        taken: Whether the key after the tip's is in use.
+        seq: Number of the newest node.
+        system: Key of the newest live system message.
+        pinned: Whether the tree's row names a tip, which is then not simply the newest node.
+        stale: Whether the tree's row has to be written.
+        in_force: Body and place of the newest system message, once it was looked at.
+    """
+
+    tip: int | None
+    tip_seq: int | None
+    taken: bool
+    seq: int
+    system: int | None
+    pinned: bool
+    stale: bool = False
+    in_force: tuple[str, Placed] | None = None
+
+
+class _Appender:
+    """Places the drafts of one transaction, and writes their rows together.
+
+    Rows wait until the end, or until something has to be looked up that they could be part of.
+    """
+
+    def __init__(self, conn: Conn) -> None:
+        self._conn = conn
+        self._ends: dict[int, _End] = {}
+        self._rows: list[tuple[object, ...]] = []
+        self._known: dict[tuple[int, str], tuple[str, Placed]] = {}
+
+    def place(self, tree_id: int, drafts: Sequence[Draft], parent: Parent) -> list[Placed]:
+        end = self._ends.get(tree_id) or self._end(tree_id)
+        if parent is TIP:
+            key, above, taken = end.tip, end.tip_seq, end.taken
+        else:
+            key, above, taken = self._anchor(tree_id, parent)
+        places: list[Placed] = []
+        seq = end.seq
+        for draft in drafts:
+            message, role, body, created, given = draft
+            if role == "system" and (same := self._in_force(end)) is not None and same[0] == body:
+                places.append(same[1])
+                continue
+            if given and (known := self._stored(tree_id, message)) is not None:
+                place = _same(draft, *known)
+                places.append(place)
+                key, above, taken = self._anchor(tree_id, place.seq)
+                continue
+            if key is None or taken or key & LAST_POSITION == LAST_POSITION:
+                key = _new_segment(self._conn, tree_id, key)
+            else:
+                key += 1
+            seq += 1
+            place = Placed(key, seq, above, created)
+            self._rows.append((key, tree_id, seq, above, message, role, body, created, 0, None))
+            places.append(place)
+            above, taken = seq, False
+            if given:
+                self._known[tree_id, message] = (body, place)
+            if role == "system":
+                end.system, end.stale, end.in_force = key, True, (body, place._replace(message=message))
+            end.tip, end.tip_seq, end.taken, end.seq = key, seq, False, seq
+            end.stale |= end.pinned
+        return places
+
+    def finish(self) -> None:
+        """Write what waits, and say where the trees end now if their rows do not."""
+        self._flush()
+        for tree_id, end in self._ends.items():
+            if end.stale:
+                trees.settle(self._conn, tree_id, end.tip, end.system)
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._conn.many(_INSERT, self._rows)
+            self._rows = []
+
+    def _end(self, tree_id: int) -> _End:
+        conn = self._conn
+        # Locked by a statement of its own: a row that PostgreSQL waited for comes with stale joined columns.
+        trees.lock(conn, tree_id)
+        start = conn.one(_START, tree_id)
+        assert start is not None, f"tree {tree_id} is gone"
+        tip, system, newest, seq = start
+        if tip is None:
+            end = _End(newest, seq, False, seq or 0, system, pinned=False)
+        else:
+            key, tip_seq, taken = conn.all(_TIP, tip)[0]
+            end = _End(key, tip_seq, taken, seq or 0, system, pinned=True)
+        self._ends[tree_id] = end
+        return end
+
+    def _anchor(self, tree_id: int, parent: int | None) -> _Anchor:
+        self._flush()
+        return _anchor(self._conn, tree_id, parent)
+
+    def _stored(self, tree_id: int, message: str) -> tuple[str, Placed] | None:
+        if (known := self._known.get((tree_id, message))) is not None:
+            return known
+        row = self._conn.one(_KNOWN, tree_id, message)
+        return None if row is None else (row[0], Placed(*row[1:]))
+
+    def _in_force(self, end: _End) -> tuple[str, Placed] | None:
+        if end.in_force is None and end.system is not None:
+            row = self._conn.one(_STORED, end.system)
+            end.in_force = (row[0], Placed(*row[1:])) if row else None
+        return end.in_force
+
+
+@dataclass(slots=True)
+class Append:
+    """Messages to be written as a chain below a node: a write as data, so that many become one statement.
+
+    Attributes:
+        tree: The tree.
+        drafts: Messages in order.
+        parent: Number of the node to go below; `None` for a new root; `TIP` for the active tip.
+    """
+
+    tree: int
+    drafts: Sequence[Draft]
+    parent: Parent = TIP
+
+    def __call__(self, conn: Conn) -> list[Placed]:
+        return self.together(conn, (self,))[0]
+
+    @staticmethod
+    def together(conn: Conn, appends: Sequence[Append]) -> list[list[Placed]]:
+        """Several appends in their order, at the cost of one."""
+        appender = _Appender(conn)
+        places = [appender.place(append.tree, append.drafts, append.parent) for append in appends]
+        appender.finish()
+        return places
+
+
 def append(conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: Parent = TIP) -> list[Placed]:
     """Write messages as a chain below a node, and make the last one the tip.
 
@@ -196,52 +339,7 @@ def append(conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: Parent = T
         MessageIdConflictError: An id is stored with other content.
         NodeNotFoundError: `parent` is no node of this tree.
     """
-    # Locked by a statement of its own: a row that PostgreSQL waited for comes with stale joined columns.
-    trees.lock(conn, tree_id)
-    start = conn.one(_START, tree_id)
-    assert start is not None, f"tree {tree_id} is gone"
-    tip, old_system, newest_key, last_seq = start
-    next_seq, system = (last_seq or 0) + 1, old_system
-    if parent is not TIP:
-        anchor = _anchor(conn, tree_id, parent)
-    elif tip is None:
-        anchor = _Anchor(newest_key, last_seq, taken=False)
-    else:
-        anchor = _Anchor(*conn.all(_TIP, tip)[0])
-    known = _known(conn, tree_id, drafts)
-    newest = None if system is None else _system_in_force(conn, system, drafts)
-    rows: list[tuple[object, ...]] = []
-    places: list[Placed] = []
-    for draft in drafts:
-        if draft.role == "system" and newest is not None and newest[0] == draft.body:
-            places.append(newest[1])
-            continue
-        if draft.message in known:
-            place = _same(draft, *known[draft.message])
-            pending = rows and place.seq >= rows[0][2]  # type: ignore[operator]
-            if pending:
-                anchor = _Anchor(place.key, place.seq, taken=place.key != rows[-1][0])
-            else:
-                anchor = _anchor(conn, tree_id, place.seq)
-                # A draft of this call may be about to take the next key.
-                anchor = anchor._replace(taken=anchor.taken or any(row[0] == place.key + 1 for row in rows))
-            places.append(place)
-            continue
-        key = _next_key(conn, tree_id, anchor)
-        place = Placed(key, next_seq, anchor.seq, draft.created)
-        rows.append((key, tree_id, *place[1:3], *draft[:4], int(State.LIVE), None))
-        places.append(place)
-        anchor = _Anchor(key, next_seq, taken=False)
-        next_seq += 1
-        if draft.given:
-            known[draft.message] = (draft.body, place)
-        if draft.role == "system":
-            system, newest = key, (draft.body, place._replace(message=draft.message))
-    if rows:
-        conn.many(_INSERT, rows)
-        if tip is not None or system != old_system:
-            trees.settle(conn, tree_id, rows[-1][0], system)  # type: ignore[arg-type]
-    return places
+    return Append(tree_id, drafts, parent)(conn)
 
 
 def replace(
@@ -358,14 +456,6 @@ def _conflict(message: str, place: Placed) -> MessageIdConflictError:
     )
 
 
-def _system_in_force(conn: Conn, key: int, drafts: Sequence[Draft]) -> tuple[str, Placed] | None:
-    """The newest system message, if any draft is to be compared with it."""
-    if all(draft.role != "system" for draft in drafts):
-        return None
-    row = conn.one(_STORED, key)
-    return (row[0], Placed(*row[1:])) if row else None
-
-
 def _known(conn: Conn, tree_id: int, drafts: Sequence[Draft]) -> dict[str, tuple[str, Placed]]:
     known = {}
     for draft in drafts:
@@ -388,6 +478,10 @@ def _next_key(conn: Conn, tree_id: int, anchor: _Anchor) -> int:
     key = anchor.key
     if key is not None and not anchor.taken and key & LAST_POSITION != LAST_POSITION:
         return key + 1
+    return _new_segment(conn, tree_id, key)
+
+
+def _new_segment(conn: Conn, tree_id: int, key: int | None) -> int:
     row = conn.one(_NEW_SEGMENT, tree_id, key)
     assert row is not None
     return int(row[0]) << POSITION_BITS
