@@ -12,6 +12,7 @@ ThreadMemError
 ├── EmbeddingError                       text could not be turned into vectors
 ├── PersistenceError                     a file or a database could not be read or written
 │   ├── StorageBusyError                 another process held the database for too long
+│   ├── EncryptionError                  encrypted where it should not be, or the other way round
 │   ├── NewerDatabaseError               written by a newer version of this package
 │   └── ClosedError                      used after `close()`
 └── DriverError                          a flow was written or driven wrongly
@@ -69,6 +70,10 @@ class PersistenceError(ThreadMemError):
 
 class StorageBusyError(PersistenceError):
     """Another process kept the database locked for longer than the time-out."""
+
+
+class EncryptionError(PersistenceError):
+    """Something stored is encrypted and there is no key for it, or is not and should be."""
 
 
 class NewerDatabaseError(PersistenceError):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from langchain_core.embeddings import Embeddings
 
+    from langchain_threadmem.storage.sealing import Cipher
     from langchain_threadmem.storage.vectors import VectorIndex
 
 
@@ -34,9 +35,14 @@ class MemorySystem:
             for none. Nothing is embedded before something needs it.
         vectors: Where search over all conversations happens: a directory for Chroma, a Chroma client, or an
             index of one's own. By default a directory beside the database file.
+        cipher: Encrypts what is said before it reaches the database, with summaries and vectors: an object
+            with `encrypt` and `decrypt` as in LangGraph's `EncryptedSerializer(cipher)`. What is not
+            encrypted is refused then, no index on disk holds any words, and recall stays within a
+            conversation. Names, ids, roles, times and lengths can still be seen, and so can what a
+            `ThreadMemStore` keeps.
 
     Raises:
-        InputError: The URL or the owner cannot be used.
+        InputError: The URL, the owner or the cipher cannot be used.
         PersistenceError: The database cannot be opened.
 
     Example:
@@ -53,8 +59,9 @@ class MemorySystem:
         owner: str = "user",
         embeddings: Embeddings | Literal[False] | None = None,
         vectors: str | Path | ClientAPI | VectorIndex | None = None,
+        cipher: Cipher | None = None,
     ) -> None:
-        self.runtime = Runtime.open(url, owner=owner, embeddings=embeddings, vectors=vectors)
+        self.runtime = Runtime.open(url, owner=owner, embeddings=embeddings, vectors=vectors, cipher=cipher)
 
     @property
     def owner(self) -> str:

@@ -72,6 +72,8 @@ class Other(NamedTuple):
 
 Item = Run | Inline | Other
 Items = tuple[Item, ...]
+Closing = Callable[[str | None, str], str]
+"""From a message's id and body to the body encrypted, or back."""
 
 
 def is_message_list(value: Any) -> bool:
@@ -131,14 +133,18 @@ class Mixture:
     whole: bool
     rest: tuple[str, bytes] | None = None
 
-    def pack(self) -> bytes:
+    def pack(self, close: Closing | None = None) -> bytes:
         """The mixture as it is stored: a line of JSON, then the rest as it is.
+
+        Args:
+            close: Encrypts the bodies in it, given the ids of their messages.
 
         Example:
             >>> Mixture({None: (Run(5, 9), Inline("a1", "{}"))}, True).pack()
             b'[[5,9],["a1","{}"]]'
         """
-        lists = {key: [_written(item) for item in items] for key, items in self.lists.items()}
+        sealed = self if close is None else self._with_bodies(close)
+        lists = {key: [_written(item) for item in items] for key, items in sealed.lists.items()}
         head = json.dumps(lists[None] if self.whole else lists, separators=(",", ":")).encode()
         return head if self.rest is None else b"\n".join((head, self.rest[0].encode(), self.rest[1]))
 
@@ -149,6 +155,16 @@ class Mixture:
     def inline(self) -> bool:
         """Whether it holds messages that were not stored yet."""
         return any(isinstance(item, Inline) for items in self.lists.values() for item in items)
+
+    def opened(self, open_: Closing) -> Mixture:
+        """The mixture that `pack` was given, once it is unpacked: its bodies decrypted."""
+        return self._with_bodies(open_)
+
+    def _with_bodies(self, change: Closing) -> Mixture:
+        def changed(_: str | None, item: Item) -> Item:
+            return item._replace(body=change(item.id, item.body)) if isinstance(item, Inline) else item
+
+        return self.mapped(changed)
 
     def mapped(self, change: Callable[[str | None, Item], Item]) -> Mixture:
         """The same mixture with items changed, given the key of their list."""

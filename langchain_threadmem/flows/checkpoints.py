@@ -21,7 +21,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langchain_threadmem.core.interning import KIND, Mixture, Run, take_apart
-from langchain_threadmem.errors import PersistenceError
+from langchain_threadmem.errors import EncryptionError, InputError, PersistenceError
 from langchain_threadmem.flows.lists import (
     START,
     Latecomer,
@@ -30,6 +30,7 @@ from langchain_threadmem.flows.lists import (
     Remembered,
     TreeOf,
     bound,
+    packed,
     scope_of,
 )
 from langchain_threadmem.flows.runtime import Runtime
@@ -63,18 +64,23 @@ class Archive:
         runtime: Database and owner.
         serde: The serializer.
         lists: What is known of lists that were stored before.
-        intern: Whether message lists are stored in the tree; not if everything is to be encrypted.
     """
 
     runtime: Runtime
     serde: Serializer
     lists: ListMemory
-    intern: bool
 
-    @classmethod
-    def of(cls, runtime: Runtime, serde: Serializer, lists: ListMemory) -> Archive:
-        """An archive whose serializer decides whether messages may lie in the tree as they are."""
-        return cls(runtime, serde, lists, not isinstance(serde, EncryptedSerializer))
+    def __post_init__(self) -> None:
+        """Refuse a serializer that would write plain what the system keeps encrypted.
+
+        Raises:
+            InputError: It would.
+        """
+        if self.runtime.encrypted and not isinstance(self.serde, EncryptedSerializer):
+            raise InputError(
+                f"the system is encrypted, and {type(self.serde).__name__} is not; pass the saver "
+                "serde=EncryptedSerializer(cipher, serde), or none"
+            )
 
     def verbatim(self, value: Any) -> Stored:
         """A value as the serializer writes it."""
@@ -93,7 +99,7 @@ class Archive:
         if isinstance(serde, EncryptedSerializer):
             plain, mark, _ = kind.partition("+")
             if not mark:
-                raise PersistenceError(
+                raise EncryptionError(
                     f"a stored value of format {kind!r} is not encrypted, as this saver's serializer "
                     "demands; it was written without encryption, or by somebody else"
                 )
@@ -108,15 +114,13 @@ class Archive:
 
     def channel(self, thread: str, ns: str, channel: str, value: Any) -> Stored | Listed | Mixture:
         """A channel's value made ready: its messages for the tree, or the whole as it is."""
-        if self.intern and channel == START:
+        if channel == START:
             return take_apart(value, self.verbatim) or self.verbatim(value)
-        listed = Listed.of(value, self.lists.lists(thread, scope_of(ns, channel))) if self.intern else None
-        return listed or self.verbatim(value)
+        return Listed.of(value, self.lists.lists(thread, scope_of(ns, channel))) or self.verbatim(value)
 
     def written(self, value: Any) -> Stored | Mixture:
         """The value of a pending write made ready."""
-        mixture = take_apart(value, self.verbatim) if self.intern else None
-        return mixture or self.verbatim(value)
+        return take_apart(value, self.verbatim) or self.verbatim(value)
 
 
 def compact(state: dict[str, Any], metadata: Mapping[str, Any]) -> list[Any]:
@@ -188,7 +192,7 @@ def put(
                 )
             elif isinstance(value, Mixture):
                 taken_apart[channel] = bound(conn, value, ns, channel, _trees(conn, owner, thread))
-                stored[channel] = (KIND, taken_apart[channel].pack())
+                stored[channel] = (KIND, packed(conn, taken_apart[channel]))
             else:
                 stored[channel] = value
         replaced = checkpoints.get(conn, tree, ns, checkpoint_id) is not None
@@ -248,7 +252,7 @@ def put_writes(
                 checkpoints.add_write(conn, row._replace(kind=value[0], data=value[1]), replace=idx < 0)
                 continue
             mixture = bound(conn, value, ns, channel, _trees(conn, owner, thread))
-            row = row._replace(kind=KIND, data=mixture.pack())
+            row = row._replace(kind=KIND, data=packed(conn, mixture))
             if checkpoints.add_write(conn, row, replace=idx < 0) and mixture.inline():
                 waiting.append(Latecomer(ns, channel, mixture, row, row.data))
         return waiting

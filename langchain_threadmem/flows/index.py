@@ -13,6 +13,7 @@ import numpy as np
 
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.nodes import ConversationNode
+from langchain_threadmem.core.postings import Postings
 from langchain_threadmem.core.turns import TurnIndex
 from langchain_threadmem.core.words import words
 from langchain_threadmem.flows.rows import is_recallable, nodes_of
@@ -55,6 +56,16 @@ def entries_of(rows: list[nodes.NodeRow]) -> list[Entry]:
     """The lexicon's entries for stored nodes; nodes without words have none."""
     found = nodes_of(rows)
     return [Entry(row.key, held) for row, node in zip(rows, found, strict=True) if (held := words_of(node))]
+
+
+def postings(runtime: Runtime, tree: int) -> Flow[Postings]:
+    """The words of an encrypted conversation, kept in memory and brought up to date."""
+    epoch = yield from Sql(lambda conn: trees.head(conn, tree).epoch)
+    held = runtime.postings.setdefault((tree, epoch), Postings)
+    last = held.last
+    rows = yield from Sql(lambda conn: nodes.since(conn, tree, last))
+    held.add((row.seq, row.key, words_of(node)) for row, node in zip(rows, nodes_of(rows), strict=True))
+    return held
 
 
 def catch_up_words(runtime: Runtime, tree: int) -> Flow[None]:

@@ -189,9 +189,9 @@ class Latecomer(NamedTuple):
         """Write it again, if its messages have ids or places by now; `None` if there is nothing left to wait
         for.
         """
-        mixture = bound(conn, self._named(), self.ns, self.channel, tree_of)
-        data = mixture.pack()
-        if data != self.data:
+        mixture, data = bound(conn, self._named(), self.ns, self.channel, tree_of), self.data
+        if mixture != self.mixture:
+            data = packed(conn, mixture)
             if isinstance(self.row, WriteRow):
                 checkpoints.patch_write(conn, self.row._replace(data=self.data), data)
             else:
@@ -221,6 +221,11 @@ def bound(conn: Conn, mixture: Mixture, ns: str, channel: str, tree_of: TreeOf) 
             for n, where in zip(asked, lists.find(conn, tree, wanted), strict=True):
                 found[key][n] = where
     return with_places(mixture, found)
+
+
+def packed(conn: Conn, mixture: Mixture) -> bytes:
+    """A mixture as it is stored here: what is said in it encrypted, if all is."""
+    return mixture.pack(None if conn.seal is None else conn.seal.text)
 
 
 def with_places(mixture: Mixture, found: Mapping[str | None, Sequence[Located | None]]) -> Mixture:

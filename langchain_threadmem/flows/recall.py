@@ -18,11 +18,18 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.core import tree as tree_core
 from langchain_threadmem.core.nodes import ConversationNode, Recollection, State, Why
+from langchain_threadmem.core.postings import Postings
 from langchain_threadmem.core.ranking import Corpus, bm25, fuse
 from langchain_threadmem.core.words import query_words
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
-from langchain_threadmem.flows.index import catch_up_owner, catch_up_vectors, catch_up_words, words_of
+from langchain_threadmem.flows.index import (
+    catch_up_owner,
+    catch_up_vectors,
+    catch_up_words,
+    postings,
+    words_of,
+)
 from langchain_threadmem.flows.rows import nodes_of
 from langchain_threadmem.flows.selectors import LinearNodeSelector
 from langchain_threadmem.flows.steps import Embed, Flow, Search, Sql
@@ -75,12 +82,20 @@ def recall(
     runtime = conversation.runtime
     # A search of all conversations needs none of its own to exist.
     tree = 0 if scope == "owner" else (yield from tree_of(conversation))
+    held_words = None
     if scope == "owner":
+        if runtime.encrypted:
+            raise InputError(
+                "scope='owner' searches indexes on disk, and what is encrypted is in none; "
+                "recall in one conversation at a time"
+            )
         index = yield from catch_up_owner(runtime)
+    elif runtime.encrypted:
+        held_words = yield from postings(runtime, tree)
     else:
         yield from catch_up_words(runtime, tree)
-    owned = scope == "owner"
-    found = yield from Sql(lambda conn: _by_words(conn, query, runtime.owner, None if owned else tree, most))
+    lookup = lexicon.Scope(runtime.owner, None if scope == "owner" else tree)
+    found = yield from Sql(lambda conn: _by_words(conn, query, lookup, held_words, most))
     vector = (yield from Embed([query], query=True))[0]
     model = runtime.embedder.model
     meaning = None
@@ -116,17 +131,22 @@ def depth_of(conversation: Conversation, context_depth: int | None) -> int:
     return depth
 
 
-def _by_words(conn: Conn, query: str, owner: str, tree: int | None, most: int) -> _Words:
+def _by_words(conn: Conn, query: str, scope: lexicon.Scope, held: Postings | None, most: int) -> _Words:
     """The messages that hold the most and rarest words of a query, cheaply: without reading any of them."""
     wanted = query_words(query)
-    if tree is None:
-        mark = marks.total(conn, owner, marks.LEXICON)
+    if held is not None:
+        documents, total = held.documents, held.words
+        holding = {word: held.holding(word, lexicon.MOST_PER_WORD) for word in wanted}
     else:
-        mark = marks.get(conn, tree, marks.LEXICON)
-    scope = lexicon.Scope(owner, tree)
-    holding = {word: lexicon.holding(conn, word, scope) for word in wanted}
-    frequency = {word: _frequency(conn, keys, mark.documents) for word, keys in holding.items()}
-    corpus = Corpus(mark.documents, mark.words, frequency)
+        mark = (
+            marks.total(conn, scope.owner, marks.LEXICON)
+            if scope.tree is None
+            else marks.get(conn, scope.tree, marks.LEXICON)
+        )
+        documents, total = mark.documents, mark.words
+        holding = {word: lexicon.holding(conn, word, scope) for word in wanted}
+    frequency = {word: _frequency(conn, keys, documents) for word, keys in holding.items()}
+    corpus = Corpus(documents, total, frequency)
     presence: dict[int, float] = {}
     for word, keys in holding.items():
         rarity = corpus.rarity(word)

@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.core.names import check_name
+from langchain_threadmem.core.postings import Postings
 from langchain_threadmem.core.turns import TurnIndex
+from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.embedder import Embedder
 from langchain_threadmem.storage.database import Database, open_database
 from langchain_threadmem.storage.queries import marks
+from langchain_threadmem.storage.sealing import Cipher, Seal
 from langchain_threadmem.storage.vectors import ChromaIndex, Claim, ExactIndex, VectorIndex, open_chroma
 
 if TYPE_CHECKING:
@@ -54,6 +57,7 @@ class Runtime:
         self.embedder = embedder
         self.turns = LruCache[int, TurnIndex](CACHED_TREES)
         self.exact = LruCache[tuple[int, int, str], ExactIndex](CACHED_TREES)
+        self.postings = LruCache[tuple[int, int], Postings](CACHED_TREES)
         self._vectors = vectors
         self.compared = False
         """Whether the index was compared with SQL since it was opened."""
@@ -71,10 +75,36 @@ class Runtime:
         owner: str,
         embeddings: Embeddings | Literal[False] | None = None,
         vectors: str | Path | ClientAPI | VectorIndex | None = None,
+        cipher: Cipher | None = None,
     ) -> Runtime:
         """Open the database behind a URL; see `MemorySystem` for the arguments."""
         check_name("an owner", owner)
-        return cls(open_database(url), owner, Embedder(embeddings), vectors)
+        runtime = cls(open_database(url), owner, Embedder(embeddings), vectors)
+        if cipher is not None:
+            runtime.encrypt(cipher)
+        return runtime
+
+    def encrypt(self, cipher: Cipher) -> None:
+        """Encrypt what is said from now on, and read nothing else.
+
+        Raises:
+            InputError: It is encrypted with another key already, or `cipher` is no cipher.
+        """
+        if not (callable(getattr(cipher, "encrypt", None)) and callable(getattr(cipher, "decrypt", None))):
+            raise InputError(
+                f"{cipher!r} is no cipher; pass an object with encrypt() and decrypt(), such as "
+                "EncryptedSerializer.from_pycryptodome_aes(...).cipher"
+            )
+        seal = Seal(cipher)
+        if self.database.seal is None:
+            self.database.encrypt(seal)
+        else:
+            self.database.seal.check(seal)
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether what is said is encrypted: then no index on disk may hold it."""
+        return self.database.seal is not None
 
     def index(self) -> VectorIndex | None:
         """The index over all conversations of the owner; `None` if SQL must serve instead.

@@ -222,13 +222,10 @@ class _Shelf:
     def _value(self, archive: Archive, kind: str, data: bytes) -> Any:
         if kind != KIND:
             return archive.load(kind, data)
-        if not archive.intern:
-            raise PersistenceError(
-                "a stored list of messages is not encrypted, as this saver's serializer demands; "
-                "read it with the serializer it was written with, and copy the thread"
-            )
+        mixture, seal = self.mixtures[data], archive.runtime.database.seal
         with collector_at_rest():
-            return put_together(self.mixtures[data], self.reader.rows, archive.load)
+            opened = mixture if seal is None else mixture.opened(seal.open_text)
+            return put_together(opened, self.reader.rows, archive.load)
 
     def _look_into(self, kind: str, data: bytes) -> None:
         if kind == KIND and data not in self.mixtures:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -102,7 +103,8 @@ def summarize(conversation: Conversation, node_id: int | None) -> Flow[list[Conv
             continue
         summary = yield from _summary_of(summarizer, node.message)
         if summary is not None:
-            yield from Sql(lambda conn, key=row.key, s=summary: summaries.put(conn, tree, key, s), write=True)  # type: ignore[misc]
+            put = partial(summaries.put, tree_id=tree, key=row.key, message=row.message, written=summary)
+            yield from Sql(put, write=True)
             written.append(row.key)
     return nodes_of((yield from Sql(lambda conn: nodes.by_keys(conn, written))))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from langchain_threadmem.core.bodies import decode
 from langchain_threadmem.core.nodes import State
-from langchain_threadmem.errors import InputError
+from langchain_threadmem.errors import EncryptionError, InputError
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import integrity, nodes, trees
 from langchain_threadmem.storage.queries.nodes import NodeRow
@@ -48,13 +48,18 @@ def verify(owner: str, only: int | None = None) -> Flow[Verification]:
     chosen = [(name, tree) for name, tree in named if only in (None, tree)]
     count = 0
     for name, tree in chosen:
-        found, held = yield from Sql(lambda conn, tree=tree: _check(conn, tree))  # type: ignore[misc]
+        try:
+            found, held = yield from Sql(lambda conn, tree=tree, name=name: _check(conn, owner, name))  # type: ignore[misc]
+        except EncryptionError as error:
+            found, held = [str(error)], 0
         problems += [f"conversation {name!r}: {problem}" for problem in found]
         count += held
     return Verification(len(chosen), count, tuple(problems))
 
 
-def _check(conn: Conn, tree: int) -> tuple[list[str], int]:
+def _check(conn: Conn, owner: str, name: str) -> tuple[list[str], int]:
+    tree = trees.find(conn, owner, name)
+    assert tree is not None, f"conversation {name!r} is gone"
     head = trees.head(conn, tree)
     segments = integrity.segments(conn, tree)
     seq_of: dict[int, int] = {}

@@ -27,6 +27,7 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langchain_threadmem.core.names import check_name
@@ -51,16 +52,17 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
     classes: classes of your own in a graph's state need `saver.with_allowlist([("module", "Class")])`, else
     they come back as the data they hold, with a warning.
 
-    With an `EncryptedSerializer` everything a checkpoint holds is encrypted, message lists included: they are
-    then kept whole in each checkpoint and are no part of the tree, and a row that is not encrypted is
-    refused.
+    With an `EncryptedSerializer` everything is encrypted: what checkpoints hold, and what is said in the
+    conversation's tree. The system encrypts with the same cipher from then on, whoever writes to it, as if it
+    had been made with `MemorySystem(..., cipher=serde.cipher)`; what is not encrypted is refused.
 
     Args:
         system: Where it is stored.
-        serde: The serializer; by default LangGraph's own, strict: no pickle, no class that is not listed.
+        serde: The serializer; by default LangGraph's own, strict: no pickle, no class that is not listed; it
+            encrypts if the system does.
 
     Raises:
-        InputError: `system` is none.
+        InputError: `system` is none, or is encrypted in another way than `serde`.
 
     Example:
         >>> from langchain_core.messages import AIMessage
@@ -80,9 +82,16 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
             raise InputError(
                 f"system is a MemorySystem, not {system!r}; for a URL use ThreadMemSaver.from_conn_string"
             )
-        super().__init__(serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None))
+        strict = JsonPlusSerializer(allowed_msgpack_modules=None)
+        seal = system.runtime.database.seal
+        if isinstance(serde, EncryptedSerializer):
+            system.runtime.encrypt(serde.cipher)
+        elif serde is None:
+            serde = strict if seal is None else EncryptedSerializer(seal.cipher, strict)
+        super().__init__(serde=serde)
         self.system = system
         self._lists = ListMemory()
+        Archive(system.runtime, self.serde, self._lists)  # refuses a serializer that does not encrypt
         self._owns_system = False
 
     @classmethod
@@ -316,7 +325,7 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
 
     @property
     def _archive(self) -> Archive:
-        return Archive.of(self.system.runtime, self.serde, self._lists)
+        return Archive(self.system.runtime, self.serde, self._lists)
 
     def _run(self, flow: Flow[T]) -> T:
         return run(flow, self.system.runtime)

@@ -34,6 +34,7 @@ from langchain_threadmem.errors import (
     StorageBusyError,
 )
 from langchain_threadmem.storage.migrations import migrate
+from langchain_threadmem.storage.sealing import Seal
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.writer import GroupWriter, Write, guarded, run_all
 
@@ -52,7 +53,9 @@ class Database(Protocol):
     path: Path | None
     """The file, if the database is one."""
     closed: bool
+    seal: Seal | None
 
+    def encrypt(self, seal: Seal) -> None: ...
     def read(self, transaction: Transaction[T]) -> T: ...
     def write(self, transaction: Transaction[T]) -> T: ...
     async def aread(self, transaction: Transaction[T]) -> T: ...
@@ -149,6 +152,7 @@ class SqliteDatabase:
         self._pool: ThreadPoolExecutor | None = None
         self._group: GroupWriter | None = None
         self.closed = False
+        self.seal: Seal | None = None
         self._writer = self._connect()
         self._cursor = self._writer.cursor()
         self._conn = Conn(self._cursor, "sqlite")
@@ -157,6 +161,11 @@ class SqliteDatabase:
         except BaseException:
             self._writer.close()
             raise
+
+    def encrypt(self, seal: Seal) -> None:
+        """Encrypt what is said from now on, and read nothing else."""
+        with self._lock:
+            self.seal, self._conn.seal = seal, seal
 
     @property
     def _name(self) -> str:
@@ -218,7 +227,7 @@ class SqliteDatabase:
             try:
                 cursor = connection.execute("BEGIN")
                 try:
-                    return transaction(Conn(cursor, "sqlite"))
+                    return transaction(Conn(cursor, "sqlite", self.seal))
                 finally:
                     cursor.execute("ROLLBACK")
             except sqlite3.DatabaseError as error:

@@ -24,6 +24,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from langchain_threadmem.errors import ClosedError, PersistenceError
 from langchain_threadmem.storage.database import Transaction, TransactionScope
 from langchain_threadmem.storage.migrations import migrate
+from langchain_threadmem.storage.sealing import Seal
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.writer import guarded
 
@@ -46,6 +47,7 @@ class PostgresDatabase:
         self._engine = create_engine(url, pool_pre_ping=True)
         self._async: dict[asyncio.AbstractEventLoop, _LoopEngine] = {}
         self.closed = False
+        self.seal: Seal | None = None
 
         def setup(conn: Conn) -> None:
             conn.script(f"SELECT pg_advisory_xact_lock({_SETUP_LOCK})")
@@ -53,10 +55,14 @@ class PostgresDatabase:
 
         self.write(setup)
 
+    def encrypt(self, seal: Seal) -> None:
+        """Encrypt what is said from now on, and read nothing else."""
+        self.seal = seal
+
     def write(self, transaction: Transaction[T]) -> T:
         """Run a function in a transaction, in the calling thread."""
         with self._ready(), self._engine.begin() as connection:
-            result: T = _run(connection, transaction)
+            result: T = _run(connection, transaction, self.seal)
             return result
 
     def read(self, transaction: Transaction[T]) -> T:
@@ -67,7 +73,7 @@ class PostgresDatabase:
         """Run a function in a transaction on the async driver."""
         with self._ready():
             async with self._async_engine().begin() as connection:
-                return await connection.run_sync(partial(guarded, _run), transaction)
+                return await connection.run_sync(partial(guarded, _run), transaction, self.seal)
 
     async def aread(self, transaction: Transaction[T]) -> T:
         """Run a function in a transaction on the async driver."""
@@ -128,10 +134,10 @@ class _LoopEngine:
         self.engine.sync_engine.dispose(close=False)
 
 
-def _run(connection: Connection, transaction: Transaction[Any]) -> Any:
+def _run(connection: Connection, transaction: Transaction[Any], seal: Seal | None) -> Any:
     # The pool's own connection: its cursor is the driver's, or SQLAlchemy's adapter of the async one.
     cursor = connection.connection.cursor()
     try:
-        return transaction(Conn(cursor, "postgresql"))
+        return transaction(Conn(cursor, "postgresql", seal))
     finally:
         cursor.close()

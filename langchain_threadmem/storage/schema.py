@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Float,
     ForeignKey,
@@ -61,6 +62,7 @@ tree = Table(
     Column("version", Key, nullable=False),  # rises whenever a node changes its state
     Column("epoch", Key, nullable=False),  # rises whenever the tree is emptied and numbers begin again
     Column("created", Float, nullable=False),
+    Column("sealed", Boolean, nullable=False),  # whether what is said in it is encrypted
     UniqueConstraint("owner", "conversation", "scope", name="threadmem_tree_name"),
     sqlite_autoincrement=True,
 )

@@ -24,6 +24,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import ClauseElement, ColumnElement, Executable
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from langchain_threadmem.storage.sealing import Seal
+
 DialectName = Literal["sqlite", "postgresql"]
 
 _DIALECTS = {
@@ -96,11 +98,13 @@ class Conn:
     Results are lists of tuples, read whole: a transaction is short, and a cursor is reused.
     """
 
-    __slots__ = ("_cursor", "dialect")
+    __slots__ = ("_cursor", "dialect", "seal")
 
-    def __init__(self, cursor: Cursor, dialect: DialectName) -> None:
+    def __init__(self, cursor: Cursor, dialect: DialectName, seal: Seal | None = None) -> None:
         self._cursor = cursor
         self.dialect: DialectName = dialect
+        self.seal = seal
+        """Encrypts what is said, if the database is to hold it encrypted."""
 
     def run(self, statement: Statement, *values: Any) -> None:
         """Execute a statement that returns nothing."""

@@ -13,9 +13,6 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage
 from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
-from langgraph.checkpoint.serde.base import CipherProtocol
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
@@ -534,43 +531,6 @@ def test_a_format_that_is_never_written_is_never_read(alone: MemorySystem, kind:
     forge(alone, kind, b"cos\nsystem\n(S'true'\ntR.")
     with pytest.raises(PersistenceError, match=f"format '{kind}'"):
         saver.values()
-
-
-class Reversed(CipherProtocol):
-    """Not a cipher, but nobody reads it by chance."""
-
-    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
-        return "reversed", plaintext[::-1]
-
-    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
-        assert ciphername == "reversed"
-        return ciphertext[::-1]
-
-
-def test_with_encryption_no_text_of_a_message_is_stored_plain(alone: MemorySystem) -> None:
-    serde = EncryptedSerializer(Reversed(), JsonPlusSerializer(allowed_msgpack_modules=None))
-    saver = Both(ThreadMemSaver(alone, serde=serde), None)
-    at = saver.save(messages=[human("h1", "secret")], metadata={"note": "secret"})
-    saver.put_writes(config_of("t", at), [("messages", [human("h2", "secret")])], "task")
-    found = saver.get_tuple(config_of("t"))
-    assert found.checkpoint["channel_values"]["messages"] == [human("h1", "secret")]
-    assert found.pending_writes == [("task", "messages", [human("h2", "secret")])]
-    stored = [
-        alone.runtime.database.read(
-            lambda conn, table=table: conn.all(Statement.of(sqlite=table, postgresql=""))
-        )
-        for table in (f"SELECT * FROM threadmem_{name}" for name in ("checkpoint", "blob", "write", "node"))
-    ]
-    assert "secret" not in repr(stored)
-    assert "terces" in repr(stored)
-
-
-@pytest.mark.parametrize("value", [[human("h1")], {"a": 1}])
-def test_with_encryption_what_was_written_without_is_refused(alone: MemorySystem, value: Any) -> None:
-    Both(ThreadMemSaver(alone), None).save(messages=value)
-    serde = EncryptedSerializer(Reversed(), JsonPlusSerializer(allowed_msgpack_modules=None))
-    with pytest.raises(PersistenceError, match="not encrypted"):
-        Both(ThreadMemSaver(alone, serde=serde), None).values()
 
 
 def test_classes_of_a_caller_come_back_once_they_are_listed(alone: MemorySystem) -> None:

@@ -11,6 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
+from conftest import StreamCipher
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage
@@ -151,20 +153,23 @@ def everything(saver: BaseCheckpointSaver[Any], thread: str = "t") -> list[Any]:
     ]
 
 
-@given(STEPS)
+@pytest.mark.parametrize("cipher", [None, StreamCipher()], ids=["plain", "encrypted"])
+@given(steps=STEPS)
 @settings(max_examples=60, deadline=None)
-def test_every_state_of_a_random_walk_is_that_of_the_in_memory_saver(steps: list[tuple[str, int]]) -> None:
+def test_every_state_of_a_random_walk_is_that_of_the_in_memory_saver(
+    cipher: StreamCipher | None, steps: list[tuple[str, int]]
+) -> None:
     with tempfile.TemporaryDirectory() as directory:
         url = f"sqlite:///{Path(directory) / 'memory.db'}?synchronous=OFF"
         theirs = InMemorySaver()
-        with MemorySystem(url, embeddings=False) as system:
+        with MemorySystem(url, embeddings=False, cipher=cipher) as system:
             walk = Walk(theirs, ThreadMemSaver(system))
             for kind, number in steps:
                 walk.step(kind, number)
             expected = everything(theirs)
             assert everything(walk.savers[1]) == expected
             assert system.verify().problems == ()
-        with MemorySystem(url, embeddings=False) as system:
+        with MemorySystem(url, embeddings=False, cipher=cipher) as system:
             ours = ThreadMemSaver(system)
             assert everything(ours) == expected
             ours.copy_thread("t", "copy")

@@ -60,7 +60,12 @@ _OF_OWNER = Statement(
     select(node.c.key, node.c.seq, embedding.c.vector)
     .join(embedding, embedding.c.key == node.c.key)
     .join(tree, tree.c.id == node.c.tree)
-    .where(tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model"), tree.c.scope == "")
+    .where(
+        tree.c.owner == bindparam("owner"),
+        embedding.c.model == bindparam("model"),
+        tree.c.scope == "",
+        ~tree.c.sealed,
+    )
     .order_by(node.c.key),
     "owner",
     "model",
@@ -79,12 +84,15 @@ _BY_KEYS = Statement(
 def put(conn: Conn, model: str, keys: Iterable[int], matrix: NDArray[np.float32]) -> None:
     """Store the vectors of nodes."""
     halves = matrix.astype(np.float16)
-    conn.many(_PUT, [(key, model, half.tobytes()) for key, half in zip(keys, halves, strict=True)])
+    rows = [(key, model, half.tobytes()) for key, half in zip(keys, halves, strict=True)]
+    if (seal := conn.seal) is not None:
+        rows = [(key, model, seal.vector(half)) for key, model, half in rows]
+    conn.many(_PUT, rows)
 
 
 def since(conn: Conn, tree_id: int, model: str, seq: int = 0) -> Vectors:
     """The vectors of a tree's nodes numbered above `seq`."""
-    return _vectors(conn.all(_OF_TREE, tree_id, seq, model))
+    return _vectors(conn, conn.all(_OF_TREE, tree_id, seq, model))
 
 
 def known_since(conn: Conn, tree_id: int, model: str, seq: int) -> set[int]:
@@ -94,19 +102,23 @@ def known_since(conn: Conn, tree_id: int, model: str, seq: int) -> set[int]:
 
 def of_owner(conn: Conn, owner: str, model: str) -> Vectors:
     """The vectors of all conversations of an owner."""
-    return _vectors(conn.all(_OF_OWNER, owner, model))
+    return _vectors(conn, conn.all(_OF_OWNER, owner, model))
 
 
 def by_keys(conn: Conn, model: str, keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:
     """The vectors of some nodes; those that have none are left out."""
     rows = conn.all(_BY_KEYS, json.dumps(keys), model) if keys else []
-    return {row[0]: np.frombuffer(row[1], np.float16).astype(np.float32) for row in rows}
+    return {row[0]: np.frombuffer(_opened(conn, row[1]), np.float16).astype(np.float32) for row in rows}
 
 
-def _vectors(rows: list[tuple[int, int, bytes]]) -> Vectors:
+def _opened(conn: Conn, stored: bytes) -> bytes:
+    return bytes(stored) if conn.seal is None else conn.seal.open_vector(bytes(stored))
+
+
+def _vectors(conn: Conn, rows: list[tuple[int, int, bytes]]) -> Vectors:
     if not rows:
         return NONE
-    flat = np.frombuffer(b"".join([bytes(row[2]) for row in rows]), np.float16)
+    flat = np.frombuffer(b"".join([_opened(conn, row[2]) for row in rows]), np.float16)
     return Vectors(
         np.array([row[0] for row in rows], np.int64),
         np.array([row[1] for row in rows], np.int64),

@@ -16,7 +16,7 @@ from sqlalchemy import BigInteger, bindparam, desc, exists, literal_column, sele
 
 from langchain_threadmem.core.nodes import MessageSummary, State
 from langchain_threadmem.errors import MessageIdConflictError, NodeNotFoundError
-from langchain_threadmem.storage.queries import summaries, trees
+from langchain_threadmem.storage.queries import nodes, summaries, trees
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
@@ -27,7 +27,7 @@ from langchain_threadmem.storage.schema import (
     summary,
     tree,
 )
-from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+from langchain_threadmem.storage.statements import Conn, Statement, within
 
 
 class _Tip(Enum):
@@ -95,7 +95,7 @@ class _Anchor(NamedTuple):
 _next = node.alias("following")
 _taken = exists().where(_next.c.key == node.c.key + literal_column("1"))
 _START = Statement(
-    select(tree.c.tip, tree.c.system, trees.newest.c.key, trees.newest.c.seq)
+    select(tree.c.tip, tree.c.system, tree.c.sealed, trees.newest.c.key, trees.newest.c.seq)
     .select_from(tree)
     .outerjoin(trees.newest, trees.is_newest)
     .where(tree.c.id == bindparam("tree")),
@@ -131,7 +131,6 @@ _NEW_SEGMENT = Statement(
     "tree",
     "parent",
 )
-_INSERT = insert_of(node)
 _SUPERSEDE = Statement(
     update(node)
     .where(within(node.c.key, "keys"))
@@ -258,7 +257,7 @@ class _Appender:
 
     def _flush(self) -> None:
         if self._rows:
-            self._conn.many(_INSERT, self._rows)
+            nodes.insert(self._conn, self._rows)
             self._rows = []
 
     def _end(self, tree_id: int) -> _End:
@@ -267,7 +266,9 @@ class _Appender:
         trees.lock(conn, tree_id)
         start = conn.one(_START, tree_id)
         assert start is not None, f"tree {tree_id} is gone"
-        tip, system, newest, seq = start
+        tip, system, sealed, newest, seq = start
+        if sealed != (conn.seal is not None):
+            trees.claim(conn, tree_id, sealed)
         if tip is None:
             end = _End(newest, seq, False, seq or 0, system, pinned=False)
         else:
@@ -284,12 +285,12 @@ class _Appender:
         if (known := self._known.get((tree_id, message))) is not None:
             return known
         row = self._conn.one(_KNOWN, tree_id, message)
-        return None if row is None else (row[0], Placed(*row[1:]))
+        return None if row is None else (_open(self._conn, message, row[0]), Placed(*row[1:]))
 
     def _in_force(self, end: _End) -> tuple[str, Placed] | None:
         if end.in_force is None and end.system is not None:
             row = self._conn.one(_STORED, end.system)
-            end.in_force = (row[0], Placed(*row[1:])) if row else None
+            end.in_force = (_open(self._conn, row[-1], row[0]), Placed(*row[1:])) if row else None
         return end.in_force
 
 
@@ -403,8 +404,8 @@ def move(conn: Conn, tree_id: int, moved: Sequence[NodeRow], parent: int | None)
         places.append(Placed(key, next_seq, under.seq, old.created))
         next_seq += 1
     conn.many(_MOVED, [(place.seq, old.key) for old, place in zip(moved, places, strict=True)])
-    conn.many(
-        _INSERT,
+    nodes.insert(
+        conn,
         [
             (place.key, tree_id, place.seq, place.parent, *old[3:7], int(State.LIVE), None)
             for old, place in zip(moved, places, strict=True)
@@ -436,10 +437,10 @@ def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -
         ends[row.seq] = _Anchor(key, row.seq, taken=False)
         if row.role == "system" and row.state == State.LIVE:
             system = key
-    conn.many(_INSERT, [(ends[row.seq].key, tree_id, *row[:-1]) for row in saved])
+    nodes.insert(conn, [(ends[row.seq].key, tree_id, *row[:-1]) for row in saved])
     for row in saved:
         if row.summary is not None:
-            summaries.put(conn, tree_id, ends[row.seq].key or 0, row.summary)
+            summaries.put(conn, tree_id, ends[row.seq].key or 0, row.message, row.summary)
     trees.settle(conn, tree_id, ends[tip].key, system)
 
 
@@ -460,8 +461,12 @@ def _known(conn: Conn, tree_id: int, drafts: Sequence[Draft]) -> dict[str, tuple
     known = {}
     for draft in drafts:
         if draft.given and (row := conn.one(_KNOWN, tree_id, draft.message)):
-            known[draft.message] = (row[0], Placed(*row[1:]))
+            known[draft.message] = (_open(conn, draft.message, row[0]), Placed(*row[1:]))
     return known
+
+
+def _open(conn: Conn, message: str, body: str) -> str:
+    return body if conn.seal is None else conn.seal.open_text(message, body)
 
 
 def _anchor(conn: Conn, tree_id: int, parent: int | None) -> _Anchor:

@@ -19,7 +19,7 @@ from langchain_threadmem.core.placing import Element, New, Place, Planned, Use, 
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage.queries import growth, nodes, trees
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, node, segment
-from langchain_threadmem.storage.statements import Conn, Statement, insert_of
+from langchain_threadmem.storage.statements import Conn, Statement
 
 Rows = dict[int, tuple[str, str]]
 """Message ids and bodies by key."""
@@ -63,7 +63,6 @@ _NEW_SEGMENT = Statement(
     "tree",
     "parent",
 )
-_INSERT = insert_of(node)
 _RANGE = Statement(
     select(node.c.key, node.c.message, node.c.body)
     .where(node.c.key.between(bindparam("first"), bindparam("last")))
@@ -183,7 +182,7 @@ class _Growth:
         if not self._rows and tip == self._head.tip:
             return
         if self._rows:
-            self._conn.many(_INSERT, list(self._rows.values()))
+            nodes.insert(self._conn, list(self._rows.values()))
         if self._system == self._head.system:  # it may have been superseded, and another taken its place
             self._system = trees.head(self._conn, self._tree).system
         trees.settle(self._conn, self._tree, tip, self._system)
@@ -203,6 +202,8 @@ class Reader:
             rows: list[tuple[int, str, str]] = []
             for first, last in _merged(ranges):
                 rows += conn.all(_RANGE, first, last)
+            if (seal := conn.seal) is not None:
+                rows = [(key, message, seal.open_text(message, body)) for key, message, body in rows]
             self._rows[number] = rows
 
     def keys(self, conn: Conn, runs: Iterable[Run]) -> set[int]:
@@ -263,6 +264,8 @@ def _places(conn: Conn, tree_id: int, messages: Sequence[Said]) -> dict[str, lis
     ids = json.dumps([message.id for message in messages])
     found: dict[str, list[_Found]] = {}
     for key, parent, message, body, state, seq in conn.all(_PLACES, tree_id, ids, tree_id, ids):
+        if conn.seal is not None:
+            body = conn.seal.open_text(message, body)
         found.setdefault(message, []).append(_Found(Place(key, parent, message, body, State(state)), seq))
     return found
 

@@ -49,6 +49,7 @@ _BEHIND = Statement(
         tree.c.owner == bindparam("owner"),
         tree.c.scope == "",
         func.coalesce(mark.c.seq, 0) < _last,
+        ~tree.c.sealed,  # no index outside of a conversation may hold what is encrypted in it
     )
     .order_by(tree.c.id),
     "name",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, literal_column, select
 
 from langchain_threadmem.storage.schema import POSITION_BITS, node, segment, summary, tree
-from langchain_threadmem.storage.statements import Conn, Statement, within
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
 
 class NodeRow(NamedTuple):
@@ -99,8 +99,16 @@ _ROLES_BELOW = Statement(
     "tree",
     "seq",
 )
+_INSERT = insert_of(node)
 _PLACE = Statement(select(node.c.tree, node.c.seq).where(node.c.key == bindparam("key")), "key")
 EVERYTHING = (1 << 62) - 1
+
+
+def insert(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
+    """Write nodes: rows with the columns of their table, their bodies open."""
+    if (seal := conn.seal) is not None:
+        rows = [(*row[:6], seal.text(row[4], row[6]), *row[7:]) for row in rows]
+    conn.many(_INSERT, rows)
 
 
 def spans(conn: Conn, key: int) -> list[tuple[int, int]]:
@@ -122,7 +130,7 @@ def newest_spans(conn: Conn, key: int, most: int) -> list[tuple[int, int]]:
 def thread(conn: Conn, key: int, most: int | None = None) -> list[NodeRow]:
     """The nodes from the root to a node (or the last `most` of them), oldest first."""
     ranges = spans(conn, key) if most is None else newest_spans(conn, key, most)
-    return [NodeRow(*row) for first, last in ranges for row in conn.all(_ROWS_OF_RANGE, first, last)]
+    return _opened(conn, [row for first, last in ranges for row in conn.all(_ROWS_OF_RANGE, first, last)])
 
 
 def thread_messages(conn: Conn, key: int) -> list[tuple[str, str, str, int]]:
@@ -130,35 +138,38 @@ def thread_messages(conn: Conn, key: int) -> list[tuple[str, str, str, int]]:
     found: list[Any] = []
     for first, last in spans(conn, key):
         found += conn.all(_MESSAGES_OF_RANGE, first, last)
+    if (seal := conn.seal) is not None:
+        return [(row[0], seal.open_text(row[0], row[1]), row[2], row[3]) for row in found]
     return found
 
 
 def by_key(conn: Conn, key: int) -> NodeRow | None:
     """One node by its key."""
     row = conn.one(_BY_KEY, key)
-    return NodeRow(*row) if row else None
+    return _opened(conn, [row])[0] if row else None
 
 
 def by_seq(conn: Conn, tree_id: int, seq: int) -> NodeRow | None:
     """One node of a tree by its number."""
     row = conn.one(_BY_SEQ, tree_id, seq)
-    return NodeRow(*row) if row else None
+    return _opened(conn, [row])[0] if row else None
 
 
 def by_keys(conn: Conn, keys: Iterable[int]) -> list[NodeRow]:
     """Nodes by their keys, in the order of their numbers; unknown keys are left out."""
-    return [NodeRow(*row) for row in conn.all(_BY_KEYS, json.dumps(list(keys)))]
+    return _opened(conn, conn.all(_BY_KEYS, json.dumps(list(keys))))
 
 
 def since(conn: Conn, tree_id: int, seq: int = 0, most: int = EVERYTHING) -> list[NodeRow]:
     """The nodes of a tree that were written after the one numbered `seq`, oldest first."""
-    return [NodeRow(*row) for row in conn.all(_SINCE, tree_id, seq, most)]
+    return _opened(conn, conn.all(_SINCE, tree_id, seq, most))
 
 
 def of_owner(conn: Conn, owner: str, keys: Iterable[int]) -> list[tuple[NodeRow, int, str]]:
     """Those of some nodes that are in an owner's conversations, with tree and conversation."""
     rows = conn.all(_OF_OWNER, json.dumps(list(keys)), owner)
-    return [(NodeRow(*row[:-2]), row[-2], row[-1]) for row in rows]
+    found = _opened(conn, [row[:-2] for row in rows])
+    return [(node, row[-2], row[-1]) for node, row in zip(found, rows, strict=True)]
 
 
 def reach(conn: Conn, newer: int, older: int) -> int:
@@ -190,14 +201,29 @@ def nearest_above(conn: Conn, tree_id: int, seqs: Iterable[int]) -> dict[int, in
 def by_message(conn: Conn, tree_id: int, message: str) -> NodeRow | None:
     """The place of a message: the live one, else the newest."""
     row = conn.one(_BY_MESSAGE, tree_id, message)
-    return NodeRow(*row) if row else None
+    return _opened(conn, [row])[0] if row else None
 
 
 def versions(conn: Conn, tree_id: int, message: str) -> list[NodeRow]:
     """All places of a message: the live one first, then the newest."""
-    return [NodeRow(*row) for row in conn.all(_VERSIONS, tree_id, message)]
+    return _opened(conn, conn.all(_VERSIONS, tree_id, message))
 
 
 def roles_below(conn: Conn, tree_id: int, seq: int) -> set[str]:
     """The roles of the messages directly below a node, whatever their state."""
     return {row[0] for row in conn.all(_ROLES_BELOW, tree_id, seq)}
+
+
+def _opened(conn: Conn, rows: Sequence[Sequence[Any]]) -> list[NodeRow]:
+    """Rows as nodes, what was said in them open."""
+    found = [NodeRow(*row) for row in rows]
+    if (seal := conn.seal) is None:
+        return found
+    return [
+        row._replace(
+            body=seal.open_text(row.message, row.body),
+            title=None if row.title is None else seal.open_text(row.message, row.title),
+            summary=None if row.summary is None else seal.open_text(row.message, row.summary),
+        )
+        for row in found
+    ]

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, bindparam, func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from langchain_threadmem.storage.schema import node, tree
+from langchain_threadmem.errors import EncryptionError
+from langchain_threadmem.storage.schema import checkpoint, node, tree, write
 from langchain_threadmem.storage.statements import Conn, Statement
 
 
@@ -34,7 +35,7 @@ _NAMED = (
     (tree.c.conversation == bindparam("conversation")),
     (tree.c.scope == bindparam("scope")),
 )
-_FIND = Statement(select(tree.c.id).where(*_NAMED), "owner", "conversation", "scope")
+_FIND = Statement(select(tree.c.id, tree.c.sealed).where(*_NAMED), "owner", "conversation", "scope")
 _CREATE = Statement(
     insert(tree)
     .values(
@@ -44,6 +45,7 @@ _CREATE = Statement(
         version=0,
         epoch=0,
         created=bindparam("created"),
+        sealed=bindparam("sealed"),
     )
     .on_conflict_do_nothing()
     .returning(tree.c.id),
@@ -51,6 +53,14 @@ _CREATE = Statement(
     "conversation",
     "scope",
     "created",
+    "sealed",
+)
+_HELD = tuple(
+    Statement(select(table.c.tree).where(table.c.tree == bindparam("tree")).limit(1), "tree")
+    for table in (node, checkpoint, write)
+)
+_RESEAL = Statement(
+    update(tree).where(tree.c.id == bindparam("at")).values(sealed=bindparam("sealed")), "sealed", "at"
 )
 newest = node.alias("newest")
 """The node of a tree that was written last; join it with `is_newest`."""
@@ -100,19 +110,49 @@ _LIST = Statement(
 def find(conn: Conn, owner: str, conversation: str, scope: str = "") -> int | None:
     """The id of a conversation's tree, if it has one."""
     row = conn.one(_FIND, owner, conversation, scope)
-    return row[0] if row else None
+    if row is None:
+        return None
+    check(conn, row[0], row[1])
+    return int(row[0])
+
+
+def check(conn: Conn, tree_id: int, sealed: bool) -> None:
+    """Refuse a tree that holds something and is encrypted where it should not be, or the other way round.
+
+    Raises:
+        EncryptionError: It does.
+    """
+    if bool(sealed) == (conn.seal is not None) or not any(conn.all(held, tree_id) for held in _HELD):
+        return
+    if sealed:
+        raise EncryptionError(
+            "the conversation is encrypted; pass MemorySystem(..., cipher=...) the cipher it was written with"
+        )
+    raise EncryptionError(
+        "the conversation is not encrypted, as this memory demands; open it with a memory that has no cipher"
+    )
+
+
+def claim(conn: Conn, tree_id: int, sealed: bool) -> None:
+    """`check`, before writing: an empty tree becomes what it is to be."""
+    if bool(sealed) != (conn.seal is not None):
+        check(conn, tree_id, sealed)
+        conn.run(_RESEAL, conn.seal is not None, tree_id)
 
 
 def find_or_create(conn: Conn, owner: str, conversation: str, now: float, scope: str = "") -> int:
     """The id of a conversation's tree, made if there is none. Needs a write transaction."""
-    found = find(conn, owner, conversation, scope)
-    if found is not None:
-        return found
-    row = conn.one(_CREATE, owner, conversation, scope, now)
-    # No row: another transaction made it since we looked, and it is committed now.
-    made = row[0] if row else find(conn, owner, conversation, scope)
-    assert made is not None
-    return int(made)
+    sealed = conn.seal is not None
+    row = conn.one(_FIND, owner, conversation, scope)
+    if row is None:
+        made = conn.one(_CREATE, owner, conversation, scope, now, sealed)
+        if made is not None:
+            return int(made[0])
+        # Another transaction made it since we looked, and it is committed now.
+        row = conn.one(_FIND, owner, conversation, scope)
+        assert row is not None
+    claim(conn, *row)
+    return int(row[0])
 
 
 def lock(conn: Conn, tree_id: int) -> None:

@@ -1,0 +1,128 @@
+"""Sealing: what is said, encrypted before it reaches the database.
+
+A database that holds a `Seal` writes message bodies, summaries and vectors encrypted and reads nothing else:
+a plain row where an encrypted one belongs was written without the key, or by somebody who has none, and is
+refused. The cipher is the caller's. Since it may write the same text differently each time, nothing is ever
+found by what was written: rows are found by message id, and compared once they are open. So equal messages
+are not to be told by looking at the file; ids, roles, times and lengths are.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Protocol
+
+from langchain_threadmem.core.cache import LruCache
+from langchain_threadmem.errors import EncryptionError, InputError
+
+REMEMBERED = 8192
+"""How many opened texts are kept at hand; deciphering a thread of a thousand at each turn takes 0.1 s."""
+_HEAD = '{"sealed":'
+
+
+class Cipher(Protocol):
+    """LangGraph's `CipherProtocol`. A good one also notices what was tampered with, as AES-EAX does."""
+
+    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]: ...
+    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes: ...
+
+
+def is_sealed(text: str) -> bool:
+    """Whether a stored text is an encrypted one."""
+    return text.startswith(_HEAD)
+
+
+class Seal:
+    """Writes and reads encrypted texts and vectors.
+
+    Args:
+        cipher: Encrypts and decrypts bytes.
+
+    Example:
+        >>> class Mirror:
+        ...     def encrypt(self, plaintext):
+        ...         return "mirror", plaintext[::-1]
+        ...     def decrypt(self, ciphername, ciphertext):
+        ...         return ciphertext[::-1]
+        >>> seal = Seal(Mirror())
+        >>> seal.text("h1", "Hello")
+        '{"sealed":"mirror","data":"XSJvbGxlSCIgLCIxaCJb"}'
+        >>> seal.open_text("h1", seal.text("h1", "Hello"))
+        'Hello'
+    """
+
+    def __init__(self, cipher: Cipher) -> None:
+        self.cipher = cipher
+        self._opened = LruCache[str, tuple[str | None, str]](REMEMBERED)
+
+    def text(self, name: str | None, text: str) -> str:
+        """A text encrypted, as JSON text; `name` is what it belongs to, and goes into it."""
+        kind, data = self.cipher.encrypt(json.dumps([name, text]).encode())
+        sealed = json.dumps({"sealed": kind, "data": base64.b64encode(data).decode()}, separators=(",", ":"))
+        self._opened.put(sealed, (name, text))
+        return sealed
+
+    def open_text(self, name: str | None, sealed: str) -> str:
+        """The text that `text` was given.
+
+        Raises:
+            EncryptionError: It is not encrypted, does not open with this key, or belongs to something else.
+        """
+        found = self._opened.get(sealed)
+        if found is None:
+            if not is_sealed(sealed):
+                raise EncryptionError(
+                    f"what is stored of {name!r} is not encrypted, as this memory demands; it was written "
+                    "without encryption, or by somebody else"
+                )
+            try:
+                stored = json.loads(sealed)
+                data = self.cipher.decrypt(stored["sealed"], base64.b64decode(stored["data"]))
+                owner, text = json.loads(data)
+            except Exception as error:  # each cipher has errors of its own
+                raise _unopened(name, error) from error
+            found = owner, text
+            self._opened.put(sealed, found)
+        if found[0] != name:
+            raise EncryptionError(f"what is stored of {name!r} was written for {found[0]!r}; it is not read")
+        return found[1]
+
+    def vector(self, data: bytes) -> bytes:
+        """A vector encrypted, with the cipher's name before it."""
+        kind, sealed = self.cipher.encrypt(data)
+        return kind.encode() + b"\n" + sealed
+
+    def open_vector(self, sealed: bytes) -> bytes:
+        """The vector that `vector` was given.
+
+        Raises:
+            EncryptionError: It does not open with this key.
+        """
+        kind, _, data = sealed.partition(b"\n")
+        try:
+            return self.cipher.decrypt(kind.decode("ascii"), data)
+        except Exception as error:  # each cipher has errors of its own
+            raise _unopened("a vector", error) from error
+
+    def check(self, other: Seal) -> None:
+        """Refuse another key.
+
+        Raises:
+            InputError: What one encrypts, the other does not open.
+        """
+        if self.cipher is other.cipher:
+            return
+        try:
+            self.open_text("key", other.text("key", "the same"))
+        except EncryptionError as error:
+            raise InputError(
+                "this memory is encrypted with another key; open a MemorySystem of its own for each key"
+            ) from error
+
+
+def _unopened(name: str | None, error: Exception) -> EncryptionError:
+    return EncryptionError(
+        f"what is stored of {name!r} does not open with this memory's key ({error!r}); "
+        "pass the key that it was written with"
+    )

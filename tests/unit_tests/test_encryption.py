@@ -1,0 +1,324 @@
+"""Encryption: what is said reaches the database encrypted, whoever writes it; nothing else is read back."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import StreamCipher, WordEmbeddings
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.graph import START, MessagesState, StateGraph
+
+from langchain_threadmem import (
+    ChatMemory,
+    MemorySystem,
+    MessageSummary,
+    ThreadMemMiddleware,
+    ThreadMemSaver,
+    create_threaded_chat,
+    select_thread_node,
+)
+from langchain_threadmem.errors import EncryptionError, InputError
+from langchain_threadmem.storage.schema import metadata
+from langchain_threadmem.storage.statements import Statement
+
+SECRET = "heron"
+TABLES = [name for name in metadata.tables if name != "threadmem_migration"]
+
+
+def answer(state: MessagesState) -> dict[str, Any]:
+    return {"messages": [AIMessage(f"about {state['messages'][-1].content}")]}
+
+
+def chat(saver: ThreadMemSaver, *before: Any) -> Any:
+    builder = StateGraph(MessagesState)
+    names = [START, *(f"node{n}" for n in range(len(before))), "model"]
+    for name, node in zip(names[1:], [*before, answer], strict=True):
+        builder.add_node(name, node)
+    for above, below in pairwise(names):
+        builder.add_edge(above, below)
+    return builder.compile(checkpointer=saver)
+
+
+def ask(graph: Any, text: str, thread: str = "t") -> Any:
+    return graph.invoke({"messages": [HumanMessage(text)]}, config_of(thread))
+
+
+def config_of(thread: str = "t") -> Any:
+    return {"configurable": {"thread_id": thread}}
+
+
+def stored(system: MemorySystem) -> str:
+    """Everything in the tables and in the index of words, as text."""
+    statements = [
+        Statement.of(sqlite=sql, postgresql=sql) for name in TABLES for sql in [f"SELECT * FROM {name}"]
+    ]
+    found = system.runtime.database.read(lambda conn: [conn.all(statement) for statement in statements])
+    return repr(found)
+
+
+def words(system: MemorySystem, word: str) -> int:
+    """How many rows of the index of words hold a word."""
+    statement = Statement.of(
+        sqlite="SELECT count(*) FROM threadmem_lexicon WHERE threadmem_lexicon MATCH ?",
+        postgresql="SELECT count(*) FROM threadmem_lexicon WHERE words @@ %s::tsquery",
+    )
+    return int(system.runtime.database.read(lambda conn: conn.all(statement, word))[0][0])
+
+
+def bodies(system: MemorySystem, thread: str = "t") -> list[str]:
+    statement = Statement.of(
+        sqlite="SELECT body FROM threadmem_node n JOIN threadmem_tree t ON t.id = n.tree "
+        "WHERE t.owner = ? AND t.conversation = ?",
+        postgresql="SELECT body FROM threadmem_node n JOIN threadmem_tree t ON t.id = n.tree "
+        "WHERE t.owner = %s AND t.conversation = %s",
+    )
+    rows = system.runtime.database.read(lambda conn: conn.all(statement, system.owner, thread))
+    return [row[0] for row in rows]
+
+
+@pytest.fixture
+def sealed(system: MemorySystem) -> MemorySystem:
+    """A system that a saver with an encrypting serializer was made for."""
+    ThreadMemSaver(system, serde=EncryptedSerializer(StreamCipher()))
+    return system
+
+
+def said(memory: ChatMemory) -> list[str]:
+    return [str(message.content) for message in memory.messages]
+
+
+def test_a_chat_on_an_encrypting_saver_is_a_conversation_of_which_nothing_is_stored_plain(
+    system: MemorySystem,
+) -> None:
+    saver = ThreadMemSaver(system, serde=EncryptedSerializer(StreamCipher()))
+    graph = chat(saver)
+    ask(graph, f"a grey {SECRET}")
+    state = ask(graph, f"a white {SECRET}")
+    assert said(system.conversation("t")) == [message.content for message in state["messages"]]
+    assert len(bodies(system)) == 4
+    assert SECRET not in stored(system)
+    assert system.verify().problems == ()
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda system: system.conversation("t").append(f"a {SECRET}", f"that {SECRET}"),
+        lambda system: ask(chat(ThreadMemSaver(system), select_thread_node(system)), f"a {SECRET}"),
+        lambda system: create_threaded_chat(lambda_model(), system).invoke(
+            {"messages": [("user", f"a {SECRET}")]}, config_of()
+        ),
+        lambda system: agent(system).invoke({"messages": [("user", f"a {SECRET}")]}, config_of()),
+    ],
+    ids=["memory", "node", "chat", "middleware"],
+)
+def test_whoever_writes_nothing_is_stored_plain(
+    sealed: MemorySystem, write: Callable[[MemorySystem], Any]
+) -> None:
+    write(sealed)
+    sealed.conversation("t").recall(SECRET)
+    assert f"a {SECRET}" in said(sealed.conversation("t"))
+    assert SECRET not in stored(sealed)
+    assert words(sealed, SECRET) == 0
+
+
+def lambda_model() -> Any:
+    from langchain_core.language_models import FakeListChatModel
+
+    return FakeListChatModel(responses=[f"that {SECRET}"])
+
+
+def agent(system: MemorySystem) -> Any:
+    from langchain.agents import create_agent
+
+    return create_agent(lambda_model(), middleware=[ThreadMemMiddleware(system)])
+
+
+def test_revisions_and_summaries_are_encrypted_too(sealed: MemorySystem) -> None:
+    class Summarizer:
+        def summarize(self, message: Any) -> MessageSummary:
+            return MessageSummary(title=SECRET, summary=f"About a {SECRET}.")
+
+    memory = sealed.conversation("t", summarizer=Summarizer())
+    memory.append(f"a {SECRET}", "one")
+    memory.append("another", "two")
+    memory.place(3, None)
+    memory.edit(1, f"no {SECRET}")
+    summaries = [node.summary and node.summary.title for node in memory.summarize()]
+    assert summaries == [SECRET]
+    assert [node.message.content for node in memory.thread(memory.roots()[-1].id)] == [f"no {SECRET}"]
+    assert SECRET not in stored(sealed)
+
+
+def test_recall_in_one_conversation_goes_by_words_and_by_meaning(sealed: MemorySystem, verbs: Any) -> None:
+    memory = verbs(sealed.conversation("t"))
+    memory.append("the heron stands in the water", "it waits")
+    memory.append("bread needs salt", "and time")
+    hit = memory.recall("where is the heron", n_results=1)[0]
+    assert (hit.node.id, hit.why.terms) == (1, ("heron",))
+    assert hit.why.similarity > 0.3
+
+
+def test_new_messages_are_recalled_too(sealed: MemorySystem) -> None:
+    memory = sealed.conversation("t")
+    memory.append("the heron stands in the water")
+    memory.recall("heron")
+    memory.append("an egret flies", "white")
+    assert memory.recall("egret", n_results=1)[0].node.id == 2
+
+
+def test_recall_in_all_conversations_is_refused(sealed: MemorySystem) -> None:
+    sealed.conversation("t").append("a heron")
+    with pytest.raises(InputError, match="one conversation at a time"):
+        sealed.conversation("t").recall("heron", scope="owner")
+
+
+def test_without_the_key_an_encrypted_conversation_is_neither_read_nor_written(
+    sealed: MemorySystem, url: str
+) -> None:
+    sealed.conversation("t").append("a heron", "grey")
+    with MemorySystem(url, owner=sealed.owner, embeddings=WordEmbeddings()) as other:
+        memory = other.conversation("t")
+        for call in (lambda: memory.messages, lambda: memory.append("x"), lambda: memory.recall("heron")):
+            with pytest.raises(EncryptionError, match="is encrypted"):
+                call()
+        with pytest.raises(EncryptionError, match="is encrypted"):
+            ask(chat(ThreadMemSaver(other)), "x")
+        other.conversation("u").append("a heron")
+        assert [hit.conversation_id for hit in memory.recall("heron", scope="owner")] == ["u"]
+        assert "is encrypted" in other.verify().problems[0]
+    assert said(sealed.conversation("t")) == ["a heron", "grey"]
+
+
+def test_with_another_key_nothing_is_read(sealed: MemorySystem, url: str) -> None:
+    sealed.conversation("t").append("a heron")
+    with (
+        MemorySystem(url, owner=sealed.owner, cipher=StreamCipher(b"other")) as other,
+        pytest.raises(EncryptionError, match="does not open with this memory's key"),
+    ):
+        assert other.conversation("t").messages
+
+
+def test_a_memory_with_the_key_reads_what_a_saver_has_written(sealed: MemorySystem, url: str) -> None:
+    ask(chat(ThreadMemSaver(sealed)), "a heron")
+    with MemorySystem(url, owner=sealed.owner, cipher=StreamCipher()) as other:
+        assert said(other.conversation("t")) == ["a heron", "about a heron"]
+        assert said_of(ThreadMemSaver(other)) == ["a heron", "about a heron"]
+
+
+def said_of(saver: ThreadMemSaver) -> list[str]:
+    found = saver.get_tuple(config_of())
+    assert found is not None
+    return [message.content for message in found.checkpoint["channel_values"]["messages"]]
+
+
+def test_what_was_written_without_encryption_is_refused(system: MemorySystem, url: str) -> None:
+    ask(chat(ThreadMemSaver(system)), "a heron")
+    with MemorySystem(url, owner=system.owner, cipher=StreamCipher()) as other:
+        with pytest.raises(EncryptionError, match="not encrypted"):
+            ThreadMemSaver(other).get_tuple(config_of())
+        with pytest.raises(EncryptionError, match="not encrypted"):
+            other.conversation("t").append("x")
+        assert "not encrypted" in other.verify().problems[0]
+
+
+def test_a_conversation_that_is_still_empty_can_be_encrypted(system: MemorySystem, url: str) -> None:
+    memory = system.conversation("t")
+    assert memory.messages == []
+    with MemorySystem(url, owner=system.owner, cipher=StreamCipher()) as other:
+        other.conversation("t").append("a heron")
+    with pytest.raises(EncryptionError, match="is encrypted"):
+        memory.append("x")
+
+
+def change(system: MemorySystem, sql: str, *values: Any) -> None:
+    statement = Statement.of(sqlite=sql.replace("%s", "?"), postgresql=sql)
+    system.runtime.database.write(lambda conn: conn.run(statement, *values))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        """UPDATE threadmem_node SET body = '{"type":"human","data":{"content":"forged"}}' WHERE tree = %s""",
+        """UPDATE threadmem_node SET body = (SELECT body FROM threadmem_node WHERE tree = %s AND seq = 2)
+        WHERE seq = 1""",
+        "UPDATE threadmem_node SET body = replace(body, '=', 'A') WHERE tree = %s",
+    ],
+    ids=["plain", "swapped", "changed"],
+)
+def test_rows_that_were_tampered_with_are_refused(sql: str) -> None:
+    cipher = StreamCipher()
+    with MemorySystem(embeddings=False, cipher=cipher) as system:
+        system.conversation("t").append("a heron", "grey, with some white")
+        change(system, sql, 1)
+        system.runtime.database.encrypt(type(system.runtime.database.seal)(cipher))  # nothing at hand
+        with pytest.raises(EncryptionError):
+            assert system.conversation("t").messages
+
+
+def test_equal_messages_do_not_look_equal(sealed: MemorySystem) -> None:
+    sealed.conversation("t").extend([HumanMessage("yes"), HumanMessage("yes"), HumanMessage("yes")])
+    assert len(set(bodies(sealed))) == 3
+
+
+def test_a_message_appended_twice_is_once(sealed: MemorySystem) -> None:
+    for _ in range(2):
+        sealed.conversation("t").extend([SystemMessage("Be kind."), HumanMessage("yes", id="h1")])
+    assert len(bodies(sealed)) == 2
+
+
+def test_a_saver_with_another_key_is_refused(sealed: MemorySystem) -> None:
+    ThreadMemSaver(sealed, serde=EncryptedSerializer(StreamCipher()))
+    with pytest.raises(InputError, match="another key"):
+        ThreadMemSaver(sealed, serde=EncryptedSerializer(StreamCipher(b"other")))
+
+
+def test_a_saver_that_does_not_encrypt_is_refused_where_the_rest_is_encrypted(system: MemorySystem) -> None:
+    plain = ThreadMemSaver(system)
+    ThreadMemSaver(system, serde=EncryptedSerializer(StreamCipher()))
+    with pytest.raises(InputError, match="the system is encrypted"):
+        ask(chat(plain), "a heron")
+    with pytest.raises(InputError, match="the system is encrypted"):
+        ThreadMemSaver(system, serde=plain.serde)
+
+
+def test_a_cipher_that_is_none_is_refused() -> None:
+    with pytest.raises(InputError, match="'key' is no cipher"):
+        MemorySystem(cipher="key")  # type: ignore[arg-type]
+
+
+def test_copies_and_deletions_work_as_ever(sealed: MemorySystem) -> None:
+    saver = ThreadMemSaver(sealed)
+    ask(chat(saver), "a heron")
+    saver.copy_thread("t", "copy")
+    saver.delete_thread("t")
+    assert said(sealed.conversation("copy")) == ["a heron", "about a heron"]
+    assert bodies(sealed) == []
+    assert sealed.verify().problems == ()
+
+
+def test_a_turn_costs_the_same_at_the_end_of_a_long_chat(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    text = "How do I read a CSV file with a header, and what if some of the columns hold dates? " * 2
+    with MemorySystem(path, embeddings=False, cipher=StreamCipher()) as system:
+        graph = chat(ThreadMemSaver(system))
+        sizes = []
+        for _ in range(4):
+            for n in range(30):
+                ask(graph, f"{text} {n}")
+            sizes.append(size(path))
+    assert sizes[3] - sizes[2] <= 1.15 * (sizes[1] - sizes[0])
+    assert (sizes[3] - sizes[0]) / 90 <= 4.5 * 1024
+
+
+def size(path: Path) -> int:
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    return path.stat().st_size
