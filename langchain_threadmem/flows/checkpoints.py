@@ -71,12 +71,14 @@ class Archive:
     lists: ListMemory
 
     def __post_init__(self) -> None:
-        """Refuse a serializer that would write plain what the system keeps encrypted.
+        """Let the tree be encrypted as the serializer is.
 
         Raises:
-            InputError: It would.
+            InputError: The system is encrypted already, and the serializer is not, or with another key.
         """
-        if self.runtime.encrypted and not isinstance(self.serde, EncryptedSerializer):
+        if isinstance(self.serde, EncryptedSerializer):
+            self.runtime.encrypt(self.serde.cipher)
+        elif self.runtime.encrypted:
             raise InputError(
                 f"the system is encrypted, and {type(self.serde).__name__} is not; pass the saver "
                 "serde=EncryptedSerializer(cipher, serde), or none"

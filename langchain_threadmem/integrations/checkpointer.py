@@ -82,16 +82,14 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
             raise InputError(
                 f"system is a MemorySystem, not {system!r}; for a URL use ThreadMemSaver.from_conn_string"
             )
-        strict = JsonPlusSerializer(allowed_msgpack_modules=None)
-        seal = system.runtime.database.seal
-        if isinstance(serde, EncryptedSerializer):
-            system.runtime.encrypt(serde.cipher)
-        elif serde is None:
-            serde = strict if seal is None else EncryptedSerializer(seal.cipher, strict)
+        if serde is None:
+            serde = JsonPlusSerializer(allowed_msgpack_modules=None)
+            if (seal := system.runtime.database.seal) is not None:
+                serde = EncryptedSerializer(seal.cipher, serde)
         super().__init__(serde=serde)
         self.system = system
         self._lists = ListMemory()
-        Archive(system.runtime, self.serde, self._lists)  # refuses a serializer that does not encrypt
+        assert self._archive  # made once here, so that a serializer which does not fit is refused at once
         self._owns_system = False
 
     @classmethod

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from conftest import StreamCipher, WordEmbeddings
@@ -27,7 +28,6 @@ from langchain_threadmem.errors import EncryptionError, InputError
 from langchain_threadmem.storage.schema import metadata
 from langchain_threadmem.storage.statements import Statement
 
-SECRET = "heron"
 TABLES = [name for name in metadata.tables if name != "threadmem_migration"]
 
 
@@ -83,6 +83,12 @@ def bodies(system: MemorySystem, thread: str = "t") -> list[str]:
 
 
 @pytest.fixture
+def secret() -> str:
+    """A word that no other test writes: they share one PostgreSQL server."""
+    return f"heron{uuid4().hex}"
+
+
+@pytest.fixture
 def sealed(system: MemorySystem) -> MemorySystem:
     """A system that a saver with an encrypting serializer was made for."""
     ThreadMemSaver(system, serde=EncryptedSerializer(StreamCipher()))
@@ -94,66 +100,64 @@ def said(memory: ChatMemory) -> list[str]:
 
 
 def test_a_chat_on_an_encrypting_saver_is_a_conversation_of_which_nothing_is_stored_plain(
-    system: MemorySystem,
+    system: MemorySystem, secret: str
 ) -> None:
     saver = ThreadMemSaver(system, serde=EncryptedSerializer(StreamCipher()))
     graph = chat(saver)
-    ask(graph, f"a grey {SECRET}")
-    state = ask(graph, f"a white {SECRET}")
+    ask(graph, f"a grey {secret}")
+    state = ask(graph, f"a white {secret}")
     assert said(system.conversation("t")) == [message.content for message in state["messages"]]
     assert len(bodies(system)) == 4
-    assert SECRET not in stored(system)
+    assert secret not in stored(system)
     assert system.verify().problems == ()
+
+
+def answering(secret: str) -> Any:
+    from langchain_core.language_models import FakeListChatModel
+
+    return FakeListChatModel(responses=[f"that {secret}"])
+
+
+def agent(system: MemorySystem, secret: str) -> Any:
+    from langchain.agents import create_agent
+
+    return create_agent(answering(secret), middleware=[ThreadMemMiddleware(system)])
 
 
 @pytest.mark.parametrize(
     "write",
     [
-        lambda system: system.conversation("t").append(f"a {SECRET}", f"that {SECRET}"),
-        lambda system: ask(chat(ThreadMemSaver(system), select_thread_node(system)), f"a {SECRET}"),
-        lambda system: create_threaded_chat(lambda_model(), system).invoke(
-            {"messages": [("user", f"a {SECRET}")]}, config_of()
-        ),
-        lambda system: agent(system).invoke({"messages": [("user", f"a {SECRET}")]}, config_of()),
+        lambda system, secret: system.conversation("t").append(f"a {secret}", f"that {secret}"),
+        lambda system, secret: ask(chat(ThreadMemSaver(system), select_thread_node(system)), f"a {secret}"),
+        lambda system, secret: ask(create_threaded_chat(answering(secret), system), f"a {secret}"),
+        lambda system, secret: ask(agent(system, secret), f"a {secret}"),
     ],
     ids=["memory", "node", "chat", "middleware"],
 )
 def test_whoever_writes_nothing_is_stored_plain(
-    sealed: MemorySystem, write: Callable[[MemorySystem], Any]
+    sealed: MemorySystem, write: Callable[[MemorySystem, str], Any], secret: str
 ) -> None:
-    write(sealed)
-    sealed.conversation("t").recall(SECRET)
-    assert f"a {SECRET}" in said(sealed.conversation("t"))
-    assert SECRET not in stored(sealed)
-    assert words(sealed, SECRET) == 0
+    write(sealed, secret)
+    sealed.conversation("t").recall(secret)
+    assert f"a {secret}" in said(sealed.conversation("t"))
+    assert secret not in stored(sealed)
+    assert words(sealed, secret) == 0
 
 
-def lambda_model() -> Any:
-    from langchain_core.language_models import FakeListChatModel
-
-    return FakeListChatModel(responses=[f"that {SECRET}"])
-
-
-def agent(system: MemorySystem) -> Any:
-    from langchain.agents import create_agent
-
-    return create_agent(lambda_model(), middleware=[ThreadMemMiddleware(system)])
-
-
-def test_revisions_and_summaries_are_encrypted_too(sealed: MemorySystem) -> None:
+def test_revisions_and_summaries_are_encrypted_too(sealed: MemorySystem, secret: str) -> None:
     class Summarizer:
         def summarize(self, message: Any) -> MessageSummary:
-            return MessageSummary(title=SECRET, summary=f"About a {SECRET}.")
+            return MessageSummary(title=secret, summary=f"About a {secret}.")
 
     memory = sealed.conversation("t", summarizer=Summarizer())
-    memory.append(f"a {SECRET}", "one")
+    memory.append(f"a {secret}", "one")
     memory.append("another", "two")
     memory.place(3, None)
-    memory.edit(1, f"no {SECRET}")
+    memory.edit(1, f"no {secret}")
     summaries = [node.summary and node.summary.title for node in memory.summarize()]
-    assert summaries == [SECRET]
-    assert [node.message.content for node in memory.thread(memory.roots()[-1].id)] == [f"no {SECRET}"]
-    assert SECRET not in stored(sealed)
+    assert summaries == [secret]
+    assert [node.message.content for node in memory.thread(memory.roots()[-1].id)] == [f"no {secret}"]
+    assert secret not in stored(sealed)
 
 
 def test_recall_in_one_conversation_goes_by_words_and_by_meaning(sealed: MemorySystem, verbs: Any) -> None:
@@ -286,6 +290,14 @@ def test_a_saver_that_does_not_encrypt_is_refused_where_the_rest_is_encrypted(sy
         ask(chat(plain), "a heron")
     with pytest.raises(InputError, match="the system is encrypted"):
         ThreadMemSaver(system, serde=plain.serde)
+
+
+def test_a_serializer_set_later_encrypts_all_the_same(system: MemorySystem, secret: str) -> None:
+    saver = ThreadMemSaver(system)
+    saver.serde = EncryptedSerializer(StreamCipher())
+    ask(chat(saver), f"a {secret}")
+    assert said(system.conversation("t")) == [f"a {secret}", f"about a {secret}"]
+    assert secret not in stored(system)
 
 
 def test_a_cipher_that_is_none_is_refused() -> None:
