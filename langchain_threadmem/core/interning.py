@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import ormsgpack
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.core.bodies import MESSAGE_CLASSES, decode, encode
+from langchain_threadmem.core.bodies import MESSAGE_CLASSES, Parsed, decode, encode
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.errors import InputError
 
@@ -227,6 +227,7 @@ def put_together(
     mixture: Mixture,
     rows: Callable[[Run], Sequence[tuple[str, str]]],
     loads: Callable[[str, bytes], Any],
+    parsed: Parsed | None = None,
 ) -> Any:
     """Make the value again.
 
@@ -234,13 +235,14 @@ def put_together(
         mixture: The value taken apart.
         rows: Message ids and bodies of a run.
         loads: The serializer.
+        parsed: As for `core.bodies.decode`.
 
     Returns:
         A new value, with messages that nothing else holds.
     """
     rest, others = loads(*mixture.rest) if mixture.rest else ({}, [])
     following = iter(others)
-    lists = {key: _list(items, rows, following) for key, items in mixture.lists.items()}
+    lists = {key: _list(items, rows, following, parsed) for key, items in mixture.lists.items()}
     return lists[None] if mixture.whole else {**rest, **lists}
 
 
@@ -270,7 +272,12 @@ def _body(message: BaseMessage) -> str | None:
         return None
 
 
-def _list(items: Items, rows: Callable[[Run], Sequence[tuple[str, str]]], others: Iterator[Any]) -> list[Any]:
+def _list(
+    items: Items,
+    rows: Callable[[Run], Sequence[tuple[str, str]]],
+    others: Iterator[Any],
+    parsed: Parsed | None,
+) -> list[Any]:
     pairs: list[tuple[Any, str]] = []
     made: list[tuple[int, Any]] = []
     for item in items:
@@ -280,7 +287,7 @@ def _list(items: Items, rows: Callable[[Run], Sequence[tuple[str, str]]], others
             pairs.append((item.id, item.body))
         else:
             made += [(len(pairs) + len(made) + n, next(others)) for n in range(item.number)]
-    value: list[Any] = decode(pairs)
+    value: list[Any] = decode(pairs, parsed)
     for position, other in made:
         value.insert(position, other)
     return value

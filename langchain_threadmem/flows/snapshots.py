@@ -8,10 +8,10 @@ caller may change.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from langchain_threadmem.core.bodies import collector_at_rest
+from langchain_threadmem.core.bodies import Parsed, collector_at_rest
 from langchain_threadmem.core.interning import KIND, Mixture, put_together, unpack
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.flows.checkpoints import Archive, Stored, expand
@@ -186,6 +186,7 @@ class _Shelf:
         writes: Pending writes by checkpoint.
         mixtures: Those of both that hold messages of the tree, by the bytes they were read from.
         reader: The messages.
+        parsed: Bodies of messages that several checkpoints have in common.
     """
 
     rows: list[CheckpointRow]
@@ -193,6 +194,7 @@ class _Shelf:
     writes: dict[Address, list[WriteRow]]
     mixtures: dict[bytes, Mixture]
     reader: Reader
+    parsed: Parsed = field(default_factory=dict)
 
     def add_blobs(self, conn: Conn, tree: int, numbers: Sequence[int]) -> None:
         """Read values of channels."""
@@ -225,7 +227,9 @@ class _Shelf:
         mixture, seal = self.mixtures[data], archive.runtime.database.seal
         with collector_at_rest():
             opened = mixture if seal is None else mixture.opened(seal.open_text)
-            return put_together(opened, self.reader.rows, archive.load)
+            return put_together(
+                opened, self.reader.rows, archive.load, self.parsed if len(self.rows) > 1 else None
+            )
 
     def _look_into(self, kind: str, data: bytes) -> None:
         if kind == KIND and data not in self.mixtures:
