@@ -7,7 +7,7 @@ codec's own classes are taken out of a value, only lists and dictionaries of exa
 into, and what comes back is equal to what went in.
 
 A list is found again by its full contents, since messages are mutable and the identity of an object says
-nothing: in chunks of 64, each a digest of what the messages hold.
+nothing: in chunks of 32, each a digest of what the messages hold.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from langchain_threadmem.core.bodies import MESSAGE_CLASSES, Parsed, decode, enc
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.errors import InputError
 
-CHUNK = 64
+CHUNK = 32
 KIND = "#"
 """How a mixture is marked, where other values carry the name of their serializer's format."""
 
