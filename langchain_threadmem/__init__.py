@@ -28,12 +28,14 @@ if TYPE_CHECKING:
     from langchain_threadmem.integrations.retriever import ThreadMemRetriever
     from langchain_threadmem.integrations.store import ThreadMemStore
     from langchain_threadmem.memory import ChatMemory
+    from langchain_threadmem.settings import MemorySettings
     from langchain_threadmem.system import MemorySystem
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "ChatMemory": "memory",
+    "MemorySettings": "settings",
     "MemorySystem": "system",
     "ConversationNode": "core.nodes",
     "MessageSummary": "core.nodes",
@@ -61,6 +63,7 @@ __all__ = [
     "LLMSummarizer",
     "LinearNodeSelector",
     "LocalEmbeddings",
+    "MemorySettings",
     "MemorySystem",
     "MessageSummary",
     "NodeSelector",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -11,6 +12,7 @@ from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import arun, run
 from langchain_threadmem.flows.verify import Verification, verify
 from langchain_threadmem.memory import ChatMemory
+from langchain_threadmem.settings import MemorySettings
 from langchain_threadmem.storage.queries import trees
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class MemorySystem:
             for none. Nothing is embedded before something needs it.
         vectors: Where search over all conversations happens: a directory for Chroma, a Chroma client, or an
             index of one's own. By default a directory beside the database file.
+        settings: `MemorySettings`, a mapping of its fields, or the path of a TOML, YAML or JSON file.
         cipher: Encrypts what is said before it reaches the database, with summaries and vectors: an object
             with `encrypt` and `decrypt` as in LangGraph's `EncryptedSerializer(cipher)`. What is not
             encrypted is refused then, no index on disk holds any words, and recall stays within a
@@ -42,8 +45,8 @@ class MemorySystem:
             `ThreadMemStore` keeps.
 
     Raises:
-        InputError: The URL, the owner or the cipher cannot be used.
-        PersistenceError: The database cannot be opened.
+        InputError: The URL, the owner, a setting or the cipher cannot be used.
+        PersistenceError: The database or the settings file cannot be opened.
 
     Example:
         >>> with MemorySystem(owner="ada") as system:
@@ -59,8 +62,10 @@ class MemorySystem:
         owner: str = "user",
         embeddings: Embeddings | Literal[False] | None = None,
         vectors: str | Path | ClientAPI | VectorIndex | None = None,
+        settings: MemorySettings | Mapping[str, Any] | str | Path | None = None,
         cipher: Cipher | None = None,
     ) -> None:
+        self.settings = MemorySettings.of(settings)
         self.runtime = Runtime.open(url, owner=owner, embeddings=embeddings, vectors=vectors, cipher=cipher)
 
     @property
@@ -73,9 +78,10 @@ class MemorySystem:
 
         Args:
             conversation_id: Its name: a LangGraph `thread_id`, a `session_id`.
-            **options: As for `ChatMemory`.
+            **options: As for `ChatMemory`; `context_depth` is that of the settings.
         """
-        return ChatMemory(system=self, conversation_id=conversation_id, **options)
+        chosen = {"context_depth": self.settings.context_depth, **options}
+        return ChatMemory(system=self, conversation_id=conversation_id, **chosen)
 
     def conversations(self) -> list[str]:
         """The names of the conversations that hold anything, the oldest first."""

@@ -19,6 +19,7 @@ NAMES = [
     "LLMSummarizer",
     "LinearNodeSelector",
     "LocalEmbeddings",
+    "MemorySettings",
     "MemorySystem",
     "MessageSummary",
     "NodeSelector",
