@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         MessageSummary,
         Recollection,
     )
+    from langchain_threadmem.core.windows import MessageWindow, TokenWindow
     from langchain_threadmem.embeddings import LocalEmbeddings
     from langchain_threadmem.flows.selectors import (
         LinearNodeSelector,
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from langchain_threadmem.integrations.checkpointer import ThreadMemSaver
     from langchain_threadmem.integrations.graph import create_threaded_chat, select_thread_node
     from langchain_threadmem.integrations.history import ThreadMemChatMessageHistory
+    from langchain_threadmem.integrations.langchain4j import (
+        ChatMemoryStore,
+        MessageWindowChatMemory,
+        TokenWindowChatMemory,
+    )
     from langchain_threadmem.integrations.middleware import ThreadMemMiddleware
     from langchain_threadmem.integrations.retriever import ThreadMemRetriever
     from langchain_threadmem.integrations.store import ThreadMemStore
@@ -40,6 +46,8 @@ _HOMES = {
     "ConversationNode": "core.nodes",
     "MessageSummary": "core.nodes",
     "Recollection": "core.nodes",
+    "MessageWindow": "core.windows",
+    "TokenWindow": "core.windows",
     "NodeSelector": "flows.selectors",
     "LinearNodeSelector": "flows.selectors",
     "SemanticNodeSelector": "flows.selectors",
@@ -47,6 +55,9 @@ _HOMES = {
     "Summarizer": "flows.summarize",
     "LLMSummarizer": "flows.summarize",
     "LocalEmbeddings": "embeddings",
+    "ChatMemoryStore": "integrations.langchain4j",
+    "MessageWindowChatMemory": "integrations.langchain4j",
+    "TokenWindowChatMemory": "integrations.langchain4j",
     "ThreadMemChatMessageHistory": "integrations.history",
     "ThreadMemSaver": "integrations.checkpointer",
     "ThreadMemStore": "integrations.store",
@@ -58,6 +69,7 @@ _HOMES = {
 
 __all__ = [
     "ChatMemory",
+    "ChatMemoryStore",
     "ConversationNode",
     "LLMNodeSelector",
     "LLMSummarizer",
@@ -66,6 +78,8 @@ __all__ = [
     "MemorySettings",
     "MemorySystem",
     "MessageSummary",
+    "MessageWindow",
+    "MessageWindowChatMemory",
     "NodeSelector",
     "Recollection",
     "SemanticNodeSelector",
@@ -75,6 +89,8 @@ __all__ = [
     "ThreadMemRetriever",
     "ThreadMemSaver",
     "ThreadMemStore",
+    "TokenWindow",
+    "TokenWindowChatMemory",
     "create_threaded_chat",
     "select_thread_node",
 ]

@@ -17,12 +17,12 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.core import tree as tree_core
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.nodes import ConversationNode, Recollection
+from langchain_threadmem.core.windows import Window, bound
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import append, files, read, recall, revise, show, summarize, whole
 from langchain_threadmem.flows.conversation import (
     Conversation,
     OnFailure,
-    Window,
     check_on_failure,
     tree_of,
 )
@@ -59,7 +59,8 @@ class ChatMemory(AsyncVerbs):
         node_selector: Chooses the answer that a human message continues; by default the last one.
         summarizer: Writes summaries for `summarize`.
         context_depth: How many ancestors of a hit `retrieve` and `recall` return by default.
-        window: What `messages` shows of the thread: a function from messages to messages.
+        window: What `messages` shows of the thread: a `MessageWindow`, a `TokenWindow`, or any function from
+            messages to messages.
         system: The `MemorySystem` it belongs to; by default one of its own, in memory.
         conversation_id: Its name within the system; by default a new one.
         embeddings: Embedding model of a system of its own: `None` for the default, `False` for words alone.
@@ -107,13 +108,14 @@ class ChatMemory(AsyncVerbs):
         if system is not None and embeddings is not None:
             raise InputError("embeddings belong to the system; pass them to MemorySystem(embeddings=...)")
         runtime = system.runtime if system else Runtime.open(None, owner="user", embeddings=embeddings)
+        name = conversation_id or str(uuid4())
         self._conversation = Conversation(
             runtime,
-            conversation_id or str(uuid4()),
+            name,
             node_selector or LinearNodeSelector(),
             summarizer,
             context_depth,
-            window,
+            bound(window, name),
             single_tree,
             on_selection_failure,
         )

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
-from langchain_core.messages import BaseMessage
-
+from langchain_threadmem.core.windows import Window
 from langchain_threadmem.errors import InputError, NodeNotFoundError
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
 
 OnFailure = Literal["latest", "root", "raise"]
 """Where a message goes whose selector failed."""
-Window = Callable[[list[BaseMessage]], Sequence[BaseMessage]]
-"""What a model is shown of a thread: a function from messages to messages."""
 
 
 @dataclass

@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 from langchain_threadmem.core.bodies import decode, encode
 from langchain_threadmem.core.fence import Recalled, is_made_up, recalled
 from langchain_threadmem.core.nodes import Recollection, State
-from langchain_threadmem.core.prompt import newest_human
+from langchain_threadmem.core.prompt import newest_human, shown
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import revise
 from langchain_threadmem.flows.conversation import Conversation, tree_of
@@ -108,14 +108,19 @@ def route(
 
     row, bodies, shows = yield from Sql(read)
     path = decode(bodies)
-    rewritten = None
+    rewritten = list(given)
     if not shows:
-        kept = [message for message in given if isinstance(message, SystemMessage)]
-        rewritten = [*kept, *path[:-1], *said[newest:]]
+        told = [message for message in given if isinstance(message, SystemMessage)]
+        rewritten = [*told, *path[:-1], *said[newest:]]
+    if conversation.window is not None:
+        earlier = said[:newest] if shows else path[:-1]
+        view = {message.id for message in shown(earlier, said[newest:], conversation.window)}
+        left = {message.id for message in earlier} - view
+        rewritten = [message for message in rewritten if message.id not in left]
     return Routed(
         ActiveThread(message_id=message_id, node_id=row.seq, parent_id=row.parent, reason=reason),
         path,
-        rewritten,
+        None if shows and len(rewritten) == len(given) else rewritten,
     )
 
 

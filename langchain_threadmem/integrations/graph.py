@@ -21,9 +21,10 @@ from langgraph.graph.state import CompiledStateGraph
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.fence import Recalled, recall_message
 from langchain_threadmem.core.prompt import newest_human, shown
+from langchain_threadmem.core.windows import Window, bound
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import route as routing
-from langchain_threadmem.flows.conversation import Conversation, Window
+from langchain_threadmem.flows.conversation import Conversation
 from langchain_threadmem.flows.model import chat_model
 from langchain_threadmem.flows.recall import Scope
 from langchain_threadmem.flows.route import ActiveThread, Routed
@@ -74,7 +75,8 @@ def select_thread_node(
         messages_key: The state key of the list; its reducer must be `add_messages`.
         conversation_id: The conversation, or a function from the run's configuration to it; by default its
             `thread_id`.
-        **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`.
+        **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`; with a `window`, only what it
+            shows of earlier turns is left in `messages`.
 
     Returns:
         A runnable for `StateGraph.add_node`, sync and async. It sets `messages` if they change, and
@@ -185,7 +187,8 @@ def create_threaded_chat(
         model: A chat model, or the name of one for `ChatOpenAI`.
         system: Where the conversations are.
         selector: What chooses the thread; by default `SemanticNodeSelector`.
-        window: What the model is shown of the thread: a function from messages to messages.
+        window: What the model is shown of the thread: a `MessageWindow`, a `TokenWindow`, or any function
+            from messages to messages. The system prompt and what is recalled come on top.
         recall: How many messages of other threads to recall at most; 0 for none.
         scope: The other threads of the "conversation", or also the other conversations of the "owner".
         min_similarity: Cosine below which a message is not recalled; without embeddings it must share a word.
@@ -216,7 +219,7 @@ def create_threaded_chat(
     if recall:
         looking = recall_node(system, recall, scope=scope, min_similarity=min_similarity, **where)
         steps.append(("recall", looking))
-    steps.append(("model", _model_node(model, window, system_prompt)))
+    steps.append(("model", _model_node(model, window, system_prompt, conversation_id)))
     steps.append(("store_turn", store_turn_node(system, **where)))
     names = [START, *(name for name, _ in steps), END]
     for name, node in steps:
@@ -226,23 +229,26 @@ def create_threaded_chat(
     return builder.compile(checkpointer=checkpointer, store=store, name="threaded_chat")
 
 
-def _model_node(model: Model, window: Window | None, system_prompt: str | None) -> Node:
+def _model_node(
+    model: Model, window: Window | None, system_prompt: str | None, conversation_id: ConversationId
+) -> Node:
     answering = chat_model(model)
     first = [SystemMessage(system_prompt)] if system_prompt else []
 
-    def prompt(state: Any) -> list[BaseMessage]:
+    def prompt(state: Any, config: RunnableConfig) -> list[BaseMessage]:
         messages = _list(state, "messages")
         told = [message for message in messages if isinstance(message, SystemMessage)]
         said = [message for message in messages if not isinstance(message, SystemMessage)]
         newest = newest_human(said) or 0
         found = recall_message(_get(state, "recalled") or [])
-        return [*first, *told, *found, *shown(said[:newest], said[newest:], window)]
+        view = bound(window, routing.conversation_name(config, conversation_id))
+        return [*first, *told, *found, *shown(said[:newest], said[newest:], view)]
 
     def answer(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        return {"messages": [answering.invoke(prompt(state), config)]}
+        return {"messages": [answering.invoke(prompt(state, config), config)]}
 
     async def aanswer(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        return {"messages": [await answering.ainvoke(prompt(state), config)]}
+        return {"messages": [await answering.ainvoke(prompt(state, config), config)]}
 
     return RunnableLambda(answer, aanswer, name="model")
 

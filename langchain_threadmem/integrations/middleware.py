@@ -27,9 +27,10 @@ from langgraph.runtime import Runtime
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.fence import Recalled, is_made_up, recall_message
 from langchain_threadmem.core.prompt import shown
+from langchain_threadmem.core.windows import Window, bound
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import route as routing
-from langchain_threadmem.flows.conversation import Conversation, Window
+from langchain_threadmem.flows.conversation import Conversation
 from langchain_threadmem.flows.recall import Scope
 from langchain_threadmem.flows.route import ActiveThread
 from langchain_threadmem.flows.selectors import AnySelector, SemanticNodeSelector
@@ -59,7 +60,8 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     Args:
         system: Where the conversations are.
         selector: What chooses the thread of a human message; by default `SemanticNodeSelector`.
-        window: What the model is shown of the thread: a function from messages to messages.
+        window: What the model is shown of the thread: a `MessageWindow`, a `TokenWindow`, or any function
+            from messages to messages. The system prompt and what is recalled come on top.
         recall: How many messages of other threads to recall at most; 0 for none.
         scope: The other threads of the "conversation", or also the other conversations of the "owner".
         min_similarity: Cosine below which a message is not recalled; without embeddings it must share a word.
@@ -179,8 +181,9 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
             return request.messages
         thread = yield from routing.thread_to(conversation, active["message_id"])
         found = recall_message(state.get("recalled") or [])
+        window = bound(self._window, conversation.name)
         front, earlier, turn = _parts(request.messages, state["messages"], thread, active["message_id"])
-        return cast("list[AnyMessage]", [*front, *found, *shown(earlier, turn, self._window)])
+        return cast("list[AnyMessage]", [*front, *found, *shown(earlier, turn, window)])
 
 
 def _parts(

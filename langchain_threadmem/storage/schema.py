@@ -222,6 +222,16 @@ item_vector = Table(
     Column("vector", LargeBinary, nullable=False),  # float16, unit length
 )
 
+# Windows that are kept as they are, beside the tree: each is a list that is replaced as a whole.
+chat_memory = Table(
+    "threadmem_chat_memory",
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("messages", Text, nullable=False),  # JSON: pairs of message id and body
+    Column("updated", Float, nullable=False),  # seconds since 1970, UTC
+)
+
 LEXICON = "threadmem_lexicon"
 """The inverted index over words: FTS5 on SQLite, a `tsvector` table on PostgreSQL."""
 

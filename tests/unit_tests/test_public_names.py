@@ -14,6 +14,7 @@ from langchain_threadmem import ChatMemory, MemorySystem, errors
 
 NAMES = [
     "ChatMemory",
+    "ChatMemoryStore",
     "ConversationNode",
     "LLMNodeSelector",
     "LLMSummarizer",
@@ -22,6 +23,8 @@ NAMES = [
     "MemorySettings",
     "MemorySystem",
     "MessageSummary",
+    "MessageWindow",
+    "MessageWindowChatMemory",
     "NodeSelector",
     "Recollection",
     "SemanticNodeSelector",
@@ -31,6 +34,8 @@ NAMES = [
     "ThreadMemRetriever",
     "ThreadMemSaver",
     "ThreadMemStore",
+    "TokenWindow",
+    "TokenWindowChatMemory",
     "create_threaded_chat",
     "select_thread_node",
 ]
