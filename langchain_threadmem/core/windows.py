@@ -106,7 +106,7 @@ class LimitedWindow:
             return self.fitted(self._with_one_system(messages), limit)
         shown: list[BaseMessage] = []
         for message in messages:
-            changed = self.added(shown, message, limit)
+            changed = self._added(shown, message, limit)
             shown = shown if changed is None else changed
         return shown
 
@@ -134,7 +134,10 @@ class LimitedWindow:
         Returns:
             A new list within the limit; `None` if nothing is to change: an equal system message is there.
         """
-        held = self.fitted(held, limit)
+        return self._added(self.fitted(held, limit), message, limit)
+
+    def _added(self, held: list[BaseMessage], message: BaseMessage, limit: int) -> list[BaseMessage] | None:
+        """`added`, for a list that is within the limit and may be changed."""
         if isinstance(message, SystemMessage):
             old = _first_system(held)
             if old is not None:

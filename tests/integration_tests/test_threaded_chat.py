@@ -26,7 +26,13 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field
 
-from langchain_threadmem import MemorySystem, create_threaded_chat, samples, select_thread_node
+from langchain_threadmem import (
+    MemorySystem,
+    TokenWindow,
+    create_threaded_chat,
+    samples,
+    select_thread_node,
+)
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.view import TreeView
@@ -240,6 +246,18 @@ def test_the_window_limits_what_the_model_is_shown_and_not_what_is_kept(
         chat.invoke({"messages": [("user", f"tea {n}")]}, on("talk"))
     assert texts(model.shown[-1]) == ["tea 2", "re tea 2", "tea 3"]
     assert len(system.conversation("talk").history) == 8
+
+
+def test_each_conversation_has_its_own_window(
+    system: MemorySystem, model: Recorder, saver: BaseCheckpointSaver[Any] | None
+) -> None:
+    window = TokenWindow({"short": 2, "long": 5}.__getitem__, lambda messages: 2 * len(messages) - 1)
+    chat = create_threaded_chat(model, system, selector=by_first_word, window=window, checkpointer=saver)
+    for name, shown in (("short", ["tea two"]), ("long", ["tea one", "re tea one", "tea two"])):
+        for turn in ("tea one", "tea two"):
+            chat.invoke({"messages": [("user", turn)]}, on(name))
+        assert texts(model.shown[-1]) == shown
+        assert len(system.conversation(name).history) == 4
 
 
 def test_tokens_stream_through(system: MemorySystem, model: Recorder) -> None:

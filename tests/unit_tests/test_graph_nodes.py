@@ -14,7 +14,13 @@ from langchain_core.messages.utils import convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph.message import add_messages
 
-from langchain_threadmem import ChatMemory, LinearNodeSelector, MemorySystem, select_thread_node
+from langchain_threadmem import (
+    ChatMemory,
+    LinearNodeSelector,
+    MemorySystem,
+    MessageWindow,
+    select_thread_node,
+)
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.errors import InputError, SelectionError
 from langchain_threadmem.flows.view import TreeView
@@ -124,6 +130,42 @@ def test_a_list_that_shows_its_thread_is_left_alone(
     before = talk(invoke, node, "tea one", "tea two")["messages"]
     trimmed = [*before[-2:], human("tea three")]
     update = node.invoke({"messages": trimmed}, CONFIG)
+    assert "messages" not in update
+
+
+def test_a_window_limits_what_is_left_in_the_list_and_not_what_is_kept(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector, window=MessageWindow({"talk": 3}.__getitem__))
+    state = talk(invoke, node, "tea one", "cat one", "tea two", "tea three")
+    assert said(state) == ["tea two", "re tea two", "tea three", "re tea three"]
+    invoke(store_turn_node(system), state["messages"])
+    state = talk(invoke, node, "cat two")
+    assert said(state) == ["cat one", "re cat one", "cat two", "re cat two"]
+    invoke(store_turn_node(system), state["messages"])
+    assert sorted(len(thread) for thread in texts(system.conversation("talk"))) == [4, 6]
+
+
+def test_a_window_takes_no_system_message_and_no_part_of_the_turn(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector, window=MessageWindow(1))
+    told = SystemMessage("Be brief.", id="s1")
+    call = AIMessage("", id="a:call", tool_calls=[{"name": "look", "args": {}, "id": "c1"}])
+    found = ToolMessage("green", tool_call_id="c1", id="t:1")
+    state = invoke(node, [told, human("tea one"), ai("re tea one"), human("tea two")])
+    assert said(state) == ["Be brief.", "tea two"]
+    state = invoke(node, [*state["messages"], call, found])
+    assert said(state) == ["Be brief.", "tea two", "", "green"]
+
+
+def test_a_window_leaves_a_list_alone_that_fits(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector, window=MessageWindow(9))
+    before = talk(invoke, node, "tea one", "tea two")["messages"]
+    summary = HumanMessage("So far: ...", id="h0", additional_kwargs={"lc_source": "summarization"})
+    update = node.invoke({"messages": [summary, *before[-2:], human("tea three")]}, CONFIG)
     assert "messages" not in update
 
 

@@ -29,7 +29,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from pydantic import Field
 
-from langchain_threadmem import MemorySystem, ThreadMemMiddleware, samples
+from langchain_threadmem import MemorySystem, MessageWindow, ThreadMemMiddleware, samples
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.view import TreeView
@@ -188,6 +188,29 @@ def test_a_tool_loop_keeps_its_turn_whole(system: MemorySystem, model: Recorder,
     assert texts(model.shown[-1])[-2:] == ["sunny in Oslo", "sunny in Bern"]
     assert [len(thread) for thread in threads(system)] == [9]
     assert system.conversation("talk").verify().ok
+
+
+def test_each_conversation_has_its_own_window(system: MemorySystem, model: Recorder, invoke: Invoke) -> None:
+    window = MessageWindow({"short": 1, "long": 3}.__getitem__)
+    memory = ThreadMemMiddleware(system, selector=by_first_word, recall=0, window=window)
+    agent = agent_of(model, memory)
+    for name, shown in (("short", ["tea two"]), ("long", ["tea one", "re tea one", "tea two"])):
+        for turn in ("tea one", "tea two"):
+            invoke(agent, turn, {"configurable": {"thread_id": name}})
+        assert texts(model.shown[-1]) == shown
+        assert len(system.conversation(name).history) == 4
+
+
+@pytest.mark.parametrize("compat", [None, "langchain4j"])
+def test_b14_a_tool_loop_survives_that_its_question_leaves_the_window(
+    system: MemorySystem, model: Recorder, invoke: Invoke, compat: Any
+) -> None:
+    model.script = {"sunny in Rome": "weather Oslo", "sunny in Oslo": "weather Bern"}
+    window = MessageWindow(2, compat=compat)
+    agent = agent_of(model, ThreadMemMiddleware(system, selector=by_first_word, recall=0, window=window))
+    state = invoke(agent, "weather Rome")
+    assert texts(state["messages"])[-1] == "re sunny in Bern"
+    assert [message.type for message in model.shown[-1]] == ["human", *["ai", "tool"] * 3]
 
 
 def test_no_window_splits_a_tool_exchange(system: MemorySystem, model: Recorder, invoke: Invoke) -> None:
