@@ -7,11 +7,12 @@ refuse both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langchain_threadmem.core.fence import is_made_up
+from langchain_threadmem.core.windows import Window
 
 
 def newest_human(messages: Sequence[BaseMessage]) -> int | None:
@@ -30,7 +31,7 @@ def newest_human(messages: Sequence[BaseMessage]) -> int | None:
 def shown(
     thread: Sequence[BaseMessage],
     turn: Sequence[BaseMessage],
-    window: Callable[[list[BaseMessage]], Sequence[BaseMessage]] | None = None,
+    window: Window | None = None,
 ) -> list[BaseMessage]:
     """The messages of a thread that a model is shown.
 
