@@ -4,7 +4,8 @@ A LangGraph checkpoint hands over a whole *list* of messages, and the tree alrea
 of them. For each element `m` after its predecessor `p`, the first clause that fits decides:
 
 1. A place with this id and content under `p` is used, whatever its state (time travel).
-2. If `p` has just become a new version of `m`'s stored parent, `m` follows it.
+2. If `p` has just become a new version of `m`'s stored parent, `m` follows it; but where `p` is a system
+   message, `m` stays, since the program's words are no part of the conversation.
 3. The same id and content elsewhere stays there; the list's span breaks.
 4. The same id with other content is a new live version under `p`; the old one is superseded.
 5. A new id is an aside if a stored message follows it in the list (a summary or notice put
@@ -35,10 +36,12 @@ class Element:
     Attributes:
         message_id: Id of the message.
         content: Whatever stands for its full content, such as its stored body; compared by `==`.
+        system: Whether it is a system message.
     """
 
     message_id: str
     content: Hashable
+    system: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +129,17 @@ def plan_list(
     parent: int | Planned | None = after
     # The stored versions of `parent`, if this plan has just made a new one: what clause 2 asks for.
     versions: Set[int] = frozenset()
+    told = False  # whether that is a new version of a system message
     for index, element in enumerate(elements):
         stored = places.get(element.message_id, ())
         same = [place for place in stored if place.content == element.content]
-        used = _best(place for place in same if place.parent == parent)
-        if used is None and not _follows(same, versions):
+        used = _best(place for place in same if place.parent == parent or (told and place.parent in versions))
+        if used is None and (told or not _follows(same, versions)):
             used = _best(same)
         if used is not None:
             plan.append(Use(used.key))
             if used.state != State.ASIDE:
-                parent, versions = used.key, frozenset()
+                parent, versions, told = used.key, frozenset(), False
             continue
         old = _best(place for place in stored if place.state != State.ASIDE)
         if old is not None:
@@ -149,6 +153,7 @@ def plan_list(
         plan.append(new)
         if new.state == State.LIVE:
             parent, versions = Planned(index), {place.key for place in stored}
+            told = element.system
     return plan
 
 

@@ -168,6 +168,22 @@ def test_2_a_branch_outside_the_list_stays_with_the_old_version() -> None:
     assert branched.threads() == ["h1 a1 x2", "h1 a1' h2"]
 
 
+def test_2_nothing_follows_the_new_version_of_a_system_message() -> None:
+    places = {"s": [Place(1, None, "s", "s")], "h": [Place(2, 1, "h", "h")], "a": [Place(3, 2, "a", "a")]}
+    elements = [Element("s", "new", system=True), Element("h", "h"), Element("a", "a")]
+    assert plan_list(elements, places, 3) == [New(None, supersedes=1), Use(2), Use(3)]
+
+
+def test_2_a_message_edited_under_a_new_system_message_takes_what_follows_along() -> None:
+    places = {"s": [Place(1, None, "s", "s")], "h": [Place(2, 1, "h", "h")], "a": [Place(3, 2, "a", "a")]}
+    elements = [Element("s", "new", system=True), Element("h", "new"), Element("a", "a")]
+    assert plan_list(elements, places, 3) == [
+        New(None, supersedes=1),
+        New(Planned(0), supersedes=2),
+        New(Planned(1), supersedes=3),
+    ]
+
+
 def test_3_a_message_stored_elsewhere_stays_and_the_run_breaks() -> None:
     conversation = stored("h1 a1 h2 a2")
     assert conversation.plan("h1 a2") == [Use(1), Use(4)]
