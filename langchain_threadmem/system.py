@@ -93,8 +93,8 @@ class MemorySystem:
         return [name for name, _ in found]
 
     def verify(self) -> Verification:
-        """Check the database and every node of every conversation; `.ok` and `.problems` say what was
-        found.
+        """Check the database, every node of every conversation, and that checkpoints lead to nodes; `.ok` and
+        `.problems` say what was found.
         """
         return run(verify(self.owner), self.runtime)
 

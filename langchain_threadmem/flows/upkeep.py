@@ -2,7 +2,7 @@
 
 What a checkpoint refers to and what refers to nothing any more is settled in the same transaction, so no
 reader ever meets a checkpoint without its values. Messages are never deleted alone: a run that is taken back
-leaves what it said superseded, and a conversation goes as a whole.
+leaves what it said superseded, and what that had superseded live again; a conversation goes as a whole.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def delete_thread(archive: Archive, thread: str) -> Flow[None]:
 
 
 def delete_for_runs(archive: Archive, runs: Sequence[str]) -> Flow[None]:
-    """Delete what runs saved, and supersede what they alone said."""
+    """Delete what runs saved, supersede what they alone said, and revive what that had superseded."""
     owner = archive.runtime.owner
 
     def write(conn: Conn) -> None:
@@ -57,6 +57,7 @@ def _take_back(archive: Archive, conn: Conn, tree: int, rows: Sequence[Checkpoin
     for home, mine in copying.live_by_tree(conn, keys).items():
         trees.lock(conn, home)
         growth.supersede(conn, home, mine, None)
+        growth.revive(conn, home, keys)
     newest = max((row for row in left if not row.ns), key=lambda row: row.id, default=None)
     if newest is not None:
         state, _ = expand(archive.load(newest.kind, newest.data))

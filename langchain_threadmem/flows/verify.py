@@ -1,4 +1,4 @@
-"""Verifying: proof that what is stored is a tree, node by node."""
+"""Verifying: proof that what is stored is a tree, node by node, and that checkpoints lead to nodes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from langchain_threadmem.core.bodies import decode
+from langchain_threadmem.core.interning import KIND, unpack
 from langchain_threadmem.core.nodes import State
-from langchain_threadmem.errors import EncryptionError, InputError
+from langchain_threadmem.errors import EncryptionError, InputError, PersistenceError
 from langchain_threadmem.flows.steps import Flow, Sql
-from langchain_threadmem.storage.queries import integrity, nodes, trees
+from langchain_threadmem.storage.queries import checkpoints, integrity, nodes, trees
+from langchain_threadmem.storage.queries.lists import Reader
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.schema import POSITION_BITS
 from langchain_threadmem.storage.statements import Conn
@@ -42,7 +44,7 @@ class Verification:
 
 
 def verify(owner: str, only: int | None = None) -> Flow[Verification]:
-    """Check the database file, then every node of an owner's conversations (or of one tree)."""
+    """Check the database file, the nodes of an owner's conversations (or of one tree), and checkpoints."""
     problems = yield from Sql(integrity.problems)
     named = yield from Sql(lambda conn: trees.conversations(conn, owner))
     chosen = [(name, tree) for name, tree in named if only in (None, tree)]
@@ -54,6 +56,11 @@ def verify(owner: str, only: int | None = None) -> Flow[Verification]:
             found, held = [str(error)], 0
         problems += [f"conversation {name!r}: {problem}" for problem in found]
         count += held
+    saved = yield from Sql(lambda conn: checkpoints.threads(conn, owner))
+    for tree, name in saved:
+        if only in (None, tree):
+            found = yield from Sql(lambda conn, tree=tree: _check_checkpoints(conn, tree))  # type: ignore[misc]
+            problems += [f"checkpoints of thread {name!r}: {problem}" for problem in found]
     return Verification(len(chosen), count, tuple(problems))
 
 
@@ -76,6 +83,22 @@ def _check(conn: Conn, owner: str, name: str) -> tuple[list[str], int]:
     if (head.tip is not None and head.tip not in seq_of) or (head.tip is None and seq_of):
         problems.append("the tip of the active thread is no node of it")
     return problems, len(key_of)
+
+
+def _check_checkpoints(conn: Conn, tree: int) -> list[str]:
+    """What checkpoints and pending writes refer to and what is not there."""
+    problems = [f"the value {number} is gone" for number in sorted(checkpoints.missing_blobs(conn, tree))]
+    reader, runs = Reader(), set()
+    for data in checkpoints.of_kind(conn, tree, KIND):
+        try:
+            found = set(unpack(data).runs())
+            reader.gaps(conn, found)
+        except (InputError, PersistenceError) as error:
+            problems.append(str(error))
+        else:
+            runs |= found
+    gaps = reader.gaps(conn, runs)
+    return problems + [f"of the messages {first} to {last} some are gone" for first, last in gaps]
 
 
 def _check_node(

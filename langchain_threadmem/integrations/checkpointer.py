@@ -256,7 +256,9 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
         await self._arun(upkeep.delete_thread(self._archive, _name(thread_id)))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Take runs back: their checkpoints go, and what they alone said is superseded."""
+        """Take runs back: their checkpoints go, what they alone said is superseded, what that had superseded
+        is live again.
+        """
         self._run(upkeep.delete_for_runs(self._archive, run_ids))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:

@@ -204,6 +204,57 @@ def test_an_edited_message_supersedes_the_old_one_and_the_old_checkpoint_still_s
     assert saver.values(first)["messages"] == [human("h1"), ai("a1")]
 
 
+def test_an_edited_message_supersedes_what_answered_it_but_not_later_turns(saver: Both) -> None:
+    first = saver.save(messages=[human("h1")])
+    saver.save(parent=first, version=2, messages=[human("h1"), ai("a1"), human("h2"), ai("a2")])
+    saver.save(parent=first, version=2, messages=[human("h1", "better"), ai("b1")])
+    assert saver.tree() == [
+        (1, None, "h1", "superseded"),
+        (2, 1, "a1", "superseded"),
+        (3, 2, "h2", "live"),
+        (4, 3, "a2", "live"),
+        (5, None, "h1", "live"),
+        (6, 5, "b1", "live"),
+    ]
+
+
+def test_an_edited_message_keeps_what_the_list_still_shows_after_it(saver: Both) -> None:
+    first = saver.save(messages=[human("h1"), ai("a1"), ai("a2")])
+    saver.save(parent=first, version=2, messages=[human("h1", "better"), ai("a1")])
+    assert saver.tree() == [
+        (1, None, "h1", "superseded"),
+        (2, 1, "a1", "superseded"),
+        (3, 2, "a2", "superseded"),
+        (4, None, "h1", "live"),
+        (5, 4, "a1", "live"),
+    ]
+
+
+def test_an_edit_does_what_editing_the_conversation_does(saver: Both, system: MemorySystem) -> None:
+    said = [human("h1"), ai("a1"), ai("a2"), human("h2"), ai("b2")]
+    first = saver.save(messages=said[:1])
+    saver.save(parent=first, version=2, messages=said)
+    saver.save(parent=first, version=2, messages=[human("h1", "better")])
+    other = system.conversation("other")
+    other.extend(said)
+    other.edit(1, human("h1", "better"))
+    assert saver.tree() == saver.tree("other")
+
+
+def test_a_system_message_rewritten_at_each_turn_moves_nothing(saver: Both) -> None:
+    said: list[BaseMessage] = []
+    for n in range(6):
+        said += [human(f"h{n}"), ai(f"a{n}")]
+        messages = [SystemMessage(f"It is {n} o'clock.", id="s"), *said]
+        saver.save(version=n + 1, messages=messages)
+        assert saver.values()["messages"] == messages
+    assert [name for _, _, name, state in saver.tree() if state == "live"].count("h0") == 1
+    assert len(saver.tree()) == 6 + len(said)
+    conversation = saver.saver.system.conversation("t")
+    assert conversation.messages == messages
+    assert len(conversation.threads()) == 1
+
+
 def test_a_second_answer_supersedes_the_first_but_not_later_turns(saver: Both) -> None:
     asked = saver.save(messages=[human("h1")])
     answered = saver.save(parent=asked, version=2, messages=[human("h1"), ai("a1"), ai("a2")])
@@ -373,6 +424,47 @@ def test_taking_a_run_back_supersedes_what_it_alone_said(saver: Both, system: Me
     tip = system.conversation("t").tip
     assert tip is not None
     assert tip.message.id == "a1"
+
+
+def test_taking_a_run_back_revives_what_it_had_superseded(saver: Both, system: MemorySystem) -> None:
+    first = saver.save(messages=[human("h1")])
+    saver.save(parent=first, version=2, messages=[human("h1"), ai("a1")])
+    before = saver.tree()
+    saver.save(parent=first, version=2, messages=[human("h1", "better"), ai("b1")], metadata={"run_id": "r1"})
+    saver.delete_for_runs(["r1"])
+    assert saver.tree()[:2] == before
+    assert [state for _, _, _, state in saver.tree()[2:]] == ["superseded", "superseded"]
+    assert system.verify().problems == ()
+
+
+def test_taking_a_run_back_revives_one_version_of_a_message_at_most(saver: Both) -> None:
+    first = saver.save(messages=[human("h1", "one")])
+    second = saver.save(messages=[human("h1", "two")], metadata={"run_id": "r1"})
+    saver.save(messages=[human("h1", "three")], metadata={"run_id": "r2"})
+    saver.delete_for_runs(["r1"])
+    assert [state for _, _, _, state in saver.tree()] == ["superseded", "superseded", "live"]
+    saver.delete_for_runs(["r2"])
+    assert [state for _, _, _, state in saver.tree()].count("live") <= 1
+    assert saver.values(first)["messages"] == [human("h1", "one")]
+    assert saver.get_tuple(config_of("t", second)) is None
+
+
+def test_verify_notices_messages_and_values_that_checkpoints_miss(saver: Both, system: MemorySystem) -> None:
+    saver.save(messages=[human("h1"), ai("a1"), human("h2")], n=1)
+    assert system.verify().problems == ()
+    delete(system, "node", "role = 'ai'")
+    assert any("of the messages" in problem for problem in system.verify().problems)
+    delete(system, "blob", "kind <> '#'")
+    assert any("the value 2 is gone" in problem for problem in system.verify().problems)
+
+
+def delete(system: MemorySystem, table: str, where: str) -> None:
+    sql = (
+        f"DELETE FROM threadmem_{table} WHERE {where} "
+        "AND tree IN (SELECT id FROM threadmem_tree WHERE owner = {})"
+    )
+    statement = Statement.of(sqlite=sql.format("?"), postgresql=sql.format("%s"))
+    system.runtime.database.write(lambda conn: conn.run(statement, system.owner))
 
 
 def test_a_copy_is_equal_and_independent(saver: Both, system: MemorySystem) -> None:

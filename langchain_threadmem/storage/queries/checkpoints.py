@@ -143,6 +143,14 @@ _PATCH_BLOB = Statement(
 _DELETE_BLOBS = Statement(
     delete(blob).where(blob.c.tree == bindparam("tree"), within(blob.c.id, "ids")), "tree", "ids"
 )
+_MIXTURES = tuple(
+    Statement(
+        select(table.c.data).where(table.c.tree == bindparam("tree"), table.c.kind == bindparam("kind")),
+        "tree",
+        "kind",
+    )
+    for table in (blob, write)
+)
 _BLOB_IDS = Statement(select(blob.c.id).where(blob.c.tree == bindparam("tree")), "tree")
 
 _KEY_OF_WRITE = ("tree", "ns", "checkpoint", "task", "idx")
@@ -275,6 +283,17 @@ def blobs(conn: Conn, tree_id: int, ids: Iterable[int] | None = None) -> dict[in
         wanted = sorted({ref for ref in ids if ref})
         rows = conn.all(_BLOBS, tree_id, json.dumps(wanted)) if wanted else []
     return {row[0]: (row[1], bytes(row[2])) for row in rows}
+
+
+def missing_blobs(conn: Conn, tree_id: int) -> set[int]:
+    """Numbers of values that a conversation's checkpoints refer to and that are not there."""
+    used = {ref for (refs,) in conn.all(_REFS, tree_id) for ref in json.loads(refs) if ref}
+    return used.difference(row[0] for row in conn.all(_BLOB_IDS, tree_id))
+
+
+def of_kind(conn: Conn, tree_id: int, kind: str) -> set[bytes]:
+    """The values and pending writes of a conversation that are of one format."""
+    return {bytes(row[0]) for statement in _MIXTURES for row in conn.all(statement, tree_id, kind)}
 
 
 def patch_blob(conn: Conn, tree_id: int, number: int, old: bytes, new: bytes) -> None:

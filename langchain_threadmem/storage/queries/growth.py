@@ -152,6 +152,34 @@ _RENEW_SYSTEM = Statement(
     "tree",
     "keys",
 )
+_RENEW_SYSTEM_OF = Statement(
+    update(tree).where(tree.c.id == bindparam("tree")).values(system=_newest_system), "tree"
+)
+_other = node.alias("other")
+_REPLACED_BY = Statement(  # the newest first
+    select(node.c.key, node.c.message)
+    .join(_other, (_other.c.tree == node.c.tree) & (_other.c.seq == node.c.superseded_by))
+    .where(
+        node.c.tree == bindparam("tree"),
+        node.c.state == int(State.SUPERSEDED),
+        within(_other.c.key, "keys"),
+    )
+    .order_by(node.c.seq.desc()),
+    "tree",
+    "keys",
+)
+_LIVE = Statement(
+    select(node.c.key).where(
+        node.c.tree == bindparam("tree"),
+        node.c.message == bindparam("message"),
+        node.c.state == literal_column("0"),
+    ),
+    "tree",
+    "message",
+)
+_REVIVE = Statement(
+    update(node).where(within(node.c.key, "keys")).values(state=int(State.LIVE), superseded_by=None), "keys"
+)
 _MOVED = Statement(
     update(node)
     .where(node.c.key == bindparam("old"))
@@ -374,6 +402,25 @@ def supersede(conn: Conn, tree_id: int, keys: Iterable[int], by: int | None) -> 
     listed = json.dumps(list(keys))
     conn.run(_SUPERSEDE, listed, by)
     conn.run(_RENEW_SYSTEM, tree_id, listed)
+    trees.changed(conn, tree_id)
+
+
+def revive(conn: Conn, tree_id: int, keys: Iterable[int]) -> None:
+    """Undo what nodes have superseded, now that they are taken back.
+
+    Args:
+        conn: A write transaction.
+        tree_id: The tree.
+        keys: The nodes, superseded by now; none of them is revived.
+    """
+    gone = set(keys)
+    latest: dict[str, int] = {}
+    for key, message in conn.all(_REPLACED_BY, tree_id, json.dumps(list(gone))):
+        if key not in gone and not conn.all(_LIVE, tree_id, message):
+            latest.setdefault(message, key)
+    listed = json.dumps(list(latest.values()))
+    conn.run(_REVIVE, listed)
+    conn.run(_RENEW_SYSTEM_OF, tree_id)
     trees.changed(conn, tree_id)
 
 

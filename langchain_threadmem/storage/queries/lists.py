@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, func, select
 
 from langchain_threadmem.core.interning import Run, Said
 from langchain_threadmem.core.nodes import State
@@ -63,6 +63,9 @@ _NEW_SEGMENT = Statement(
     "tree",
     "parent",
 )
+_COUNT = Statement(
+    select(func.count()).where(node.c.key.between(bindparam("first"), bindparam("last"))), "first", "last"
+)
 _RANGE = Statement(
     select(node.c.key, node.c.message, node.c.body)
     .where(node.c.key.between(bindparam("first"), bindparam("last")))
@@ -110,6 +113,7 @@ def place(conn: Conn, tree_id: int, messages: Sequence[Said], after: int | None,
         else:
             parent = located[step.parent.index].key if isinstance(step.parent, Planned) else step.parent
             located.append(growing.add(step, parent, message))
+    growing.supersede_answers_to_old_versions({found.key for found in located})
     spoken = [found.key for found in located if not found.aside]
     growing.finish(spoken[-1] if spoken else after if after is not None else head.tip)
     return located
@@ -127,6 +131,7 @@ class _Growth:
         self._next = head.next_seq
         self._system = head.system
         self._rows: dict[int, tuple[object, ...]] = {}
+        self._replaced: dict[int, int] = {}  # by the number of what was replaced, that of its new version
 
     def add(self, new: New, parent: int | None, message: Said) -> Located:
         """Take a key for a message; what it replaces is superseded at once, since one place may be live."""
@@ -145,6 +150,8 @@ class _Growth:
             key = int(row[0]) << POSITION_BITS
         if new.supersedes is not None:
             growth.supersede(self._conn, self._tree, [new.supersedes], self._next)
+            if message.role != "system":
+                self._replaced[self._seq(new.supersedes)] = self._next
         self._rows[key] = (key, self._tree, self._next, under, *self._row(message), int(new.state), None)
         self._seqs[key] = self._next
         self._next += 1
@@ -169,6 +176,23 @@ class _Growth:
                 old.append(row.key)
         if old:
             growth.supersede(self._conn, self._tree, old, self._next)
+
+    def supersede_answers_to_old_versions(self, kept: Collection[int]) -> None:
+        """What answered an old version of a message is superseded with it, but for what the list still shows.
+
+        That is `ChatMemory.edit`: AI and tool messages of that turn go, later turns stay.
+        """
+        if not self._replaced:
+            return
+        by = dict(self._replaced)
+        old: dict[int, list[int]] = {}
+        for row in nodes.since(self._conn, self._tree, min(by)):
+            if row.parent in by and row.role not in ("human", "system") and row.seq not in by:
+                by[row.seq] = by[row.parent]
+                if row.state == State.LIVE and row.key not in kept:
+                    old.setdefault(by[row.seq], []).append(row.key)
+        for version, keys in old.items():
+            growth.supersede(self._conn, self._tree, keys, version)
 
     def _seq(self, key: int) -> int:
         if key not in self._seqs:
@@ -213,6 +237,15 @@ class Reader:
             for first, last in _merged(ranges):
                 found.update(range(first, last + 1))
         return found
+
+    def gaps(self, conn: Conn, runs: Iterable[Run]) -> list[tuple[int, int]]:
+        """The ranges of keys that runs lead through and that have no longer a message for each key."""
+        return [
+            (first, last)
+            for ranges in self._by_segment(conn, runs).values()
+            for first, last in _merged(ranges)
+            if conn.all(_COUNT, first, last)[0][0] < last - first + 1
+        ]
 
     def _by_segment(self, conn: Conn, runs: Iterable[Run]) -> dict[int, list[tuple[int, int]]]:
         wanted: dict[int, list[tuple[int, int]]] = {}
@@ -275,7 +308,7 @@ def _values(places: dict[str, list[_Found]]) -> dict[str, list[Place]]:
 
 
 def _elements(messages: Sequence[Said]) -> list[Element]:
-    return [Element(message.id, message.body) for message in messages]
+    return [Element(message.id, message.body, message.role == "system") for message in messages]
 
 
 def _best(message: Said, found: Sequence[_Found]) -> Located | None:
