@@ -14,6 +14,11 @@ of them. For each element `m` after its predecessor `p`, the first clause that f
 `p` is the nearest predecessor that is no aside: asides are no part of the conversation, so
 nothing lives under one, a new version of one is judged as a new id, and none is superseded.
 
+What is new lives under `p`'s *home*. A list may still lead through the place that a message was
+moved away from: its home is where it lives now, so that an answer comes to its question. But a
+former version of a conversation (its messages were edited, and followed) is its own home: who
+travels back to it goes on from there.
+
 The rule never moves a stored message and never looks at the order of writes; only the verb
 `place` moves. The list's own order is kept by `runs`, so that any list, trimmed, reordered or
 summarised, reads back exactly. Two laws follow, and are tested: a list whose every message is
@@ -98,6 +103,7 @@ def plan_list(
     tip: int | None,
     *,
     after: int | None = None,
+    home: int | None = None,
 ) -> list[Use | New]:
     """Say for each message of a list where it lives.
 
@@ -107,6 +113,7 @@ def plan_list(
         tip: Key of the row that a new message continues when nothing precedes it in the list.
         after: Key of the nearest row before `elements` that is no aside, for a caller who knows
             already that the list begins with stored rows.
+        home: Key of the home of `after`; `None` if it is part of a former version.
 
     Returns:
         One step for each element, in their order. Apply them from first to last.
@@ -127,6 +134,7 @@ def plan_list(
     last_stored = _last_stored(elements, places)
     plan: list[Use | New] = []
     parent: int | Planned | None = after
+    below: int | Planned | None = home  # the home of `parent`; `None` in a former version
     # The stored versions of `parent`, if this plan has just made a new one: what clause 2 asks for.
     versions: Set[int] = frozenset()
     told = False  # whether that is a new version of a system message
@@ -139,20 +147,24 @@ def plan_list(
         if used is not None:
             plan.append(Use(used.key))
             if used.state != State.ASIDE:
+                is_former = parent is not None and below is None and used.state != State.LIVE
+                below = None if is_former else live_of(same)
                 parent, versions, told = used.key, frozenset(), False
             continue
+        under = parent if below is None else below
         old = _best(place for place in stored if place.state != State.ASIDE)
         if old is not None:
             # With nothing before it the list was trimmed: the new version stands beside the old one.
-            under = old.parent if parent is None else parent
-            new = New(under, supersedes=old.key if old.state == State.LIVE else None)
+            beside = old.parent if parent is None else under
+            new = New(beside, supersedes=old.key if old.state == State.LIVE else None)
         elif index < last_stored:
             new = New(parent, State.ASIDE)
         else:
-            new = New(tip if parent is None else parent)
+            new = New(tip if parent is None else under)
         plan.append(new)
         if new.state == State.LIVE:
-            parent, versions = Planned(index), {place.key for place in stored}
+            parent = below = Planned(index)
+            versions = {place.key for place in stored}
             told = element.system
     return plan
 
@@ -201,6 +213,11 @@ def _last_stored(elements: Sequence[Element], places: Mapping[str, Sequence[Plac
         if any(place.state != State.ASIDE for place in stored):
             return index
     return -1
+
+
+def live_of(same: Iterable[Place]) -> int | None:
+    """Key of the live one of the places of one message and content; `None` if there is none."""
+    return next((place.key for place in same if place.state == State.LIVE), None)
 
 
 def _best(places: Iterable[Place]) -> Place | None:

@@ -12,7 +12,6 @@ or is a new version of itself; or that the graph's state remembers it (`routed`)
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -177,22 +176,19 @@ def store(conversation: Conversation, given: Sequence[BaseMessage]) -> Flow[int]
     said = _said(given)
     tree = yield from tree_of(conversation)
     first = yield from Sql(lambda conn: _first_new(conn, tree, said))
-    written = 0
-    if first < len(said):
-        tail = said[max(first - 1, 0) :]  # from the last message that is stored already
-        drafts = drafts_of(tail)
+    if first == len(said):
+        return 0
+    tail = said[max(first - 1, 0) :]  # from the last message that is stored already
+    drafts = drafts_of(tail)
 
-        def write(conn: Conn) -> int:
-            trees.lock(conn, tree)
-            start = _first_new(conn, tree, tail)  # Another writer may have been here since.
-            if start < len(tail):
-                _write(conn, tree, drafts, start)
-            return len(tail) - start
+    def write(conn: Conn) -> int:
+        trees.lock(conn, tree)
+        start = _first_new(conn, tree, tail)  # Another writer may have been here since.
+        if start < len(tail):
+            _write(conn, tree, drafts, start)
+        return len(tail) - start
 
-        written = yield from Sql(write, write=True)
-    while stray := (yield from Sql(lambda conn: _stray(conn, tree, said))):
-        yield from revise.place(conversation, *stray)
-    return written
+    return (yield from Sql(write, write=True))
 
 
 def recall_elsewhere(
@@ -300,27 +296,6 @@ def _is_routed(conn: Conn, tree: int, message: BaseMessage, above: str | None) -
 def _is_system(conn: Conn, tree: int, seq: int | None) -> bool:
     row = None if seq is None else nodes.by_seq(conn, tree, seq)
     return row is not None and row.role == "system"
-
-
-def _stray(conn: Conn, tree: int, said: Sequence[BaseMessage]) -> tuple[int, int] | None:
-    """The first message of the last turn that hangs where its predecessor was before it was moved.
-
-    A saver that sees the moved message at its old place in the list has put the answer there.
-
-    Returns:
-        Its number, and that of the node it belongs below; `None` if all is well.
-    """
-    for before, message in pairwise(said[newest_human(said) or 0 :]):
-        row = next(iter(nodes.versions(conn, tree, str(message.id))), None)
-        if row is None or row.parent is None or row.state != State.LIVE:
-            continue
-        home = next(iter(nodes.versions(conn, tree, str(before.id))), None)
-        old = nodes.by_seq(conn, tree, row.parent)
-        if home is None or old is None or home.state != State.LIVE or home.seq == old.seq:
-            continue
-        if (old.message, old.body) == (home.message, home.body):
-            return row.seq, home.seq
-    return None
 
 
 def _first_new(conn: Conn, tree: int, said: Sequence[BaseMessage]) -> int:

@@ -104,6 +104,32 @@ def saver(system: MemorySystem, loop: asyncio.AbstractEventLoop | None) -> Both:
     return Both(ThreadMemSaver(system), loop)
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["moved since", "stored again since"])
+def test_an_answer_comes_to_where_its_question_was_moved(saver: Both, again: bool) -> None:
+    said = [human("h1"), ai("a1"), human("h2"), ai("a2"), human("h3")]
+    parent = saver.save(messages=said)
+    saver.saver.system.conversation("t").place(5, 2)
+    if again:  # The list, through the old place, is known by now.
+        parent = saver.save(parent=parent, version=2, messages=said)
+    last = saver.save(parent=parent, version=3, messages=[*said, ai("a3")])
+    threads = saver.saver.system.conversation("t").threads()
+    assert [[node.message.id for node in thread] for thread in threads] == [
+        ["h1", "a1", "h2", "a2"],
+        ["h1", "a1", "h3", "a3"],
+    ]
+    assert saver.values(last)["messages"] == [*said, ai("a3")]
+    assert saver.saver.system.verify().ok
+
+
+def test_an_answer_in_a_former_version_stays_there(saver: Both) -> None:
+    old = saver.save(messages=[human("h1"), ai("a1"), human("h2")])
+    saver.save(parent=old, version=2, messages=[human("h1"), ai("a1", "edited"), human("h2")])
+    for version in (3, 4):  # once looked up, once known
+        old = saver.save(parent=old, version=version, messages=[human("h1"), ai("a1"), human("h2")])
+    saver.save(parent=old, version=5, messages=[human("h1"), ai("a1"), human("h2"), ai("a2")])
+    assert [(id, parent) for id, parent, name, _ in saver.tree() if name == "a2"] == [(6, 3)]
+
+
 def test_the_messages_of_the_root_namespace_are_the_conversation(saver: Both) -> None:
     first = saver.save(messages=[human("h1"), ai("a1")])
     saver.save(parent=first, version=2, messages=[human("h1"), ai("a1"), human("h2")])

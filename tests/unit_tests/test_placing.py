@@ -254,6 +254,46 @@ def test_5_the_first_message_of_an_empty_tree_is_a_root() -> None:
     assert Tree().plan("h1") == [New(None)]
 
 
+def test_5_what_is_new_lives_where_its_predecessor_was_moved_to() -> None:
+    moved = stored("h1 a1 h2", "h1")
+    moved.place("h2", "h1")
+    assert moved.plan("h1 a1 h2 a2") == [Use(1), Use(2), Use(3), New(4)]
+    assert plan_list(elements("a2"), moved.places(), tip=4, after=3, home=4) == [New(4)]
+    moved.store("h1 a1 h2 a2")
+    assert moved.threads() == ["h1 a1", "h1 h2 a2"]
+
+
+def test_4_a_new_version_lives_where_its_predecessor_was_moved_to() -> None:
+    moved = stored("h1 a1 h2", "h1 x1")
+    moved.place("h2", "h1")
+    assert moved.plan("h1 a1 h2 x1'")[3:] == [New(5, supersedes=4)]
+
+
+def test_5_what_is_new_lives_where_a_moved_root_is() -> None:
+    moved = stored("h1 a1", "h1 a1 h2")
+    moved.place("h2", None)
+    moved.place("h1", "h2")
+    moved.store("h1 b1")
+    assert moved.threads() == ["h1 a1", "h2 h1 b1"]
+
+
+def test_5_what_is_new_follows_through_two_moves() -> None:
+    moved = stored("h1 a1 h2", "h1")
+    moved.place("h2", "h1")
+    moved.store("h1 a1 h2 a2 h3")
+    moved.place("h3", "a1")
+    moved.store("h1 a1 h2 a2 h3 a3")
+    assert moved.threads() == ["h1 h2 a2", "h1 a1 h3 a3"]
+
+
+def test_5_a_former_version_of_a_conversation_goes_on_where_it_is() -> None:
+    conversation = stored("h1 h2", "h1' h2")
+    assert conversation.plan("h1 h2 a2") == [Use(1), Use(2), New(2)]
+    conversation.store("h1 h2 a2 h3")
+    conversation.place("h3", "h1")
+    assert conversation.plan("h1 h2 a2 h3 a3")[3:] == [Use(6), New(7)]
+
+
 def test_a_list_known_to_begin_with_stored_rows_is_planned_from_there() -> None:
     places = stored("h1 a1 h2", "h1 a1' h2").places()
     whole = plan_list(elements("h1 a1 h2 a2"), places, tip=5)

@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, func, select
 
 from langchain_threadmem.core.interning import Run, Said
 from langchain_threadmem.core.nodes import State
-from langchain_threadmem.core.placing import Element, New, Place, Planned, Use, plan_list
+from langchain_threadmem.core.placing import Element, New, Place, Planned, Use, live_of, plan_list
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage.queries import growth, nodes, trees
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, node, segment
@@ -56,6 +56,9 @@ def _by_ids(ids: str, mark: str) -> str:
 _PLACES = Statement.of(
     sqlite=_by_ids("SELECT value FROM json_each(?)", "?"),
     postgresql=_by_ids("SELECT json_array_elements_text(CAST(%s AS json))", "%s"),
+)
+_PLACE = Statement.of(
+    sqlite=f"{_FOUND}{_OF_SEGMENT}WHERE n.key = ?", postgresql=f"{_FOUND}{_OF_SEGMENT}WHERE n.key = %s"
 )
 _NODE = Statement(select(node.c.seq).where(node.c.key == bindparam("key")), "key")
 _NEW_SEGMENT = Statement(
@@ -103,9 +106,11 @@ def place(conn: Conn, tree_id: int, messages: Sequence[Said], after: int | None,
     trees.lock(conn, tree_id)
     head = trees.head(conn, tree_id)
     places = _places(conn, tree_id, messages)
-    plan = plan_list(_elements(messages), _values(places), head.tip, after=after)
     known = {row.place.key: row for rows in places.values() for row in rows}
-    growing = _Growth(conn, tree_id, head, {key: row.seq for key, row in known.items()}, now)
+    seqs = {key: row.seq for key, row in known.items()}
+    home = _home(conn, tree_id, after, seqs) if messages else None
+    plan = plan_list(_elements(messages), _values(places), head.tip, after=after, home=home)
+    growing = _Growth(conn, tree_id, head, seqs, now)
     located: list[Located] = []
     for step, message in zip(plan, messages, strict=True):
         if isinstance(step, Use):
@@ -300,6 +305,26 @@ def _places(conn: Conn, tree_id: int, messages: Sequence[Said]) -> dict[str, lis
         if conn.seal is not None:
             body = conn.seal.open_text(message, body)
         found.setdefault(message, []).append(_Found(Place(key, parent, message, body, State(state)), seq))
+    return found
+
+
+def _home(conn: Conn, tree_id: int, key: int | None, seqs: dict[int, int]) -> int | None:
+    """The home of a node, as `core.placing` has it; `None` for a former version. Usually one statement.
+
+    Adds the numbers of the nodes it has looked at to `seqs`.
+    """
+    found: int | None = None
+    while key is not None:
+        row = conn.one(_PLACE, key)
+        assert row is not None, f"node {key} is gone"
+        _, above, message, body, state, seqs[key] = row
+        if state == State.LIVE:
+            return key if found is None else found
+        rows = _places(conn, tree_id, [Said(message, body, "")]).get(message, ())
+        live = live_of(row.place for row in rows if row.place.content == body)
+        if live is None:
+            return None
+        found, key = live if found is None else found, above
     return found
 
 
