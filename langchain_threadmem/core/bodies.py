@@ -148,13 +148,13 @@ Parsed = dict[str, dict[str, Any]]
 """Bodies that were parsed before and hold nothing that could be changed, by their text."""
 
 
-def decode(rows: Sequence[tuple[str, str]], parsed: Parsed | None = None) -> list[BaseMessage]:
+def decode(rows: Sequence[tuple[str | None, str]], parsed: Parsed | None = None) -> list[BaseMessage]:
     """Read messages back from their ids and bodies.
 
     All bodies are parsed as one JSON text, which costs a third of parsing them one by one.
 
     Args:
-        rows: Pairs of message id and body.
+        rows: Pairs of message id, if there is one, and body.
         parsed: What earlier calls have parsed, and will be added to: for lists that have much in common. The
             messages are new all the same.
 
@@ -253,7 +253,7 @@ _FRAMES = {
 }
 
 
-def _build(body: dict[str, Any], message_id: str) -> BaseMessage:
+def _build(body: dict[str, Any], message_id: str | None) -> BaseMessage:
     cls, fixed, dicts, lists = _FRAMES[body["type"]]
     data = body["data"]
     if "typed" in body:

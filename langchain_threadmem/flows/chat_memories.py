@@ -6,7 +6,6 @@ that nothing of it is recalled, counted or shown as a thread.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 
@@ -19,10 +18,12 @@ from langchain_threadmem.storage.queries import chat_memories
 
 
 def get(runtime: Runtime, id: str) -> Flow[list[BaseMessage]]:
-    """The list of an id; empty if there is none."""
-    found = yield from Sql(lambda conn: chat_memories.get(conn, runtime.owner, id))
-    rows = [] if found is None else json.loads(found)
-    return decode([(message_id, body) for message_id, body in rows])
+    """The list of an id; empty if there is none.
+
+    Raises:
+        EncryptionError: It is encrypted where it should not be, or the other way round.
+    """
+    return decode((yield from Sql(lambda conn: chat_memories.get(conn, runtime.owner, id))))
 
 
 def put(runtime: Runtime, id: str, messages: Sequence[BaseMessage]) -> Flow[None]:
@@ -31,8 +32,8 @@ def put(runtime: Runtime, id: str, messages: Sequence[BaseMessage]) -> Flow[None
     Raises:
         UnsupportedMessageError: A message cannot be kept exactly; the list before stays.
     """
-    text, now = json.dumps([(message.id, encode(message)) for message in messages]), time.time()
-    yield from Sql(lambda conn: chat_memories.put(conn, runtime.owner, id, text, now), write=True)
+    rows, now = [(message.id, encode(message)) for message in messages], time.time()
+    yield from Sql(lambda conn: chat_memories.put(conn, runtime.owner, id, rows, now), write=True)
 
 
 def remove(runtime: Runtime, id: str) -> Flow[None]:

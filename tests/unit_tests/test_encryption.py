@@ -19,6 +19,7 @@ from langchain_threadmem import (
     ChatMemory,
     MemorySystem,
     MessageSummary,
+    MessageWindowChatMemory,
     ThreadMemMiddleware,
     ThreadMemSaver,
     create_threaded_chat,
@@ -158,6 +159,20 @@ def test_revisions_and_summaries_are_encrypted_too(sealed: MemorySystem, secret:
     assert summaries == [secret]
     assert [node.message.content for node in memory.thread(memory.roots()[-1].id)] == [f"no {secret}"]
     assert secret not in stored(sealed)
+
+
+def test_a_chat_memory_is_encrypted_too(sealed: MemorySystem, secret: str, url: str) -> None:
+    said = [HumanMessage(secret), AIMessage("noted", id="a1")]
+    memory = MessageWindowChatMemory(9, id="a", store=sealed)
+    memory.add(*said)
+    assert secret not in stored(sealed)
+    assert memory.messages == said
+    with MemorySystem(url, owner=sealed.owner, embeddings=False) as plain:
+        with pytest.raises(EncryptionError, match="chat memory 'a' is encrypted"):
+            _ = MessageWindowChatMemory(9, id="a", store=plain).messages
+        MessageWindowChatMemory(9, id="b", store=plain).add(*said)
+    with pytest.raises(EncryptionError, match="not encrypted, as this memory demands"):
+        MessageWindowChatMemory(9, id="b", store=sealed).add("more")
 
 
 def test_recall_in_one_conversation_goes_by_words_and_by_meaning(sealed: MemorySystem, verbs: Any) -> None:
