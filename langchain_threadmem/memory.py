@@ -17,6 +17,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.core import tree as tree_core
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.nodes import ConversationNode, Recollection
+from langchain_threadmem.core.wanted import Wanted
 from langchain_threadmem.core.windows import Window, bound
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import append, files, read, recall, revise, show, summarize, whole
@@ -429,10 +430,8 @@ class ChatMemory(AsyncVerbs):
         flow = recall.recall(
             self._conversation,
             query,
-            n_results,
+            Wanted(n_results, scope, include_superseded),
             context_depth,
-            scope=scope,
-            include_superseded=include_superseded,
         )
         return run(flow, self._conversation.runtime)
 

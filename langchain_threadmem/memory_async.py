@@ -15,6 +15,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.core import tree as tree_core
 from langchain_threadmem.core.nodes import ConversationNode, Recollection
+from langchain_threadmem.core.wanted import Wanted
 from langchain_threadmem.flows import append, files, read, recall, revise, show, summarize, whole
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.rows import Given
@@ -123,10 +124,8 @@ class AsyncVerbs:
         flow = recall.recall(
             self._conversation,
             query,
-            n_results,
+            Wanted(n_results, scope, include_superseded),
             context_depth,
-            scope=scope,
-            include_superseded=include_superseded,
         )
         return await self._arun(flow)
 

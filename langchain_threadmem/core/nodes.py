@@ -108,17 +108,25 @@ class Why:
 
     Attributes:
         terms: Words that the query and the message share, the rarest first.
-        lexical: BM25 score of those words (0.0 if none).
+        lexical: Score of those words: 0.0 if none, about 1 if it holds all of the query.
         similarity: Cosine of query and message, -1 to 1; `None` without embeddings.
+        neighbours: What the messages around it share with the query, on the scale of `lexical`.
+        person: Who said it, if the query names them; else empty.
+        date: How near it was said to the time that the query names, 0 to 1; 0.0 if it names none.
 
     Example:
-        >>> str(Why(terms=("csv", "read"), lexical=3.2, similarity=0.71))
-        'shares csv, read; similarity 0.71'
+        >>> str(Why(terms=("csv", "read"), lexical=0.9, similarity=0.71, person="ada"))
+        'shares csv, read; similarity 0.71; said by ada'
+        >>> str(Why(neighbours=0.8, date=1.0))
+        'beside messages that fit; said at the time'
     """
 
     terms: Sequence[str] = ()
     lexical: float = 0.0
     similarity: float | None = None
+    neighbours: float = 0.0
+    person: str = ""
+    date: float = 0.0
 
     def __str__(self) -> str:
         parts = []
@@ -126,6 +134,12 @@ class Why:
             parts.append("shares " + ", ".join(self.terms))
         if self.similarity is not None:
             parts.append(f"similarity {self.similarity:.2f}")
+        if self.neighbours > 0 and not self.terms:
+            parts.append("beside messages that fit")
+        if self.person:
+            parts.append(f"said by {self.person}")
+        if self.date:
+            parts.append("said at the time" if self.date == 1 else "said near the time")
         return "; ".join(parts) or "among the most recent"
 
 

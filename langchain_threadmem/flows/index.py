@@ -12,16 +12,16 @@ from typing import NamedTuple
 import numpy as np
 
 from langchain_threadmem.core.bodies import text_of
-from langchain_threadmem.core.nodes import ConversationNode
-from langchain_threadmem.core.postings import Postings
+from langchain_threadmem.core.gist import gist_of
+from langchain_threadmem.core.ledger import Ledger, Record
+from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.turns import TurnIndex
-from langchain_threadmem.core.words import words
 from langchain_threadmem.flows.rows import is_recallable, nodes_of
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Embed, Flow, Search, Sql
-from langchain_threadmem.storage.queries import embeddings, lexicon, marks, nodes, trees
+from langchain_threadmem.storage.queries import embeddings, gists, lexicon, marks, nodes, removal, trees
 from langchain_threadmem.storage.queries.embeddings import Vectors
-from langchain_threadmem.storage.queries.lexicon import Entry
+from langchain_threadmem.storage.queries.gists import Kept
 from langchain_threadmem.storage.queries.marks import Mark
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.vectors import ExactIndex, VectorIndex
@@ -47,45 +47,79 @@ def turns(runtime: Runtime, tree: int) -> Flow[TurnIndex]:
     return held
 
 
-def words_of(node: ConversationNode) -> list[str]:
-    """What the lexicon holds of a node; the same whenever it is asked, so that entries can be taken out."""
-    return words(text_of(node.message)) if is_recallable(node) else []
-
-
-def entries_of(rows: list[nodes.NodeRow]) -> list[Entry]:
-    """The lexicon's entries for stored nodes; nodes without words have none."""
-    found = nodes_of(rows)
-    return [Entry(row.key, held) for row, node in zip(rows, found, strict=True) if (held := words_of(node))]
-
-
-def postings(runtime: Runtime, tree: int) -> Flow[Postings]:
-    """The words of an encrypted conversation, kept in memory and brought up to date."""
-    epoch = yield from Sql(lambda conn: trees.head(conn, tree).epoch)
-    held = runtime.postings.setdefault((tree, epoch), Postings)
-    last = held.last
-    rows = yield from Sql(lambda conn: nodes.since(conn, tree, last))
-    held.add((row.seq, row.key, words_of(node)) for row, node in zip(rows, nodes_of(rows), strict=True))
-    return held
+def kept_of(runtime: Runtime, rows: list[nodes.NodeRow]) -> list[Kept]:
+    """What recall keeps of stored nodes; of those that it may not return, nothing but who and when."""
+    language = runtime.language
+    return [
+        Kept(
+            row.key,
+            gist_of(
+                node.message, text_of(node.message) if is_recallable(node) else "", row.created, language
+            ),
+        )
+        for row, node in zip(rows, nodes_of(rows), strict=True)
+    ]
 
 
 def catch_up_words(runtime: Runtime, tree: int) -> Flow[None]:
     """Enter into the lexicon what was said since it was last asked."""
+    name = runtime.lexicon
 
     def enter(conn: Conn) -> bool:
         trees.lock(conn, tree)
-        mark = marks.get(conn, tree, marks.LEXICON)
+        for other in marks.other_lexicons(conn, tree, name):
+            # It was entered under another language: those words are found by nobody any more.
+            removal.forget_words(conn, tree, runtime.owner)
+            marks.drop(conn, tree, other)
+        mark = marks.get(conn, tree, name)
         rows = nodes.since(conn, tree, mark.seq, WORDS_AT_ONCE)
         if rows:
-            entries = entries_of(rows)
+            kept = kept_of(runtime, rows)
+            gists.put(conn, kept)
+            entries = [gists.entry_of(one.key, one.gist.terms, one.gist.speaker) for one in kept]
+            entries = [entry for entry in entries if entry.words]
             lexicon.add(conn, tree, runtime.owner, entries)
-            total = sum(len(entry.words) for entry in entries)
-            to = Mark(rows[-1].seq, mark.documents + len(entries), mark.words + total)
-            marks.put(conn, tree, marks.LEXICON, to)
+            stop = runtime.language.stop_terms
+            total = sum(term not in stop for entry in entries for term in entry.words)
+            marks.put(conn, tree, name, Mark(rows[-1].seq, mark.documents + len(entries), mark.words + total))
         return len(rows) == WORDS_AT_ONCE
 
-    if (yield from Sql(lambda conn: _behind(conn, tree, marks.LEXICON))):
+    if (yield from Sql(lambda conn: _behind(conn, tree, name))):
         while (yield from Sql(enter, write=True)):
             pass
+
+
+def ledger(runtime: Runtime, tree: int) -> Flow[Ledger]:
+    """The ledger of a conversation, kept in memory and brought up to date.
+
+    What is encrypted is in no index on disk: its ledger is made from the messages themselves.
+    """
+    if not runtime.encrypted:
+        yield from catch_up_words(runtime, tree)
+
+    def records_of(conn: Conn, last: int) -> list[Record]:
+        if not runtime.encrypted:
+            return gists.since(conn, tree, last)
+        rows = nodes.since(conn, tree, last)
+        return [
+            Record(row.key, row.seq, row.parent, row.role, row.state == State.LIVE, one.gist)
+            for row, one in zip(rows, kept_of(runtime, rows), strict=True)
+        ]
+
+    def news(conn: Conn) -> tuple[trees.Head, list[Record], list[int]]:
+        head = trees.head(conn, tree)
+        known = runtime.ledgers.get((tree, head.epoch))
+        records = records_of(conn, known.last if known else 0)
+        changed = known is None or known.version != head.version
+        return head, records, gists.dead(conn, tree) if changed else []
+
+    head, records, dead = yield from Sql(news)
+    held = runtime.ledgers.setdefault((tree, head.epoch), lambda: Ledger(runtime.language))
+    with held.lock:
+        held.add(records)
+        if held.version != head.version:
+            held.mark_live(dead, head.version)
+    return held
 
 
 class _Batch(NamedTuple):
@@ -159,7 +193,7 @@ def _embed(runtime: Runtime, tree: int, model: str, batch: _Batch) -> Flow[None]
 def catch_up_owner(runtime: Runtime) -> Flow[VectorIndex | None]:
     """Bring words, vectors and the owner-wide index up to date for every conversation of the owner."""
     owner, model = runtime.owner, runtime.embedder.model
-    for tree in (yield from Sql(lambda conn: marks.behind(conn, owner, marks.LEXICON))):
+    for tree in (yield from Sql(lambda conn: marks.behind(conn, owner, runtime.lexicon))):
         yield from catch_up_words(runtime, tree)
     if not model:
         return None

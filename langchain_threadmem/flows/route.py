@@ -21,10 +21,11 @@ from langchain_threadmem.core.bodies import decode, encode
 from langchain_threadmem.core.fence import Recalled, is_made_up, recalled
 from langchain_threadmem.core.nodes import Recollection, State
 from langchain_threadmem.core.prompt import newest_human, shown
+from langchain_threadmem.core.wanted import Scope, Wanted
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import revise
 from langchain_threadmem.flows.conversation import Conversation, tree_of
-from langchain_threadmem.flows.recall import Scope, recall
+from langchain_threadmem.flows.recall import recall
 from langchain_threadmem.flows.rows import drafts_of
 from langchain_threadmem.flows.select import explained
 from langchain_threadmem.flows.steps import Flow, Sql
@@ -216,13 +217,15 @@ def recall_elsewhere(
     if n_results < 1:
         return []
     most = n_results + min(len(path), _MOST_EXTRA)
-    hits = yield from recall(conversation, query, most, 0, scope=scope)
+    hits = yield from recall(conversation, query, Wanted(most, scope), 0)
     own = {message.id for message in path}
 
     def is_new(hit: Recollection) -> bool:
         if hit.conversation_id == conversation.name and hit.node.message.id in own:
             return False
-        return hit.why.similarity is None or hit.why.similarity >= min_similarity
+        if hit.why.similarity is None:
+            return bool(hit.why.terms)
+        return hit.why.similarity >= min_similarity
 
     return [recalled(hit) for hit in hits if is_new(hit)][:n_results]
 

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from langchain_threadmem.core.cache import LruCache
+from langchain_threadmem.core.english import ENGLISH
+from langchain_threadmem.core.language import Language
+from langchain_threadmem.core.ledger import Ledger
 from langchain_threadmem.core.names import check_name
-from langchain_threadmem.core.postings import Postings
 from langchain_threadmem.core.turns import TurnIndex
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.embedder import Embedder
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 CACHED_TREES = 64
+CACHED_LEDGERS = 16
 
 
 class Runtime:
@@ -43,6 +46,7 @@ class Runtime:
         embedder: The embedding model.
         vectors: A directory, a Chroma client or an index of one's own for search over all conversations;
             `None` for a directory beside the database file.
+        language: What recall knows of the language that is spoken.
     """
 
     def __init__(
@@ -51,13 +55,15 @@ class Runtime:
         owner: str,
         embedder: Embedder,
         vectors: str | Path | ClientAPI | VectorIndex | None = None,
+        language: Language = ENGLISH,
     ) -> None:
+        self.language = language
         self.database = database
         self.owner = owner
         self.embedder = embedder
         self.turns = LruCache[int, TurnIndex](CACHED_TREES)
+        self.ledgers = LruCache[tuple[int, int], Ledger](CACHED_LEDGERS)
         self.exact = LruCache[tuple[int, int, str], ExactIndex](CACHED_TREES)
-        self.postings = LruCache[tuple[int, int], Postings](CACHED_TREES)
         self._vectors = vectors
         self.compared = False
         """Whether the index was compared with SQL since it was opened."""
@@ -76,10 +82,11 @@ class Runtime:
         embeddings: Embeddings | Literal[False] | None = None,
         vectors: str | Path | ClientAPI | VectorIndex | None = None,
         cipher: Cipher | None = None,
+        language: Language = ENGLISH,
     ) -> Runtime:
         """Open the database behind a URL; see `MemorySystem` for the arguments."""
         check_name("an owner", owner)
-        runtime = cls(open_database(url), owner, Embedder(embeddings), vectors)
+        runtime = cls(open_database(url), owner, Embedder(embeddings), vectors, language)
         if cipher is not None:
             runtime.encrypt(cipher)
         return runtime
@@ -107,6 +114,11 @@ class Runtime:
     def encrypted(self) -> bool:
         """Whether what is said is encrypted: then no index on disk may hold it."""
         return self.database.seal is not None
+
+    @property
+    def lexicon(self) -> str:
+        """The name of the mark that says how far words were entered."""
+        return marks.lexicon_of(self.language.name)
 
     def index(self) -> VectorIndex | None:
         """The index over all conversations of the owner; `None` if SQL must serve instead.

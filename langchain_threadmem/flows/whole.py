@@ -10,7 +10,6 @@ from langchain_threadmem.core.bodies import encode
 from langchain_threadmem.core.nodes import ConversationNode, State
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
-from langchain_threadmem.flows.index import entries_of
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Search, Sql
 from langchain_threadmem.storage.queries import checkpoints, growth, marks, nodes, removal, trees
@@ -37,11 +36,9 @@ def erase(runtime: Runtime, name: str) -> Flow[None]:
         keys: list[int] = []
         for _, tree in checkpoints.scopes(conn, owner, name):
             trees.lock(conn, tree)
-            entered = marks.get(conn, tree, marks.LEXICON).seq
-            rows = nodes.since(conn, tree)
-            removal.clear(conn, tree, owner, entries_of([row for row in rows if row.seq <= entered]))
+            keys += [row.key for row in nodes.since(conn, tree)]
+            removal.clear(conn, tree, owner)
             checkpoints.clear(conn, tree)
-            keys += [row.key for row in rows]
         return keys
 
     keys = yield from Sql(clear, write=True)

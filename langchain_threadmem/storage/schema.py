@@ -10,7 +10,7 @@ per message takes three to five times as long. A node's row never changes but fo
 segment and every thread, because a message is always written after its parent. The next number and, as a
 rule, the tip follow from the newest node, so that an append leaves the tree's row alone.
 
-The derived tables (`embedding`, `lexicon`) follow the nodes by watermarks: `mark.seq` says up
+The derived tables (`embedding`, `gist`, `lexicon`) follow the nodes by watermarks: `mark.seq` says up
 to which `seq` of a tree an index is complete. What lies beyond it is caught up by whoever needs
 the index next, so an append pays for no index and a crash leaves nothing half known.
 """
@@ -121,6 +121,18 @@ embedding = Table(
     Column("key", Key, primary_key=True, autoincrement=False),
     Column("model", Text, primary_key=True),
     Column("vector", LargeBinary, nullable=False),  # float16, unit length
+)
+
+# What recall keeps of a message (`core.gist`): ranking reads no bodies, and what was entered into the lexicon
+# can be taken out again.
+gist = Table(
+    "threadmem_gist",
+    metadata,
+    Column("key", Key, primary_key=True, autoincrement=False),
+    Column("terms", Text, nullable=False),
+    Column("traits", Integer, nullable=False),
+    Column("speaker", Text, nullable=False),
+    Column("time", Float, nullable=False),  # seconds since 1970, UTC
 )
 
 mark = Table(

@@ -85,6 +85,11 @@ def owner_word(owner: str) -> str:
     return "§o" + hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
+def name_word(word: str) -> str:
+    """The word that marks what somebody of that name has said."""
+    return f"§n{word}"
+
+
 def add(conn: Conn, tree_id: int, owner: str, entries: Iterable[Entry]) -> None:
     """Enter nodes into the index."""
     conn.many(_ADD, _rows(tree_id, owner, entries))

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, delete, func, select
 from langchain_threadmem.storage.schema import mark, node, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
 
-LEXICON = "lexicon"
+_LEXICON = "lexicon:"
 
 
 class Mark(NamedTuple):
@@ -66,7 +66,20 @@ _CLEAR = Statement(
     "name",
 )
 _NAMES = Statement(select(mark.c.name, mark.c.documents).where(mark.c.tree == bindparam("tree")), "tree")
+_DROP = Statement(
+    delete(mark).where(mark.c.tree == bindparam("tree"), mark.c.name == bindparam("name")), "tree", "name"
+)
 _CLEAR_TREE = Statement(delete(mark).where(mark.c.tree == bindparam("tree")), "tree")
+
+
+def lexicon_of(language: str) -> str:
+    """The mark's name for the words of a language."""
+    return f"{_LEXICON}{language}"
+
+
+def other_lexicons(conn: Conn, tree_id: int, name: str) -> list[str]:
+    """Marks of lexicons that a tree was entered into under other languages."""
+    return [one for one, _ in conn.all(_NAMES, tree_id) if one.startswith(_LEXICON) and one != name]
 
 
 def embeddings_of(model: str) -> str:
@@ -88,7 +101,7 @@ def get(conn: Conn, tree_id: int, name: str) -> Mark:
 def indexed(conn: Conn, tree_id: int) -> bool:
     """Whether an index outside of the database holds vectors of a tree."""
     return any(
-        documents and name != LEXICON and not name.startswith(embeddings_of(""))
+        documents and not name.startswith((_LEXICON, embeddings_of("")))
         for name, documents in conn.all(_NAMES, tree_id)
     )
 
@@ -112,6 +125,11 @@ def behind(conn: Conn, owner: str, name: str) -> list[int]:
 def clear(conn: Conn, owner: str, name: str) -> None:
     """Let an index start again in every tree of an owner."""
     conn.run(_CLEAR, owner, name)
+
+
+def drop(conn: Conn, tree_id: int, name: str) -> None:
+    """Let an index start again in one tree."""
+    conn.run(_DROP, tree_id, name)
 
 
 def clear_tree(conn: Conn, tree_id: int) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from sqlalchemy import BigInteger, BindParameter, bindparam, delete, select, update
 
-from langchain_threadmem.storage.queries import lexicon, marks
-from langchain_threadmem.storage.queries.lexicon import Entry
-from langchain_threadmem.storage.schema import embedding, node, segment, summary, tree
+from langchain_threadmem.storage.queries import gists, lexicon, marks
+from langchain_threadmem.storage.schema import embedding, gist, node, segment, summary, tree
 from langchain_threadmem.storage.statements import Conn, Statement
 
 _TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
 _keys = select(node.c.key).where(node.c.tree == _TREE)
 _DERIVED = tuple(
-    Statement(delete(table).where(table.c.key.in_(_keys)), "tree") for table in (embedding, summary)
+    Statement(delete(table).where(table.c.key.in_(_keys)), "tree") for table in (embedding, gist, summary)
 )
 _NODES = Statement(delete(node).where(node.c.tree == _TREE), "tree")
 _SEGMENTS = Statement(delete(segment).where(segment.c.tree == _TREE), "tree")
@@ -26,19 +23,24 @@ _EMPTY = Statement(
 )
 
 
-def clear(conn: Conn, tree_id: int, owner: str, entries: Iterable[Entry]) -> None:
+def clear(conn: Conn, tree_id: int, owner: str) -> None:
     """Remove everything in a tree; the tree itself stays, empty, and numbers its nodes from 1 again.
 
     Args:
         conn: A write transaction.
         tree_id: The tree.
         owner: Whose it is.
-        entries: Everything that the lexicon holds of it.
     """
-    lexicon.remove(conn, tree_id, owner, entries)
+    forget_words(conn, tree_id, owner)
     for statement in _DERIVED:
         conn.run(statement, tree_id)
     conn.run(_NODES, tree_id)
     conn.run(_SEGMENTS, tree_id)
     conn.run(_EMPTY, tree_id)
     marks.clear_tree(conn, tree_id)
+
+
+def forget_words(conn: Conn, tree_id: int, owner: str) -> None:
+    """Take a tree out of the lexicon, with what was kept of its messages for recall."""
+    lexicon.remove(conn, tree_id, owner, gists.entries(conn, tree_id))
+    gists.remove(conn, tree_id)

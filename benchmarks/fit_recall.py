@@ -1,0 +1,236 @@
+"""Fit the weights of `langchain_threadmem.core.recall_weights` and measure them.
+
+For each of the two kinds of chat: listwise softmax regression by Newton's method with an L2 penalty. In turn
+each conversation is left out, the weights are fitted on the others and measured on it; then they are fitted
+on all and printed. So "left out" figures are of conversations that the weights had not seen, and the shipped
+weights are those of all.
+
+    python -m benchmarks.fit_recall --data ../shared/data            # fit, measure, print
+    python -m benchmarks.fit_recall --data ../shared/data --shipped  # measure what is shipped
+
+The data is not part of this repository.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.recall import DATA, MOST, SETS, Set, message_of, pairs_of, scores
+from langchain_threadmem.core.asking import Question, question_of
+from langchain_threadmem.core.english import ENGLISH
+from langchain_threadmem.core.gist import gist_of
+from langchain_threadmem.core.ledger import Ledger, Record
+from langchain_threadmem.core.recall_weights import ASSISTANT, PEOPLE
+from langchain_threadmem.core.scoring import Parts, parts_of, people_parts, turn_parts
+from langchain_threadmem.core.scoring import scores as score_all
+from langchain_threadmem.embeddings import LocalEmbeddings
+
+Floats = NDArray[np.float64]
+Weights = Mapping[str, tuple[float, float]]
+PENALTY = {"LoCoMo": 2.0, "BEAM 100K, pairs": 1.0}
+WEIGHTS: dict[str, Weights] = {"LoCoMo": PEOPLE, "BEAM 100K, pairs": ASSISTANT}
+FIGURES = ("R@5", "R@10", "R@20", "R@50", "NDCG@10")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with its evidence, once by units and once by rows."""
+
+    ledger: Ledger
+    question: Question
+    units: Sequence[int]
+    evidence: frozenset[int]
+    parts: Parts
+    headline: bool
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A row of values for each candidate, and which of them are right."""
+
+    rows: Floats
+    right: Sequence[int]
+
+
+def embed(texts: Iterable[str], cache: Path | None) -> dict[str, NDArray[np.float32]]:
+    """Embed texts; the vectors are kept in `cache` from one run to the next."""
+    distinct = sorted(set(texts))
+    digest = hashlib.sha256("\0".join(distinct).encode()).hexdigest()
+    if cache is not None and cache.exists():
+        with np.load(cache, allow_pickle=False) as stored:
+            if stored["digest"].item() == digest:
+                return dict(zip(distinct, stored["vectors"], strict=True))
+    matrix = LocalEmbeddings().embed_array(distinct)
+    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
+    if cache is not None:
+        np.savez(cache, digest=np.array(digest), vectors=matrix)
+    return dict(zip(distinct, matrix, strict=True))
+
+
+def texts_of(path: Path) -> Iterable[str]:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        conversation = json.loads(line)
+        yield from (row["text"] for row in conversation["messages"])
+        yield from (row["question"] for row in conversation["questions"])
+
+
+def ledger_of(messages: Sequence[dict[str, Any]]) -> Ledger:
+    ledger = Ledger(ENGLISH)
+    for n, row in enumerate(messages):
+        message = message_of(row)
+        gist = gist_of(message, row["text"], 0.0, ENGLISH)
+        ledger.add([Record(n, n + 1, n or None, message.type, True, gist)])
+    return ledger
+
+
+def read(one: Set, path: Path, vectors: Mapping[str, NDArray[np.float32]], alone: bool) -> list[list[Asked]]:
+    """The questions of each conversation."""
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        conversation = json.loads(line)
+        messages = conversation["messages"]
+        ledger = ledger_of(messages)
+        pairs = pairs_of(messages)
+        ids = [str(row["id"]) for row in messages]
+        units = [int(str(pairs[id_])) for id_ in ids] if one.by_pair else list(range(len(ids)))
+        unit = dict(zip(ids, units, strict=True))
+        matrix = np.stack([vectors[row["text"]] for row in messages])
+        newest = float(ledger.rows["time"].max())
+        asked = []
+        for row in conversation["questions"]:
+            question = question_of(row["question"], ENGLISH, ledger.names, newest, newest)
+            cosine = None if alone else (matrix @ vectors[row["question"]]).astype(float)
+            parts = parts_of(ledger, question, ledger.figures(question.terms), cosine)
+            evidence = frozenset(unit[str(id_)] for id_ in row["evidence"])
+            if evidence:
+                asked.append(Asked(ledger, question, units, evidence, parts, row["headline"]))
+        found.append(asked)
+    return found
+
+
+def choice_of(one: Set, asked: Asked, names: Sequence[str]) -> Choice:
+    """The candidates of a question: messages, or turns."""
+    values = (turn_parts if one.by_pair else people_parts)(asked.ledger, asked.question, asked.parts)
+    rows = np.stack([values[name] for name in names], axis=1).astype(float)
+    units, first = np.unique(asked.units, return_index=True)
+    return Choice(rows[first], np.flatnonzero(np.isin(units, sorted(asked.evidence))).tolist())
+
+
+def fit(choices: Sequence[Choice], penalty: float) -> Floats:
+    """Find the weights under which the right candidates are likeliest."""
+    weights = np.zeros(choices[0].rows.shape[1])
+
+    def loss(tried: Floats) -> float:
+        total = 0.5 * penalty * float(tried @ tried)
+        for rows, right in ((one.rows, one.right) for one in choices):
+            score = rows @ tried
+            total += float(np.logaddexp.reduce(score) - score[right].mean())
+        return total
+
+    before = loss(weights)
+    for _ in range(60):
+        slope, curve = penalty * weights, penalty * np.eye(len(weights))
+        for one in choices:
+            score = one.rows @ weights
+            chances = np.exp(score - np.logaddexp.reduce(score))
+            mean = chances @ one.rows
+            slope = slope + mean - one.rows[one.right].mean(0)
+            curve += (one.rows * chances[:, None]).T @ one.rows - np.outer(mean, mean)
+        step = np.linalg.solve(curve, slope)
+        size = 1.0
+        while loss(weights - size * step) > before and size > 1e-4:
+            size /= 2
+        weights = weights - size * step
+        after = loss(weights)
+        if before - after < 1e-5:
+            break
+        before = after
+    return weights
+
+
+def judged(asked: Asked, values: Floats) -> dict[str, float]:
+    """The figures of one question, from the scores of all messages."""
+    best = np.argsort(-values, kind="stable")[:MOST]
+    return scores(list(dict.fromkeys(asked.units[n] for n in best)), set(asked.evidence))
+
+
+def total(one: Set, asked: Asked, names: Sequence[str], weights: Floats) -> Floats:
+    values = (turn_parts if one.by_pair else people_parts)(asked.ledger, asked.question, asked.parts)
+    return sum((w * values[name] for name, w in zip(names, weights, strict=True)), np.zeros(1))
+
+
+def show(title: str, figures: Sequence[Mapping[str, float]]) -> None:
+    print(f"  {title:36}" + "".join(f"{100 * fmean(one[name] for one in figures):9.1f}" for name in FIGURES))
+
+
+def left_out(
+    one: Set, conversations: Sequence[Sequence[Asked]], names: Sequence[str]
+) -> list[dict[str, float]]:
+    """The figures of each headline question, under weights fitted without its conversation."""
+    found = []
+    for held in range(len(conversations)):
+        known = [
+            choice_of(one, asked, names)
+            for n, questions in enumerate(conversations)
+            for asked in questions
+            if n != held and asked.headline
+        ]
+        weights = fit(known, PENALTY[one.name])
+        found += [
+            judged(asked, total(one, asked, names, weights))
+            for asked in conversations[held]
+            if asked.headline
+        ]
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--cache", type=Path, help="an .npz file for the vectors")
+    parser.add_argument("--shipped", action="store_true", help="measure the shipped weights, fit nothing")
+    parser.add_argument("--each", action="store_true", help="also measure without each part")
+    options = parser.parse_args()
+    paths = {one.name: options.data / one.file for one in SETS if one.name in WEIGHTS}
+    if missing := [path for path in paths.values() if not path.exists()]:
+        sys.exit(f"{', '.join(map(str, missing))}: not there; name the folder of the data with --data")
+    vectors = embed([text for path in paths.values() for text in texts_of(path)], options.cache)
+    for one in (one for one in SETS if one.name in WEIGHTS):
+        print(f"\n{one.name:38}" + "".join(f"{name:>9}" for name in FIGURES))
+        printed: dict[str, list[float]] = {}
+        for alone in (False, True):
+            how = "words alone" if alone else "with embeddings"
+            conversations = read(one, paths[one.name], vectors, alone)
+            headline = [asked for questions in conversations for asked in questions if asked.headline]
+            show(
+                f"shipped weights, {how}",
+                [judged(asked, score_all(asked.ledger, asked.question, asked.parts)) for asked in headline],
+            )
+            if options.shipped:
+                continue
+            names = [name for name in WEIGHTS[one.name] if not (alone and "meaning" in name)]
+            show(f"left out, {how}", left_out(one, conversations, names))
+            if options.each:
+                for name in names:
+                    show(f"  without {name}", left_out(one, conversations, [n for n in names if n != name]))
+            weights = fit([choice_of(one, asked, names) for asked in headline], PENALTY[one.name])
+            for name in WEIGHTS[one.name]:
+                value = dict(zip(names, weights.round(2).tolist(), strict=True)).get(name, 0.0)
+                printed.setdefault(name, []).append(value + 0.0)
+        for name, pair in printed.items():
+            print(f'    "{name}": ({pair[0]}, {pair[1]}),')
+
+
+if __name__ == "__main__":
+    main()

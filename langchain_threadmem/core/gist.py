@@ -1,0 +1,115 @@
+"""What recall keeps of a message: its terms, and a few traits that a question may ask for.
+
+It is made once, when a message is indexed, and stored beside it (`storage.queries.gists`): ranking never
+reads a body. Fenced code is quoted matter: its words count for less than what was said about it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.core.dates import said_at
+from langchain_threadmem.core.language import Language, split
+
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_NUMBER = re.compile(r"\d+")
+ROLES_AS_NAMES = frozenset({"user", "human", "assistant", "ai", "bot", "system", "chatbot", "model", "tool"})
+"""Names that say a role, not who somebody is."""
+
+
+class Traits(NamedTuple):
+    """How much a message holds of what questions ask for.
+
+    Attributes:
+        asks: Whether it asks something, 0 or 1.
+        times: Expressions of time, up to 3.
+        numbers: Numbers, up to 7.
+        selfs: Words by which the speaker speaks of himself, up to 7.
+    """
+
+    asks: int = 0
+    times: int = 0
+    numbers: int = 0
+    selfs: int = 0
+
+    def pack(self) -> int:
+        """All in one number, for the database."""
+        return self.asks | self.times << 1 | self.numbers << 3 | self.selfs << 6
+
+
+def unpack(packed: int) -> Traits:
+    """The traits in a number.
+
+    Example:
+        >>> unpack(Traits(1, 3, 5, 7).pack())
+        Traits(asks=1, times=3, numbers=5, selfs=7)
+    """
+    return Traits(packed & 1, packed >> 1 & 3, packed >> 3 & 7, packed >> 6 & 7)
+
+
+class Gist(NamedTuple):
+    """What recall keeps of a message.
+
+    Attributes:
+        terms: The terms of what was said, a line of them; those of code, if any, on a second line.
+        traits: `Traits`, packed.
+        speaker: Who said it, lower-cased; empty if only the role is known.
+        time: When, in seconds since 1970.
+    """
+
+    terms: str
+    traits: int
+    speaker: str
+    time: float
+
+    def lines(self) -> tuple[list[str], list[str]]:
+        """The terms of what was said, and of code."""
+        said, _, code = self.terms.partition("\n")
+        return said.split(), code.split()
+
+
+def gist_of(message: BaseMessage, text: str, created: float, language: Language) -> Gist:
+    """What to keep of a message.
+
+    Args:
+        message: The message; `additional_kwargs["time"]` says when it was said, if it was not just now.
+        text: Its text.
+        created: When it was stored, in seconds since 1970.
+        language: What its words are reduced by.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> from langchain_threadmem.core.english import ENGLISH
+        >>> said = HumanMessage("I read 3 files. Which? ```import csv```", name="Ada")
+        >>> gist = gist_of(said, said.content, 60.0, ENGLISH)
+        >>> gist.lines(), gist.speaker
+        ((['i', 'read', '3', 'file', 'which'], ['import', 'csv']), 'ada')
+        >>> unpack(gist.traits)
+        Traits(asks=1, times=0, numbers=1, selfs=1)
+    """
+    said, code = text, ""
+    if "```" in text:
+        said, code = _FENCE.sub(" ", text), " ".join(_FENCE.findall(text))
+    words = split(said)
+    term = language.term
+    terms = " ".join([term(word) for word in words])
+    if code:
+        terms += "\n" + " ".join([term(word) for word in split(code)])
+    times = 0
+    if language.time_expression is not None:
+        times = min(sum(1 for _ in language.time_expression.finditer(said.lower())), 3)
+    numbers = min(len(_NUMBER.findall(said)) + sum(word in language.number_words for word in words), 7)
+    selfs = min(sum(word in language.self_words for word in words), 7)
+    traits = Traits(int("?" in said), times, numbers, selfs).pack()
+    given = message.additional_kwargs.get("time")
+    when = None if given is None else said_at(given, language.months)
+    return Gist(terms, traits, speaker_of(message), created if when is None else when)
+
+
+def speaker_of(message: BaseMessage) -> str:
+    """Who said a message, lower-cased; empty if its name says a role only."""
+    name = (message.name or "").strip().lower()
+    return "" if name in ROLES_AS_NAMES else name

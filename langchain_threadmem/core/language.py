@@ -1,0 +1,94 @@
+"""Languages: how text becomes the terms that recall counts, and what a question gives away.
+
+Without a language a term is a word: a run of letters and digits in any script, lower-cased. A `Language` adds
+what is worth knowing: how words are reduced to stems, which words say nothing, which only ask. `ENGLISH` is
+the default; another takes a stemmer of its own and a list of stop words:
+
+    >>> from snowballstemmer import stemmer
+    >>> german = Language("german", stemmer("german").stemWord, stop_words=frozenset({"ich", "und", "die"}))
+    >>> german.terms("Ich lese die Bücher")
+    ['ich', 'les', 'die', 'buch']
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+REMEMBERED = 200_000
+
+
+@dataclass(frozen=True, eq=False)
+class Language:
+    """What recall knows of a language; everything but the name may be left out.
+
+    Attributes:
+        name: What the words in a database were made with: another name is another index.
+        stem: Reduces a lower-case word to its stem.
+        stop_words: Words that say nothing about what a text is about: not counted, not asked for.
+        asking_words: Words that belong to the asking ("mention", "order", "different"): not asked for.
+        self_words: Words by which people speak of themselves.
+        other_words: Words by which people speak to their partner.
+        number_words: Words that name a number.
+        months: Numbers of the months, by all their names.
+        time_expression: Finds what says when something happened ("last week"), in lower case.
+        asks_when: Finds what makes a question ask for a time.
+        asks_amount: Finds what makes a question ask for a number.
+    """
+
+    name: str
+    stem: Callable[[str], str] | None = None
+    stop_words: frozenset[str] = frozenset()
+    asking_words: frozenset[str] = frozenset()
+    self_words: frozenset[str] = frozenset()
+    other_words: frozenset[str] = frozenset()
+    number_words: frozenset[str] = frozenset()
+    months: Mapping[str, int] = field(default_factory=dict)
+    time_expression: re.Pattern[str] | None = None
+    asks_when: re.Pattern[str] | None = None
+    asks_amount: re.Pattern[str] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_stems", {})
+        object.__setattr__(self, "_lock", threading.Lock())
+        object.__setattr__(self, "stop_terms", frozenset(map(self.term, self.stop_words)))
+
+    stop_terms: frozenset[str] = field(init=False, repr=False)
+    """The stems of the stop words."""
+    _stems: dict[str, str] = field(init=False, repr=False)
+    _lock: threading.Lock = field(init=False, repr=False)
+
+    def term(self, word: str) -> str:
+        """The stem of a lower-case word; each word is reduced once."""
+        found = self._stems.get(word)
+        if found is None:
+            found = word
+            if self.stem is not None:
+                with self._lock:  # A stemmer in pure Python works on its own attributes.
+                    found = self.stem(word) or word
+            if len(self._stems) < REMEMBERED:
+                self._stems[word] = found
+        return found
+
+    def terms(self, text: str) -> list[str]:
+        """The terms of a text, in order, stop words included."""
+        term = self.term
+        return [term(word) for word in split(text)]
+
+
+def split(text: str) -> list[str]:
+    """The words of a text, in order, lower-cased; what an apostrophe cuts off is dropped.
+
+    Example:
+        >>> split("Ada's read_csv didn't fail")
+        ['ada', 'read', 'csv', 'didn', 'fail']
+    """
+    found = _WORD.findall(text.lower())
+    return [word if word.isalnum() else re.split("['’]", word, maxsplit=1)[0] for word in found]
+
+
+PLAIN = Language("plain")
+"""Words as they are, in any script."""

@@ -1,0 +1,250 @@
+"""The ledger: what recall knows of one conversation, in arrays, growing message by message.
+
+For each message a row of numbers, for each term a list of the rows that hold it. A question is then scored
+against every message at once, some 0.3 ms for 2,000 of them (`core.scoring`).
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_threadmem.core.gist import Gist, unpack
+from langchain_threadmem.core.language import Language, split
+
+CODE = 0.3
+"""What a word of code counts, beside one that was said."""
+LEAD = 50
+"""How many of its first words tell what a long message is about."""
+REACH = 8
+"""How many messages before and after one are its neighbourhood."""
+SESSION = 6 * 3600.0
+"""Seconds of silence that part two sessions: what was said before is no neighbour any more."""
+SEGMENT_BITS = 24
+
+Floats = NDArray[np.float64]
+
+_ROW = np.dtype(
+    [
+        ("key", np.int64),
+        ("seq", np.int64),
+        ("parent", np.int32),  # row of the message above, or -1
+        ("turn", np.int32),  # row of the message that opened the turn
+        ("speaker", np.int32),
+        ("length", np.float32),  # terms that count
+        ("lead", np.float32),
+        ("time", np.float64),
+        ("asks", np.float32),
+        ("times", np.float32),
+        ("numbers", np.float32),
+        ("selfs", np.float32),
+        ("human", np.bool_),
+        ("said", np.bool_),  # whether recall may return it
+        ("live", np.bool_),
+    ]
+)
+
+
+class Record(NamedTuple):
+    """A message as the ledger takes it in."""
+
+    key: int
+    seq: int
+    parent: int | None
+    role: str
+    live: bool
+    gist: Gist
+
+
+class Posting(NamedTuple):
+    """The rows that hold a term, with its counts in the whole message and in its lead."""
+
+    rows: NDArray[np.int32]
+    counts: NDArray[np.float32]
+    leads: NDArray[np.float32]
+
+
+NO_POSTING = Posting(np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, np.float32))
+
+
+class Figures(NamedTuple):
+    """What BM25 must know of everything that is searched.
+
+    Attributes:
+        documents: How many messages.
+        human: Average length of what people said, in terms.
+        answer: Average length of what was answered.
+        frequency: For each term of the question, how many messages hold it.
+    """
+
+    documents: int
+    human: float
+    answer: float
+    frequency: Mapping[str, int]
+
+
+class Ledger:
+    """Rows and postings of a conversation, added in the order of their numbers.
+
+    Args:
+        language: Whose stop words are not counted.
+        wanted: The only terms to keep lists for; by default all.
+    """
+
+    def __init__(self, language: Language, wanted: Iterable[str] | None = None) -> None:
+        self._language = language
+        self._wanted = None if wanted is None else frozenset(wanted)
+        self._buffer = np.zeros(64, _ROW)
+        self._count = 0
+        self._row_of: dict[int, int] = {}
+        self._lists: dict[str, tuple[array[int], array[float], array[float]]] = {}
+        self._speakers: dict[str, int] = {"": 0}
+        self._line: tuple[int, NDArray[np.intp]] | None = None
+        self.names: set[str] = set()
+        """Lower-case words of the names of those who speak."""
+        self.version = -1
+        """Version of the tree that `live` was read at."""
+        self.lock = threading.RLock()
+
+    @property
+    def last(self) -> int:
+        """Number of the newest message held; 0 if there is none."""
+        return int(self._buffer["seq"][self._count - 1]) if self._count else 0
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """The rows as a structured array; not to be kept across additions."""
+        return self._buffer[: self._count]
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Take in messages newer than `last`; others are known."""
+        for record in records:
+            if record.seq > self.last:
+                self._add(record)
+
+    def _add(self, record: Record) -> None:
+        if self._count == len(self._buffer):
+            self._buffer = np.concatenate([self._buffer, np.zeros(self._count, _ROW)])
+        row = self._count
+        gist = record.gist
+        said, code = gist.lines()
+        stop = self._language.stop_terms
+        length = sum(term not in stop for term in said) + CODE * len(code)
+        start = said[:LEAD] or code[:LEAD]
+        lead = sum(term not in stop for term in start)
+        parent = -1 if record.parent is None else self._row_of.get(record.parent, -1)
+        human = record.role == "human"
+        turn = row if human or parent < 0 else int(self._buffer["turn"][parent])
+        traits = unpack(gist.traits)
+        speaker = self._speakers.setdefault(gist.speaker, len(self._speakers))
+        if gist.speaker:
+            self.names.update(split(gist.speaker))
+        self._buffer[row] = (
+            record.key, record.seq, parent, turn, speaker, length, lead, gist.time,
+            traits.asks, traits.times, traits.numbers, traits.selfs, human, bool(gist.terms), record.live,
+        )  # fmt: skip
+        self._row_of[record.seq] = row
+        self._count += 1
+        self._post(row, said, code, start)
+
+    def _post(self, row: int, said: list[str], code: list[str], start: list[str]) -> None:
+        wanted = self._wanted
+        if wanted is not None:
+            said, code, start = ([t for t in terms if t in wanted] for terms in (said, code, start))
+        counts: dict[str, float] = dict(Counter(said))
+        for term in code:
+            counts[term] = counts.get(term, 0.0) + CODE
+        leads = Counter(start)
+        lists = self._lists
+        for term, count in counts.items():
+            found = lists.get(term)
+            if found is None:
+                found = lists[term] = (array("i"), array("f"), array("f"))
+            found[0].append(row)
+            found[1].append(count)
+            found[2].append(leads.get(term, 0.0))
+
+    def mark_live(self, seqs: Iterable[int], version: int) -> None:
+        """Record which messages are live at a version of the tree.
+
+        Args:
+            seqs: Numbers of those that are not.
+            version: The version.
+        """
+        self._buffer["live"][: self._count] = True
+        for seq in seqs:
+            row = self._row_of.get(seq)
+            if row is not None:
+                self._buffer["live"][row] = False
+        self.version = version
+
+    def posting(self, term: str) -> Posting:
+        """The rows that hold a term."""
+        found = self._lists.get(term)
+        if found is None:
+            return NO_POSTING
+        return Posting(*(np.array(one) for one in found))
+
+    def figures(self, terms: Iterable[str]) -> Figures:
+        """What BM25 must know, of this conversation."""
+        rows = self.rows
+        said = rows["said"]
+        human = said & rows["human"]
+        answer = said & ~rows["human"]
+        frequency = {term: len(self._lists[term][0]) if term in self._lists else 0 for term in terms}
+        return Figures(
+            int(said.sum()), _mean(rows["length"][human]), _mean(rows["length"][answer]), frequency
+        )
+
+    @property
+    def speakers(self) -> list[str]:
+        """Names by the numbers in the rows."""
+        return list(self._speakers)
+
+    def spoken_by(self, words: Iterable[str]) -> NDArray[np.bool_]:
+        """Which messages were said by somebody whose name holds one of some words."""
+        named = frozenset(words)
+        chosen = [n for name, n in self._speakers.items() if named & set(split(name))]
+        return np.isin(self.rows["speaker"], chosen)
+
+    def line(self) -> NDArray[np.intp]:
+        """A place for each row such that neighbours in a thread and session stand side by side.
+
+        What is not a neighbour is at least `REACH` places away.
+        """
+        if self._line is None or self._line[0] != self._count:
+            keys, times = self.rows["key"], self.rows["time"]
+            order = np.argsort(keys, kind="stable")
+            parted = np.zeros(self._count, np.intp)
+            if self._count > 1:
+                sorted_keys, sorted_times = keys[order], times[order]
+                parted[1:] = (np.diff(sorted_keys >> SEGMENT_BITS) != 0) | (
+                    np.abs(np.diff(sorted_times)) > SESSION
+                )
+            places = np.empty(self._count, np.intp)
+            places[order] = np.arange(self._count) + REACH * np.cumsum(parted)
+            self._line = (self._count, places)
+        return self._line[1]
+
+    def around(self, values: Floats, reach: int) -> Floats:
+        """The sum of values over each message's neighbourhood, by a triangle that is 1 at its own."""
+        places = self.line()
+        if not len(places):
+            return values
+        line = np.zeros(int(places.max()) + 1)
+        line[places] = values
+        slope = 1 - np.abs(np.arange(-reach, reach + 1)) / (reach + 1)
+        if len(line) < len(slope):
+            line = np.concatenate([line, np.zeros(len(slope) - len(line))])
+        around: Floats = np.convolve(line, slope, "same")[places]
+        return around
+
+
+def _mean(values: NDArray[np.float32]) -> float:
+    return float(values.mean()) if len(values) else 1.0

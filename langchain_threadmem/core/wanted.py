@@ -1,0 +1,104 @@
+"""What a recall asks for beside its query: whose messages, from when, from where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_threadmem.core.ledger import Floats, Ledger
+from langchain_threadmem.errors import InputError
+
+Scope = Literal["thread", "conversation", "owner"]
+ROLES = {"human": True, "user": True, "ai": False, "assistant": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Conditions that a hit must meet, and how age counts.
+
+    Attributes:
+        n_results: How many hits at most.
+        scope: The active "thread", this "conversation", or everything of the "owner".
+        include_superseded: Also messages that were edited, regenerated or moved.
+        speaker: Only what somebody of this name said (`message.name`; one of its words is enough).
+        role: Only what the "human" said, or the "ai".
+        since: Nothing that was said before.
+        until: Nothing that was said at this time or later.
+        half_life: The time in which the odds of a message halve.
+
+    Raises:
+        InputError: A value is out of its range.
+
+    Example:
+        >>> Wanted(role="robot")
+        Traceback (most recent call last):
+        langchain_threadmem.errors.InputError: role='robot' is none of 'human', 'user', 'ai', 'assistant'
+    """
+
+    n_results: int = 10
+    scope: Scope = "conversation"
+    include_superseded: bool = False
+    speaker: str | None = None
+    role: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    half_life: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_results < 0:
+            raise InputError(f"n_results={self.n_results!r} is negative; pass how many messages to find")
+        _one_of("scope", self.scope, get_args(Scope))
+        if self.role is not None:
+            _one_of("role", self.role, tuple(ROLES))
+        for name in ("since", "until"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, datetime):
+                raise InputError(f"{name}={value!r} is no datetime; pass one, with its time zone (or in UTC)")
+        if self.half_life is not None and not (
+            isinstance(self.half_life, timedelta) and self.half_life > timedelta()
+        ):
+            raise InputError(f"half_life={self.half_life!r} is no timedelta above zero")
+
+    @property
+    def narrow(self) -> bool:
+        """Whether a condition may exclude most of what fits the query."""
+        given = (self.speaker, self.role, self.since, self.until)
+        return self.scope == "thread" or any(one is not None for one in given)
+
+    def allowed(self, ledger: Ledger) -> NDArray[np.bool_]:
+        """Which messages of a ledger meet the conditions, the scope apart."""
+        rows = ledger.rows
+        found = rows["said"].copy()
+        if not self.include_superseded:
+            found &= rows["live"]
+        if self.speaker is not None:
+            found &= ledger.spoken_by(self.speaker.lower().split())
+        if self.role is not None:
+            found &= rows["human"] == ROLES[self.role]
+        if self.since is not None:
+            found &= rows["time"] >= _seconds(self.since)
+        if self.until is not None:
+            found &= rows["time"] < _seconds(self.until)
+        return found
+
+    def aged(self, scores: Floats, ledger: Ledger, now: float) -> Floats:
+        """Scores after age: they are logarithms of odds, so a half-life takes off log 2."""
+        if self.half_life is None:
+            return scores
+        age = np.maximum(now - ledger.rows["time"], 0.0)
+        aged: Floats = scores - np.log(2) * age / self.half_life.total_seconds()
+        return aged
+
+
+def _one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise InputError(f"{name}={value!r} is none of {', '.join(map(repr, allowed))}")
+
+
+def _seconds(time: datetime) -> float:
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()

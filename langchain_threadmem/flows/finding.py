@@ -1,0 +1,298 @@
+"""Finding: two ways to the messages that answer a question, with one way of scoring them (`core.scoring`).
+
+A conversation of ordinary length is scored whole, in memory (`by_ledger`). One of tens of thousands of
+messages, or all conversations of an owner, would take too long to read: there, words and vectors bring
+candidates, and only these are scored (`by_candidates`). What a neighbourhood holds is then told from the
+lexicon's lists alone, which say which messages hold a word: keys side by side are neighbours in a thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_threadmem.core.asking import Question, question_of
+from langchain_threadmem.core.ledger import REACH, Figures, Floats, Ledger, Record
+from langchain_threadmem.core.nodes import Why
+from langchain_threadmem.core.recall_weights import PEOPLE
+from langchain_threadmem.core.scoring import Parts, assistance, parts_of, rarity, scores
+from langchain_threadmem.core.wanted import Wanted
+from langchain_threadmem.flows.conversation import Conversation
+from langchain_threadmem.flows.index import catch_up_owner, catch_up_vectors, catch_up_words, ledger
+from langchain_threadmem.flows.runtime import Runtime
+from langchain_threadmem.flows.steps import Embed, Flow, Search, Sql
+from langchain_threadmem.storage.queries import embeddings, gists, lexicon, marks, nodes, trees
+from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS
+from langchain_threadmem.storage.statements import Conn
+
+READ_WHOLE = 20_000
+"""Conversations of up to this many messages are scored whole; 80 bytes and a list of terms each."""
+FEWEST_CANDIDATES = 64
+"""How many candidates each of words and meaning brings at least; more when more results are asked for."""
+MANY = 50
+"""From how many messages on one may be a hit for what stands beside it; among fewer, most stand beside it."""
+NARROW = 8
+"""How many times as many candidates are looked at when a condition may exclude most of them."""
+
+
+class Hit(NamedTuple):
+    """A message that was found."""
+
+    key: int
+    score: float
+    why: Why
+
+
+def by_ledger(conversation: Conversation, tree: int, query: str, wanted: Wanted) -> Flow[list[Hit]]:
+    """Score every message of a conversation."""
+    runtime = conversation.runtime
+    held = yield from ledger(runtime, tree)
+    vector = (yield from Embed([query], query=True))[0]
+    exact = (yield from catch_up_vectors(runtime, tree)) if vector.size else None
+    spans = (yield from Sql(lambda conn: _active(conn, tree))) if wanted.scope == "thread" else None
+    now = time.time()
+
+    def score() -> list[Hit]:
+        with held.lock:
+            rows = held.rows
+            newest = float(rows["time"].max()) if len(rows) else 0.0
+            question = question_of(query, runtime.language, held.names, newest, now)
+            cosine = None
+            if exact is not None and len(exact.vectors.seqs):
+                cosine = np.full(len(rows), np.nan)
+                at = np.searchsorted(rows["seq"], exact.vectors.seqs)
+                known = at < len(rows)
+                cosine[at[known]] = (exact.vectors.matrix @ vector)[known]
+            figures = held.figures(question.terms)
+            parts = parts_of(held, question, figures, cosine)
+            allowed = wanted.allowed(held)
+            if spans is not None:
+                allowed &= _inside(rows["key"], spans)
+            total = wanted.aged(scores(held, question, parts), held, now)
+            return _best(held, question, figures, parts, total, allowed, wanted.n_results)
+
+    return (yield from Search(score))
+
+
+def _active(conn: Conn, tree: int) -> list[tuple[int, int]]:
+    """The ranges of keys of the active thread."""
+    tip = trees.head(conn, tree).tip
+    return [] if tip is None else nodes.spans(conn, tip)
+
+
+def _inside(keys: NDArray[np.int64], spans: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
+    inside = np.zeros(len(keys), np.bool_)
+    for first, last in spans:
+        inside |= (keys >= first) & (keys <= last)
+    return inside
+
+
+def _best(
+    held: Ledger,
+    question: Question,
+    figures: Figures,
+    parts: Parts,
+    total: Floats,
+    allowed: NDArray[np.bool_],
+    most: int,
+) -> list[Hit]:
+    """The best of the messages that are allowed, the newest first among equals, with their reasons."""
+    if parts.cosine is None:
+        # By words alone something must speak for a hit: a word of its own or beside it, a person, a date.
+        near = parts.own if figures.documents < MANY else parts.beside
+        allowed = allowed & ((near + parts.person + parts.date) > 0)
+    chosen = np.flatnonzero(allowed)
+    if len(chosen) > 4 * most:
+        part = np.argpartition(-total[chosen], most)
+        chosen = chosen[total[chosen] >= total[chosen[part[most]]]]
+    chosen = chosen[np.lexsort((-held.rows["seq"][chosen], -total[chosen]))][:most]
+    shared: dict[int, list[str]] = {int(row): [] for row in chosen}
+    for term in sorted(question.terms, key=lambda term: figures.frequency[term]):
+        for row in chosen[np.isin(chosen, held.posting(term).rows)]:
+            shared[int(row)].append(question.terms[term])
+    speakers = held.speakers
+    return [
+        Hit(
+            int(held.rows["key"][row]),
+            float(total[row]),
+            Why(
+                tuple(shared[row]),
+                float(parts.own[row]),
+                None if parts.cosine is None else float(parts.cosine[row]),
+                max(float(parts.window[row] - parts.own[row]), 0.0),
+                speakers[int(held.rows["speaker"][row])] if parts.person[row] else "",
+                float(parts.date[row]),
+            ),
+        )
+        for row in map(int, chosen)
+    ]
+
+
+class _Found(NamedTuple):
+    """What the lexicon says of a question, without a look at any message.
+
+    Attributes:
+        question: What is asked.
+        figures: Figures over everything that is searched.
+        keys: Candidates, the most promising first.
+        windows: Lexical scores of their neighbourhoods.
+    """
+
+    question: Question
+    figures: Figures
+    keys: NDArray[np.int64]
+    windows: Floats
+
+
+def by_candidates(
+    conversation: Conversation, tree: int | None, query: str, wanted: Wanted
+) -> Flow[list[Hit]]:
+    """Score what words and meaning suggest: in one tree, or in all of an owner's."""
+    runtime = conversation.runtime
+    most = max(FEWEST_CANDIDATES, 2 * wanted.n_results) * (NARROW if wanted.narrow else 1)
+    index = None
+    if tree is None:
+        index = yield from catch_up_owner(runtime)
+    else:
+        yield from catch_up_words(runtime, tree)
+    now = time.time()
+    found = yield from Sql(lambda conn: _by_words(conn, runtime, tree, query, most, now))
+    vector = (yield from Embed([query], query=True))[0]
+    model = runtime.embedder.model
+    near: dict[int, float] | None = None
+    if vector.size:
+        if index is not None:
+            asked = index
+            nearest = yield from Search(lambda: asked.search(vector, most))
+            near = dict(zip(nearest.keys.tolist(), nearest.similarity.tolist(), strict=True))
+        elif tree is None:
+            held = yield from Sql(lambda conn: embeddings.of_owner(conn, runtime.owner, model))
+            near = _nearest(held, vector, most)
+        else:
+            exact = yield from catch_up_vectors(runtime, tree)
+            near = _nearest(exact.vectors if exact else embeddings.NONE, vector, most)
+
+    def read(conn: Conn) -> tuple[Ledger, Floats | None, list[tuple[int, int]] | None]:
+        keys = [int(key) for key in found.keys]
+        if near is not None:
+            missing = [key for key in keys if key not in near]
+            for key, other in embeddings.by_keys(conn, model, missing).items():
+                near[key] = float(other @ vector)
+            keys += list(near.keys() - set(keys))
+        read = gists.of_owner(conn, runtime.owner, keys)
+        if assistance(_ledger_of(runtime, found.question, read, tree)) > 0.01:
+            # Turns are scored whole: the question of an answer, the answer of a question.
+            mates = {key + step for key in keys for step in (-1, 1)} - set(keys)
+            read += gists.of_owner(conn, runtime.owner, sorted(mates))
+        candidates = _ledger_of(runtime, found.question, read, tree)
+        cosine = None
+        if near is not None:
+            cosine = np.array([near.get(key, np.nan) for key in candidates.rows["key"].tolist()])
+        spans = _active(conn, tree) if tree is not None and wanted.scope == "thread" else None
+        return candidates, cosine, spans
+
+    candidates, cosine, spans = yield from Sql(read)
+
+    def score() -> list[Hit]:
+        windows = dict(zip(found.keys.tolist(), found.windows.tolist(), strict=True))
+        window = np.array([windows.get(key, 0.0) for key in candidates.rows["key"].tolist()])
+        parts = parts_of(candidates, found.question, found.figures, cosine, window)
+        allowed = wanted.allowed(candidates)
+        if spans is not None:
+            allowed &= _inside(candidates.rows["key"], spans)
+        total = wanted.aged(scores(candidates, found.question, parts), candidates, now)
+        return _best(candidates, found.question, found.figures, parts, total, allowed, wanted.n_results)
+
+    return (yield from Search(score))
+
+
+def _ledger_of(
+    runtime: Runtime, question: Question, read: Sequence[tuple[Record, int]], tree: int | None
+) -> Ledger:
+    """A ledger of candidates alone; numbers are given anew, for they may be of several trees."""
+    held = Ledger(runtime.language, question.terms)
+    number = {
+        (of, record.seq): n
+        for n, (record, of) in enumerate(sorted(read, key=lambda one: (one[1], one[0].seq)), 1)
+        if tree is None or of == tree
+    }
+    for record, of in sorted(read, key=lambda one: (one[1], one[0].seq)):
+        if (of, record.seq) in number:
+            parent = None if record.parent is None else number.get((of, record.parent))
+            held.add([record._replace(seq=number[of, record.seq], parent=parent)])
+    return held
+
+
+def _by_words(conn: Conn, runtime: Runtime, tree: int | None, query: str, most: int, now: float) -> _Found:
+    """The messages that hold the most and rarest words of a query, or stand beside such: none is read."""
+    scope = lexicon.Scope(runtime.owner, tree)
+    name = runtime.lexicon
+    mark = marks.total(conn, runtime.owner, name) if tree is None else marks.get(conn, tree, name)
+    names = {
+        word
+        for word in set(question_of(query, runtime.language).words)
+        if lexicon.holding(conn, lexicon.name_word(word), scope, 1)
+    }
+    question = question_of(query, runtime.language, names, now, now)
+    lists = [np.array(lexicon.holding(conn, term, scope), np.int64) for term in question.terms]
+    frequency = {
+        term: _frequency(conn, keys, mark.documents) for term, keys in zip(question.terms, lists, strict=True)
+    }
+    average = mark.words / max(mark.documents, 1)
+    figures = Figures(mark.documents, average, average, frequency)
+    weights = [rarity(mark.documents, frequency[term]) for term in question.terms]
+    keys, windows = _promising(lists, weights, most)
+    return _Found(question, figures, keys, windows)
+
+
+def _promising(
+    lists: Sequence[NDArray[np.int64]], weights: Sequence[float], most: int
+) -> tuple[NDArray[np.int64], Floats]:
+    """The most promising keys, with the lexical scores of their neighbourhoods.
+
+    Keys of a segment that are at most `REACH` apart are neighbours; so all lists are laid on one line with
+    longer gaps cut, and each place of that line is a key, which may hold no word itself.
+    """
+    held = np.unique(np.concatenate(lists)) if lists else np.empty(0, np.int64)
+    if not len(held) or not sum(weights):
+        return np.empty(0, np.int64), np.empty(0)
+    steps = np.minimum(np.diff(held, prepend=held[:1]), 2 * REACH + 1)
+    places = REACH + np.cumsum(steps)
+    line = np.zeros(int(places[-1]) + REACH + 1)
+    for keys, weight in zip(lists, weights, strict=True):
+        line[places[np.searchsorted(held, keys)]] += weight / sum(weights)
+    slope = 1 - np.abs(np.arange(-REACH, REACH + 1)) / (REACH + 1)
+    windows = np.convolve(line, slope, "same")
+    # Each place of the line stands for the key as far from the last one before it that holds a word.
+    after = np.clip(np.searchsorted(places, np.arange(len(line)), "right") - 1, 0, None)
+    keys = held[after] + (np.arange(len(line)) - places[after])
+    own, around = PEOPLE["own"][1], PEOPLE["window"][1]
+    promise = own * line + around * windows
+    promise[keys & LAST_POSITION > LAST_POSITION - REACH] = 0  # It would be a place before the first.
+    same = keys >> POSITION_BITS == held[after] >> POSITION_BITS
+    promise[~same] = 0
+    best = np.argsort(-promise, kind="stable")[:most]
+    best = best[promise[best] > 0]
+    return keys[best], windows[best]
+
+
+def _frequency(conn: Conn, keys: NDArray[np.int64], documents: int) -> int:
+    """How many messages hold a word, given the newest of them."""
+    if len(keys) < lexicon.MOST_PER_WORD:
+        return len(keys)
+    # The list was cut: judge by how far back it reaches.
+    reach = nodes.reach(conn, int(keys[0]), int(keys[-1]))
+    return max(len(keys), min(documents, len(keys) * documents // max(reach, len(keys))))
+
+
+def _nearest(held: embeddings.Vectors, vector: NDArray[np.float32], most: int) -> dict[int, float]:
+    """Cosines of the nearest messages."""
+    if not len(held.keys):
+        return {}
+    cosine = held.matrix @ vector
+    best = np.argpartition(cosine, -most)[-most:] if len(cosine) > most else np.arange(len(cosine))
+    return dict(zip(held.keys[best].tolist(), cosine[best].tolist(), strict=True))

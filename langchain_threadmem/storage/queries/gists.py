@@ -1,0 +1,91 @@
+"""Gists: what recall keeps of messages, beside the lexicon that finds them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import bindparam, delete, select
+
+from langchain_threadmem.core.gist import Gist
+from langchain_threadmem.core.language import split
+from langchain_threadmem.core.ledger import Record
+from langchain_threadmem.core.nodes import State
+from langchain_threadmem.storage.queries.lexicon import Entry, name_word
+from langchain_threadmem.storage.schema import gist, node, tree
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+
+_PUT = insert_of(gist, replace=True)
+_COLUMNS = (*node.c["key", "seq", "parent", "role", "state"], *gist.c["terms", "traits", "speaker", "time"])
+_IN_TREE = node.c.tree == bindparam("tree")
+_SINCE = Statement(
+    select(*_COLUMNS)
+    .join(gist, gist.c.key == node.c.key)
+    .where(_IN_TREE, node.c.seq > bindparam("seq"))
+    .order_by(node.c.seq),
+    "tree",
+    "seq",
+)
+_OF_OWNER = Statement(
+    select(*_COLUMNS, tree.c.id)
+    .join(gist, gist.c.key == node.c.key)
+    .join(tree, tree.c.id == node.c.tree)
+    .where(within(node.c.key, "keys"), tree.c.owner == bindparam("owner"), tree.c.scope == ""),
+    "keys",
+    "owner",
+)
+_ENTERED = Statement(
+    select(gist.c.key, gist.c.terms, gist.c.speaker).join(node, node.c.key == gist.c.key).where(_IN_TREE),
+    "tree",
+)
+_DEAD = Statement(select(node.c.seq).where(_IN_TREE, node.c.state != int(State.LIVE)), "tree")
+_REMOVE = Statement(delete(gist).where(gist.c.key.in_(select(node.c.key).where(_IN_TREE))), "tree")
+
+
+class Kept(NamedTuple):
+    """A gist on its way into the database."""
+
+    key: int
+    gist: Gist
+
+
+def put(conn: Conn, kept: Iterable[Kept]) -> None:
+    """Store gists."""
+    conn.many(_PUT, [(key, *one) for key, one in kept])
+
+
+def since(conn: Conn, tree_id: int, seq: int) -> list[Record]:
+    """The gists of a tree's nodes numbered above `seq`, in the order of their numbers."""
+    return [_record(row) for row in conn.all(_SINCE, tree_id, seq)]
+
+
+def of_owner(conn: Conn, owner: str, keys: Sequence[int]) -> list[tuple[Record, int]]:
+    """Gists of those of some nodes that are in an owner's conversations, each with its tree."""
+    return [(_record(row), row[-1]) for row in conn.all(_OF_OWNER, json.dumps(keys), owner)]
+
+
+def dead(conn: Conn, tree_id: int) -> list[int]:
+    """Numbers of the nodes of a tree that are no part of the conversation any more."""
+    return [row[0] for row in conn.all(_DEAD, tree_id)]
+
+
+def entries(conn: Conn, tree_id: int) -> list[Entry]:
+    """What the lexicon holds of a tree."""
+    return [entry for row in conn.all(_ENTERED, tree_id) if (entry := entry_of(row[0], row[1], row[2])).words]
+
+
+def entry_of(key: int, terms: str, speaker: str) -> Entry:
+    """What the lexicon holds of a message; nothing if it has no words."""
+    held = terms.split()
+    return Entry(key, [*held, *map(name_word, split(speaker))] if held else [])
+
+
+def remove(conn: Conn, tree_id: int) -> None:
+    """Delete the gists of a tree."""
+    conn.run(_REMOVE, tree_id)
+
+
+def _record(row: tuple[Any, ...]) -> Record:
+    key, seq, parent, role, state, terms, traits, speaker, time = row[:9]
+    return Record(key, seq, parent, role, state == State.LIVE, Gist(terms, traits, speaker, time))
