@@ -86,7 +86,7 @@ def texts_of(path: Path) -> Iterable[str]:
 
 
 def ledger_of(messages: Sequence[dict[str, Any]]) -> Ledger:
-    ledger = Ledger(ENGLISH)
+    ledger = Ledger()
     for n, row in enumerate(messages):
         message = message_of(row)
         gist = gist_of(message, row["text"], 0.0, ENGLISH)

@@ -16,6 +16,10 @@ from langchain_threadmem.core.language import Language, split
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _NUMBER = re.compile(r"\d+")
+CODE = 0.3
+"""What a word of code counts, beside one that was said."""
+LEAD = 50
+"""How many of its first words tell what a long message is about."""
 ROLES_AS_NAMES = frozenset({"user", "human", "assistant", "ai", "bot", "system", "chatbot", "model", "tool"})
 """Names that say a role, not who somebody is."""
 
@@ -28,26 +32,39 @@ class Traits(NamedTuple):
         times: Expressions of time, up to 3.
         numbers: Numbers, up to 7.
         selfs: Words by which the speaker speaks of himself, up to 7.
+        lead: How many of the first `LEAD` terms count.
+        length: How many of all terms count, those of code for less.
     """
 
     asks: int = 0
     times: int = 0
     numbers: int = 0
     selfs: int = 0
+    lead: int = 0
+    length: int = 0
 
     def pack(self) -> int:
         """All in one number, for the database."""
-        return self.asks | self.times << 1 | self.numbers << 3 | self.selfs << 6
+        return (
+            self.asks
+            | self.times << 1
+            | self.numbers << 3
+            | self.selfs << 6
+            | self.lead << 9
+            | self.length << 16
+        )
 
 
 def unpack(packed: int) -> Traits:
     """The traits in a number.
 
     Example:
-        >>> unpack(Traits(1, 3, 5, 7).pack())
-        Traits(asks=1, times=3, numbers=5, selfs=7)
+        >>> unpack(Traits(1, 3, 5, 7, 50, 9_000).pack())
+        Traits(asks=1, times=3, numbers=5, selfs=7, lead=50, length=9000)
     """
-    return Traits(packed & 1, packed >> 1 & 3, packed >> 3 & 7, packed >> 6 & 7)
+    return Traits(
+        packed & 1, packed >> 1 & 3, packed >> 3 & 7, packed >> 6 & 7, packed >> 9 & 127, packed >> 16
+    )
 
 
 class Gist(NamedTuple):
@@ -88,22 +105,23 @@ def gist_of(message: BaseMessage, text: str, created: float, language: Language)
         >>> gist.lines(), gist.speaker
         ((['i', 'read', '3', 'file', 'which'], ['import', 'csv']), 'ada')
         >>> unpack(gist.traits)
-        Traits(asks=1, times=0, numbers=1, selfs=1)
+        Traits(asks=1, times=0, numbers=1, selfs=1, lead=3, length=4)
     """
     said, code = text, ""
     if "```" in text:
         said, code = _FENCE.sub(" ", text), " ".join(_FENCE.findall(text))
     words = split(said)
-    term = language.term
-    terms = " ".join([term(word) for word in words])
-    if code:
-        terms += "\n" + " ".join([term(word) for word in split(code)])
+    said_terms, code_terms = language.stemmed(words), language.terms(code)
+    terms = " ".join(said_terms) + ("\n" + " ".join(code_terms) if code_terms else "")
+    stop = language.stop_terms
+    lead = len([term for term in (said_terms or code_terms)[:LEAD] if term not in stop])
+    length = len([term for term in said_terms if term not in stop]) + round(CODE * len(code_terms))
     times = 0
     if language.time_expression is not None:
-        times = min(sum(1 for _ in language.time_expression.finditer(said.lower())), 3)
-    numbers = min(len(_NUMBER.findall(said)) + sum(word in language.number_words for word in words), 7)
-    selfs = min(sum(word in language.self_words for word in words), 7)
-    traits = Traits(int("?" in said), times, numbers, selfs).pack()
+        times = min(len(language.time_expression.findall(said.lower())), 3)
+    numbers = len(_NUMBER.findall(said)) + len([word for word in words if word in language.number_words])
+    selfs = len([word for word in words if word in language.self_words])
+    traits = Traits(int("?" in said), times, min(numbers, 7), min(selfs, 7), lead, length).pack()
     given = message.additional_kwargs.get("time")
     when = None if given is None else said_at(given, language.months)
     return Gist(terms, traits, speaker_of(message), created if when is None else when)

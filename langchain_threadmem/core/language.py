@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -75,8 +75,12 @@ class Language:
 
     def terms(self, text: str) -> list[str]:
         """The terms of a text, in order, stop words included."""
-        term = self.term
-        return [term(word) for word in split(text)]
+        return self.stemmed(split(text))
+
+    def stemmed(self, words: Iterable[str]) -> list[str]:
+        """The terms of lower-case words."""
+        stems, term = self._stems, self.term
+        return [stems.get(word) or term(word) for word in words]
 
 
 def split(text: str) -> list[str]:

@@ -9,19 +9,15 @@ from __future__ import annotations
 import threading
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from langchain_threadmem.core.gist import Gist, unpack
-from langchain_threadmem.core.language import Language, split
+from langchain_threadmem.core.gist import CODE, LEAD, Gist, unpack
+from langchain_threadmem.core.language import split
 
-CODE = 0.3
-"""What a word of code counts, beside one that was said."""
-LEAD = 50
-"""How many of its first words tell what a long message is about."""
 REACH = 8
 """How many messages before and after one are its neighbourhood."""
 SESSION = 6 * 3600.0
@@ -93,13 +89,11 @@ class Ledger:
     """Rows and postings of a conversation, added in the order of their numbers.
 
     Args:
-        language: Whose stop words are not counted.
         wanted: The only terms to keep lists for; by default all.
     """
 
-    def __init__(self, language: Language, wanted: Iterable[str] | None = None) -> None:
-        self._language = language
-        self._wanted = None if wanted is None else frozenset(wanted)
+    def __init__(self, wanted: Collection[str] | None = None) -> None:
+        self._wanted = wanted
         self._buffer = np.zeros(64, _ROW)
         self._count = 0
         self._row_of: dict[int, int] = {}
@@ -133,11 +127,6 @@ class Ledger:
             self._buffer = np.concatenate([self._buffer, np.zeros(self._count, _ROW)])
         row = self._count
         gist = record.gist
-        said, code = gist.lines()
-        stop = self._language.stop_terms
-        length = sum(term not in stop for term in said) + CODE * len(code)
-        start = said[:LEAD] or code[:LEAD]
-        lead = sum(term not in stop for term in start)
         parent = -1 if record.parent is None else self._row_of.get(record.parent, -1)
         human = record.role == "human"
         turn = row if human or parent < 0 else int(self._buffer["turn"][parent])
@@ -146,29 +135,34 @@ class Ledger:
         if gist.speaker:
             self.names.update(split(gist.speaker))
         self._buffer[row] = (
-            record.key, record.seq, parent, turn, speaker, length, lead, gist.time,
+            record.key, record.seq, parent, turn, speaker, traits.length, traits.lead, gist.time,
             traits.asks, traits.times, traits.numbers, traits.selfs, human, bool(gist.terms), record.live,
         )  # fmt: skip
         self._row_of[record.seq] = row
         self._count += 1
-        self._post(row, said, code, start)
+        self._post(row, *gist.lines())
 
-    def _post(self, row: int, said: list[str], code: list[str], start: list[str]) -> None:
-        wanted = self._wanted
-        if wanted is not None:
-            said, code, start = ([t for t in terms if t in wanted] for terms in (said, code, start))
-        counts: dict[str, float] = dict(Counter(said))
-        for term in code:
-            counts[term] = counts.get(term, 0.0) + CODE
-        leads = Counter(start)
+    def _post(self, row: int, said: list[str], code: list[str]) -> None:
+        start = (said or code)[:LEAD]
+        counts: dict[str, float]
+        if self._wanted is None:
+            counts = dict(Counter(said))
+            for term in code:
+                counts[term] = counts.get(term, 0.0) + CODE
+            leads = Counter(start)
+        else:
+            counts = {term: said.count(term) + CODE * code.count(term) for term in self._wanted}
+            leads = Counter({term: start.count(term) for term in self._wanted})
         lists = self._lists
         for term, count in counts.items():
+            if not count:
+                continue
             found = lists.get(term)
             if found is None:
                 found = lists[term] = (array("i"), array("f"), array("f"))
             found[0].append(row)
             found[1].append(count)
-            found[2].append(leads.get(term, 0.0))
+            found[2].append(leads[term])
 
     def mark_live(self, seqs: Iterable[int], version: int) -> None:
         """Record which messages are live at a version of the tree.

@@ -24,15 +24,18 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.core.asking import Question
 from langchain_threadmem.core.dates import DAY
-from langchain_threadmem.core.ledger import LEAD, REACH, Figures, Floats, Ledger
+from langchain_threadmem.core.gist import LEAD
+from langchain_threadmem.core.ledger import REACH, Figures, Floats, Ledger
 from langchain_threadmem.core.recall_weights import ASSISTANT, PEOPLE
 
 K1 = 1.2
 B = 0.5
 NEAR = 2
 """Messages before and after one whose meaning counts for it."""
-LONG_ANSWER, STEEPNESS = math.log(60), 4.0
+LONG_ANSWER, STEEPNESS = math.log(60), 6.0
 """Answers of 60 terms that count, some 110 words, are as much like an assistant's as like a person's."""
+LITTLE = 0.02
+"""A kind of chat that a conversation is like by no more than this is not asked."""
 COSINE = 8.0
 """Cosines times this have about the spread of the other parts."""
 DAYS_BEFORE, DAYS_AFTER = 4.0, 12.0
@@ -212,9 +215,9 @@ def scores(ledger: Ledger, question: Question, parts: Parts, share: float | None
     share = assistance(ledger) if share is None else share
     alone = parts.cosine is None
     total = np.zeros(len(ledger.rows))
-    if share < 0.99:
+    if share < 1 - LITTLE:
         total += (1 - share) * weighed(people_parts(ledger, question, parts), PEOPLE, alone)
-    if share > 0.01:
+    if share > LITTLE:
         turns = weighed(turn_parts(ledger, question, parts), ASSISTANT, alone)
         total += share * (turns + _within_turn(ledger, question, parts))
     return total

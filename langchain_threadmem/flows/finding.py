@@ -19,14 +19,14 @@ from langchain_threadmem.core.asking import Question, question_of
 from langchain_threadmem.core.ledger import REACH, Figures, Floats, Ledger, Record
 from langchain_threadmem.core.nodes import Why
 from langchain_threadmem.core.recall_weights import PEOPLE
-from langchain_threadmem.core.scoring import Parts, assistance, parts_of, rarity, scores
+from langchain_threadmem.core.scoring import LITTLE, Parts, assistance, parts_of, rarity, scores
 from langchain_threadmem.core.wanted import Wanted
 from langchain_threadmem.flows.conversation import Conversation
 from langchain_threadmem.flows.index import catch_up_owner, catch_up_vectors, catch_up_words, ledger
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Embed, Flow, Search, Sql
 from langchain_threadmem.storage.queries import embeddings, gists, lexicon, marks, nodes, trees
-from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS
+from langchain_threadmem.storage.schema import POSITION_BITS
 from langchain_threadmem.storage.statements import Conn
 
 READ_WHOLE = 20_000
@@ -184,11 +184,12 @@ def by_candidates(
                 near[key] = float(other @ vector)
             keys += list(near.keys() - set(keys))
         read = gists.of_owner(conn, runtime.owner, keys)
-        if assistance(_ledger_of(runtime, found.question, read, tree)) > 0.01:
+        candidates = _ledger_of(found.question, read, tree)
+        if assistance(candidates) > LITTLE:
             # Turns are scored whole: the question of an answer, the answer of a question.
             mates = {key + step for key in keys for step in (-1, 1)} - set(keys)
             read += gists.of_owner(conn, runtime.owner, sorted(mates))
-        candidates = _ledger_of(runtime, found.question, read, tree)
+            candidates = _ledger_of(found.question, read, tree)
         cosine = None
         if near is not None:
             cosine = np.array([near.get(key, np.nan) for key in candidates.rows["key"].tolist()])
@@ -210,20 +211,17 @@ def by_candidates(
     return (yield from Search(score))
 
 
-def _ledger_of(
-    runtime: Runtime, question: Question, read: Sequence[tuple[Record, int]], tree: int | None
-) -> Ledger:
+def _ledger_of(question: Question, read: Sequence[tuple[Record, int]], tree: int | None) -> Ledger:
     """A ledger of candidates alone; numbers are given anew, for they may be of several trees."""
-    held = Ledger(runtime.language, question.terms)
-    number = {
-        (of, record.seq): n
-        for n, (record, of) in enumerate(sorted(read, key=lambda one: (one[1], one[0].seq)), 1)
-        if tree is None or of == tree
-    }
-    for record, of in sorted(read, key=lambda one: (one[1], one[0].seq)):
-        if (of, record.seq) in number:
-            parent = None if record.parent is None else number.get((of, record.parent))
-            held.add([record._replace(seq=number[of, record.seq], parent=parent)])
+    held = Ledger(question.terms)
+    ordered = sorted(
+        (one for one in read if tree is None or one[1] == tree), key=lambda one: (one[1], one[0].seq)
+    )
+    number = {(of, record.seq): n for n, (record, of) in enumerate(ordered, 1)}
+    held.add(
+        record._replace(seq=n, parent=None if record.parent is None else number.get((of, record.parent)))
+        for n, (record, of) in enumerate(ordered, 1)
+    )
     return held
 
 
@@ -267,17 +265,17 @@ def _promising(
         line[places[np.searchsorted(held, keys)]] += weight / sum(weights)
     slope = 1 - np.abs(np.arange(-REACH, REACH + 1)) / (REACH + 1)
     windows = np.convolve(line, slope, "same")
-    # Each place of the line stands for the key as far from the last one before it that holds a word.
-    after = np.clip(np.searchsorted(places, np.arange(len(line)), "right") - 1, 0, None)
-    keys = held[after] + (np.arange(len(line)) - places[after])
     own, around = PEOPLE["own"][1], PEOPLE["window"][1]
     promise = own * line + around * windows
-    promise[keys & LAST_POSITION > LAST_POSITION - REACH] = 0  # It would be a place before the first.
-    same = keys >> POSITION_BITS == held[after] >> POSITION_BITS
-    promise[~same] = 0
-    best = np.argsort(-promise, kind="stable")[:most]
+    best = np.argpartition(-promise, most)[:most] if len(promise) > most else np.arange(len(promise))
     best = best[promise[best] > 0]
-    return keys[best], windows[best]
+    # A place of the line stands for the key as far from the nearest one that holds a word.
+    after = np.clip(np.searchsorted(places, best, "right") - 1, 0, None)
+    before = np.clip(after + 1, None, len(places) - 1)
+    nearer = np.where(np.abs(places[before] - best) < np.abs(places[after] - best), before, after)
+    found = held[nearer] + (best - places[nearer])
+    inside = found >> POSITION_BITS == held[nearer] >> POSITION_BITS
+    return found[inside], windows[best[inside]]
 
 
 def _frequency(conn: Conn, keys: NDArray[np.int64], documents: int) -> int:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from langchain_threadmem.core.bodies import text_of
-from langchain_threadmem.core.gist import gist_of
+from langchain_threadmem.core.gist import gist_of, unpack
 from langchain_threadmem.core.ledger import Ledger, Record
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.turns import TurnIndex
@@ -79,8 +79,7 @@ def catch_up_words(runtime: Runtime, tree: int) -> Flow[None]:
             entries = [gists.entry_of(one.key, one.gist.terms, one.gist.speaker) for one in kept]
             entries = [entry for entry in entries if entry.words]
             lexicon.add(conn, tree, runtime.owner, entries)
-            stop = runtime.language.stop_terms
-            total = sum(term not in stop for entry in entries for term in entry.words)
+            total = sum(unpack(one.gist.traits).length for one in kept)
             marks.put(conn, tree, name, Mark(rows[-1].seq, mark.documents + len(entries), mark.words + total))
         return len(rows) == WORDS_AT_ONCE
 
@@ -114,7 +113,7 @@ def ledger(runtime: Runtime, tree: int) -> Flow[Ledger]:
         return head, records, gists.dead(conn, tree) if changed else []
 
     head, records, dead = yield from Sql(news)
-    held = runtime.ledgers.setdefault((tree, head.epoch), lambda: Ledger(runtime.language))
+    held = runtime.ledgers.setdefault((tree, head.epoch), Ledger)
     with held.lock:
         held.add(records)
         if held.version != head.version:

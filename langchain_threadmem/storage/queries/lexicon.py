@@ -113,6 +113,8 @@ def holding(conn: Conn, word: str, scope: Scope, most: int = MOST_PER_WORD) -> l
     if conn.dialect == "postgresql":
         return _newest(conn, f"'{scope.word}' & '{word}'", most)
     everywhere = _newest(conn, f'"{word}"', most)
+    if not everywhere:
+        return []
     inside = _within(conn, everywhere, scope)
     if len(everywhere) < most or len(inside) == most:
         return inside
