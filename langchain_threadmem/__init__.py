@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         MessageSummary,
         Recollection,
     )
+    from langchain_threadmem.core.units import MemoryUnit
     from langchain_threadmem.core.windows import MessageWindow, TokenWindow
     from langchain_threadmem.embeddings import LocalEmbeddings
     from langchain_threadmem.flows.selectors import (
@@ -44,6 +45,7 @@ _HOMES = {
     "MemorySettings": "settings",
     "MemorySystem": "system",
     "ConversationNode": "core.nodes",
+    "MemoryUnit": "core.units",
     "MessageSummary": "core.nodes",
     "Recollection": "core.nodes",
     "MessageWindow": "core.windows",
@@ -77,6 +79,7 @@ __all__ = [
     "LocalEmbeddings",
     "MemorySettings",
     "MemorySystem",
+    "MemoryUnit",
     "MessageSummary",
     "MessageWindow",
     "MessageWindowChatMemory",

@@ -5,7 +5,10 @@ ThreadMemError
 ├── InputError (also ValueError)         what was passed in cannot be used
 │   ├── MessageIdConflictError           an id that already stands for other content
 │   └── UnsupportedMessageError          a message that cannot be stored exactly
-├── NodeNotFoundError (also KeyError)    no such node in this conversation
+├── NotFoundError (also KeyError)        what was named does not exist
+│   ├── NodeNotFoundError                no such node in this conversation
+│   ├── SessionNotFoundError             no such session of this owner
+│   └── UnitNotFoundError                no such message or summary of this owner
 ├── InvalidGraphStateError               a tree that is not one: a cycle, a dangling parent
 ├── SelectionError                       a selector failed and was told to say so
 ├── ModelError                           a chat model gave no usable answer
@@ -40,12 +43,24 @@ class UnsupportedMessageError(InputError):
     """A message holds a value that cannot be stored and read back exactly."""
 
 
-class NodeNotFoundError(ThreadMemError, KeyError):
-    """No node with that id in this conversation."""
+class NotFoundError(ThreadMemError, KeyError):
+    """What was named does not exist."""
 
     def __str__(self) -> str:
         # KeyError shows the repr of its argument; a sentence should stay a sentence.
         return str(self.args[0]) if self.args else ""
+
+
+class NodeNotFoundError(NotFoundError):
+    """No node with that id in this conversation."""
+
+
+class SessionNotFoundError(NotFoundError):
+    """No session with that id of this owner."""
+
+
+class UnitNotFoundError(NotFoundError):
+    """No message and no summary with that id of this owner."""
 
 
 class InvalidGraphStateError(ThreadMemError):

@@ -14,6 +14,7 @@ from langchain_threadmem.flows.verify import Verification, verify
 from langchain_threadmem.memory import ChatMemory
 from langchain_threadmem.settings import MemorySettings
 from langchain_threadmem.storage.queries import trees
+from langchain_threadmem.system_sessions import SessionVerbs
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from langchain_threadmem.storage.vectors import VectorIndex
 
 
-class MemorySystem:
+class MemorySystem(SessionVerbs):
     """Everything one owner has said, in as many conversations as there were.
 
     Nothing that one owner has stored is ever shown to another, even in the same database.

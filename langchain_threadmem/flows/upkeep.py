@@ -19,6 +19,7 @@ from langchain_threadmem.flows.whole import erase
 from langchain_threadmem.storage.queries import checkpoints, copying, growth, trees
 from langchain_threadmem.storage.queries.checkpoints import Address, CheckpointRow
 from langchain_threadmem.storage.queries.lists import Reader
+from langchain_threadmem.storage.schema import SUMMARIES
 from langchain_threadmem.storage.statements import Conn
 
 STRATEGIES = ("keep_latest", "delete")
@@ -96,6 +97,8 @@ def copy_thread(archive: Archive, source: str, target: str) -> Flow[None]:
             )
         segments: dict[int, int] = {}
         for scope, tree in checkpoints.scopes(conn, owner, source):
+            if scope == SUMMARIES:
+                continue  # The copy gets its own when it is summarised.
             copy = trees.find_or_create(conn, owner, target, now, scope)
             segments |= copying.copy_tree(conn, tree, copy)
 

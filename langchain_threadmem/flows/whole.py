@@ -12,7 +12,8 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Search, Sql
-from langchain_threadmem.storage.queries import checkpoints, growth, marks, nodes, removal, trees
+from langchain_threadmem.storage.queries import checkpoints, growth, marks, nodes, removal, trees, units
+from langchain_threadmem.storage.schema import SUMMARIES
 from langchain_threadmem.storage.statements import Conn
 
 HIGHEST_ID = 2**62
@@ -24,7 +25,10 @@ def reset(conversation: Conversation) -> Flow[None]:
 
 
 def erase(runtime: Runtime, name: str) -> Flow[None]:
-    """Empty a conversation in every scope, and delete its checkpoints; nothing else changes."""
+    """Empty a conversation in every scope, its summaries among them, and delete its checkpoints.
+
+    Summaries of the long-term memory that cover it are stale from then on; nothing else changes.
+    """
     owner = runtime.owner
 
     def look(conn: Conn) -> bool:
@@ -34,8 +38,10 @@ def erase(runtime: Runtime, name: str) -> Flow[None]:
 
     def clear(conn: Conn) -> list[int]:
         keys: list[int] = []
-        for _, tree in checkpoints.scopes(conn, owner, name):
+        for scope, tree in checkpoints.scopes(conn, owner, name):
             trees.lock(conn, tree)
+            if scope == SUMMARIES:
+                units.mark_stale(conn, units.above_tree(conn, tree))
             keys += [row.key for row in nodes.since(conn, tree)]
             removal.clear(conn, tree, owner)
             checkpoints.clear(conn, tree)

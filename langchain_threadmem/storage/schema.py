@@ -10,6 +10,11 @@ per message takes three to five times as long. A node's row never changes but fo
 segment and every thread, because a message is always written after its parent. The next number and, as a
 rule, the tip follow from the newest node, so that an append leaves the tree's row alone.
 
+Summaries of rank 1 and 2 are nodes too, in trees of the scope `SUMMARIES`: one beside each conversation that
+was summarised, and one for the owner's long-term memory, whose conversation has no name. So whatever works on
+nodes (words, vectors, forgetting) works on them. `digest` says what each of them is a summary of, `unit`
+what memory knows of any node: which summary covers it, when it was last needed, whether it was forgotten.
+
 The derived tables (`embedding`, `gist`, `lexicon`) follow the nodes by watermarks: `mark.seq` says up
 to which `seq` of a tree an index is complete. What lies beyond it is caught up by whoever needs
 the index next, so an append pays for no index and a crash leaves nothing half known.
@@ -31,6 +36,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    or_,
     text,
 )
 
@@ -113,6 +119,65 @@ summary = Table(
     Column("key", Key, primary_key=True, autoincrement=False),
     Column("title", Text, nullable=False),
     Column("summary", Text, nullable=False),
+)
+
+SUMMARIES = "summaries"
+"""The scope of trees of summaries; a LangGraph channel's scope begins with a bracket."""
+recallable = or_(tree.c.scope == "", tree.c.scope == SUMMARIES)
+"""Whether a tree holds what recall may find: a conversation as people see it, or summaries."""
+
+# What memory knows of a node, whatever its rank. A message that nothing happened to has no row.
+unit = Table(
+    "threadmem_unit",
+    metadata,
+    Column("key", Key, primary_key=True, autoincrement=False),
+    Column("parent", Key),  # key of the summary that covers it
+    Column("visits", Key, nullable=False, server_default=text("0")),
+    Column("last_visit", Key, nullable=False, server_default=text("0")),  # the round; see `memory`
+    Column("never_delete", SmallInteger, nullable=False, server_default=text("0")),
+    Column("forgotten", Float),  # when it left memory; it stays in history
+)
+Index(
+    "threadmem_unit_parent",
+    unit.c.parent,
+    sqlite_where=text("parent IS NOT NULL"),
+    postgresql_where=text("parent IS NOT NULL"),
+)
+
+digest = Table(
+    "threadmem_digest",
+    metadata,
+    Column("key", Key, primary_key=True, autoincrement=False),  # of the node that holds the summary's text
+    Column("tree", Key, ForeignKey(tree.c.id), nullable=False),
+    Column("id", Text, nullable=False),  # the root's is that of its session, or the owner
+    Column("rank", SmallInteger, nullable=False),  # 1 under a session, 2 under the long-term memory
+    Column("level", SmallInteger, nullable=False),  # 1 just above what is summarised, then 2, 3 ...
+    Column("thread", Key, nullable=False),  # seq of the first message of the one thread it covers, or 0
+    Column("place", Key, nullable=False),  # its order among its siblings
+    Column("title", Text, nullable=False),
+    Column("messages", Key, nullable=False),  # how many it covers
+    Column("started", Float, nullable=False),  # the time it covers: seconds since 1970, UTC
+    Column("ended", Float, nullable=False),
+    Column("stale", SmallInteger, nullable=False),  # 1: something below it is gone or changed
+    UniqueConstraint("tree", "id", name="threadmem_digest_id"),
+)
+
+# Summaries that were written in a run that did not come to its end: the next one need not ask again.
+draft = Table(
+    "threadmem_draft",
+    metadata,
+    Column("tree", Key, ForeignKey(tree.c.id), primary_key=True, autoincrement=False),
+    Column("hash", Text, primary_key=True),  # of what was summarised
+    Column("title", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+memory = Table(
+    "threadmem_memory",
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("round", Key, nullable=False),  # rises with each query; `unit.last_visit` counts in it
 )
 
 embedding = Table(

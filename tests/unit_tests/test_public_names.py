@@ -22,6 +22,7 @@ NAMES = [
     "LocalEmbeddings",
     "MemorySettings",
     "MemorySystem",
+    "MemoryUnit",
     "MessageSummary",
     "MessageWindow",
     "MessageWindowChatMemory",
@@ -44,6 +45,10 @@ VERBS = [
     *("append", "extend", "edit", "regenerate", "place", "checkout", "summarize", "reset"),
     *("messages", "tip", "history", "graph", "threads", "thread", "roots", "retrieve", "recall"),
     *("to_mermaid", "export", "save", "load", "verify", "close"),
+]
+SYSTEM_VERBS = [
+    *("conversations", "verify", "reindex", "close"),
+    *("start_session", "switch_session", "remove_session", "sessions", "add_memory", "get_context"),
 ]
 
 
@@ -70,12 +75,12 @@ def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
 
 
 def test_every_verb_has_an_async_twin_with_the_same_parameters() -> None:
-    for verb in VERBS:
-        found = inspect.getattr_static(ChatMemory, verb)
-        twin = getattr(ChatMemory, f"a{verb}")
+    for cls, verb in [(ChatMemory, verb) for verb in VERBS] + [(MemorySystem, verb) for verb in SYSTEM_VERBS]:
+        found = inspect.getattr_static(cls, verb)
+        twin = getattr(cls, f"a{verb}")
         assert inspect.iscoroutinefunction(twin), verb
         if not isinstance(found, property):
-            ours, theirs = inspect.signature(getattr(ChatMemory, verb)), inspect.signature(twin)
+            ours, theirs = inspect.signature(getattr(cls, verb)), inspect.signature(twin)
             assert list(ours.parameters.values()) == list(theirs.parameters.values()), verb
 
 
@@ -87,8 +92,13 @@ def test_every_public_attribute_of_a_memory_is_a_verb_or_an_option() -> None:
 
 def test_a_memory_system_offers_these() -> None:
     public = {name for name in dir(MemorySystem) if not name.startswith("_")}
-    methods = {"conversations", "verify", "reindex", "close"}
-    assert public == {"owner", "conversation", *methods, *(f"a{name}" for name in methods)}
+    assert public == {
+        "owner",
+        "conversation",
+        "session_id",
+        *SYSTEM_VERBS,
+        *(f"a{name}" for name in SYSTEM_VERBS),
+    }
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import bindparam, select
 
-from langchain_threadmem.storage.schema import embedding, node, tree
+from langchain_threadmem.storage.schema import embedding, node, recallable, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
 
@@ -63,7 +63,7 @@ _OF_OWNER = Statement(
     .where(
         tree.c.owner == bindparam("owner"),
         embedding.c.model == bindparam("model"),
-        tree.c.scope == "",
+        recallable,
         ~tree.c.sealed,
     )
     .order_by(node.c.key),

@@ -26,6 +26,7 @@ from langchain_threadmem.storage.schema import (
     segment,
     summary,
     tree,
+    unit,
 )
 from langchain_threadmem.storage.statements import Conn, Statement, within
 
@@ -187,21 +188,24 @@ _MOVED = Statement(
     "by",
     "old",
 )
+_COPIED = (
+    [*summary.c["key", "title", "summary"]],
+    [*embedding.c["key", "model", "vector"]],
+    # Not its parent: a summary covers what was said in the old place.
+    [*unit.c["key", "visits", "last_visit", "never_delete", "forgotten"]],
+)
 COPIES = tuple(
     Statement(
-        table.insert().from_select(
-            [column.name for column in table.columns],
-            select(
-                bindparam("new", type_=BigInteger()),
-                *(column for column in table.columns if column.name != "key"),
-            ).where(table.c.key == bindparam("old")),
+        key.table.insert().from_select(
+            [column.name for column in (key, *rest)],
+            select(bindparam("new", type_=BigInteger()), *rest).where(key == bindparam("old")),
         ),
         "new",
         "old",
     )
-    for table in (summary, embedding)
+    for key, *rest in _COPIED
 )
-"""Give a node under a new key what was derived from it: parameters `new` and `old`."""
+"""Give a node under a new key what is kept beside it: parameters `new` and `old`."""
 
 
 @dataclass(slots=True)

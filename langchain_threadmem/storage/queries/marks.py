@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, delete, func, select
 
-from langchain_threadmem.storage.schema import mark, node, tree
+from langchain_threadmem.storage.schema import mark, node, recallable, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
 
 _LEXICON = "lexicon:"
@@ -47,7 +47,7 @@ _BEHIND = Statement(
     .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))
     .where(
         tree.c.owner == bindparam("owner"),
-        tree.c.scope == "",
+        recallable,
         func.coalesce(mark.c.seq, 0) < _last,
         ~tree.c.sealed,  # no index outside of a conversation may hold what is encrypted in it
     )

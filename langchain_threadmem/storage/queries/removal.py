@@ -5,13 +5,27 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, BindParameter, bindparam, delete, select, update
 
 from langchain_threadmem.storage.queries import gists, lexicon, marks
-from langchain_threadmem.storage.schema import embedding, gist, node, segment, summary, tree
+from langchain_threadmem.storage.schema import (
+    digest,
+    draft,
+    embedding,
+    gist,
+    node,
+    segment,
+    summary,
+    tree,
+    unit,
+)
 from langchain_threadmem.storage.statements import Conn, Statement
 
 _TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
 _keys = select(node.c.key).where(node.c.tree == _TREE)
 _DERIVED = tuple(
-    Statement(delete(table).where(table.c.key.in_(_keys)), "tree") for table in (embedding, gist, summary)
+    Statement(delete(table).where(table.c.key.in_(_keys)), "tree")
+    for table in (embedding, gist, summary, unit)
+)
+_SUMMARISED = tuple(
+    Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (digest, draft)
 )
 _NODES = Statement(delete(node).where(node.c.tree == _TREE), "tree")
 _SEGMENTS = Statement(delete(segment).where(segment.c.tree == _TREE), "tree")
@@ -32,7 +46,7 @@ def clear(conn: Conn, tree_id: int, owner: str) -> None:
         owner: Whose it is.
     """
     forget_words(conn, tree_id, owner)
-    for statement in _DERIVED:
+    for statement in (*_DERIVED, *_SUMMARISED):
         conn.run(statement, tree_id)
     conn.run(_NODES, tree_id)
     conn.run(_SEGMENTS, tree_id)

@@ -105,6 +105,14 @@ _LIST = Statement(
     .order_by(tree.c.id),
     "owner",
 )
+_LATEST = Statement(
+    select(tree.c.conversation)
+    .join(newest, is_newest)
+    .where(tree.c.owner == bindparam("owner"), tree.c.scope == "")
+    .order_by(newest.c.created.desc(), tree.c.id.desc())
+    .limit(1),
+    "owner",
+)
 
 
 def find(conn: Conn, owner: str, conversation: str, scope: str = "") -> int | None:
@@ -186,3 +194,9 @@ def changed(conn: Conn, tree_id: int) -> None:
 def conversations(conn: Conn, owner: str) -> list[tuple[str, int]]:
     """Names and trees of an owner's conversations that hold anything, the oldest first."""
     return [(row[0], row[1]) for row in conn.all(_LIST, owner)]
+
+
+def latest(conn: Conn, owner: str) -> str | None:
+    """The conversation of an owner whose newest message is the latest of all, if there is any."""
+    row = conn.one(_LATEST, owner)
+    return row[0] if row else None

@@ -1,0 +1,113 @@
+"""Sessions: the conversation at hand, what is added to it, and what was said last in it.
+
+A session is a conversation, whoever wrote it: what `ChatMemory.append` or a LangGraph checkpointer stored is
+in its session like what `add` stores. Everything is stored when it is added; the context is a view of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.core.names import check_name
+from langchain_threadmem.core.units import MemoryUnit, message_from
+from langchain_threadmem.errors import InputError, SessionNotFoundError
+from langchain_threadmem.flows.rows import drafts_of, messages_of
+from langchain_threadmem.flows.runtime import Runtime
+from langchain_threadmem.flows.steps import Flow, Sql
+from langchain_threadmem.flows.units import read_units
+from langchain_threadmem.flows.whole import erase
+from langchain_threadmem.storage.queries import growth, trees, units
+from langchain_threadmem.storage.statements import Conn
+
+LATEST = "LATEST"
+"""As a session's id: the one in which something was said last."""
+Cascade = Literal["stale", "delete"]
+"""What becomes of the summaries above a session that is removed."""
+
+
+def resume(runtime: Runtime, session: str) -> Flow[str | None]:
+    """The id of a session to go on with; `None` if `LATEST` is asked for and there is none."""
+    owner = runtime.owner
+    if session == LATEST:
+        return (yield from Sql(lambda conn: trees.latest(conn, owner)))
+    check_name("a session id", session)
+    return session
+
+
+def switch(runtime: Runtime, session: str) -> Flow[str]:
+    """The id of a session that holds something.
+
+    Raises:
+        SessionNotFoundError: It does not.
+    """
+    found = yield from resume(runtime, session)
+    owner = runtime.owner
+    if found is None or not (yield from Sql(lambda conn: _holds(conn, owner, found))):
+        raise SessionNotFoundError(
+            f"there is no session {session!r}; sessions() lists them, start_session() begins one"
+        )
+    return found
+
+
+def _holds(conn: Conn, owner: str, session: str) -> bool:
+    tree = trees.find(conn, owner, session)
+    return tree is not None and trees.head(conn, tree).next_seq > 1
+
+
+def remove(runtime: Runtime, session: str, cascade: Cascade) -> Flow[None]:
+    """Remove a session with its summaries; those above it are stale, or go as well.
+
+    Raises:
+        SessionNotFoundError: There is no such session.
+        InputError: `cascade` is unknown.
+    """
+    if cascade not in get_args(Cascade):
+        raise InputError(f"cascade={cascade!r} is neither 'stale' nor 'delete'")
+    yield from switch(runtime, session)
+    yield from erase(runtime, session)
+
+
+def add(
+    runtime: Runtime,
+    session: str,
+    content: str | BaseMessage,
+    source: str | None,
+    creation_time: datetime | None,
+    metadata: Mapping[str, Any] | None,
+    never_delete: bool,
+) -> Flow[MemoryUnit]:
+    """Store one message at the end of a session's active thread; the unit that it is now."""
+    owner, now = runtime.owner, time.time()
+    [message] = messages_of(message_from(content, source, metadata))
+    drafts = drafts_of([message], [creation_time])
+    tree = yield from Sql(lambda conn: trees.find_or_create(conn, owner, session, now), write=True)
+
+    def write(conn: Conn) -> list[MemoryUnit]:
+        [place] = growth.append(conn, tree, drafts)
+        if never_delete:
+            units.protect(conn, place.key)
+        return read_units(conn, owner, [place.key])
+
+    return (yield from Sql(write, write=True))[0]
+
+
+def context(runtime: Runtime, session: str | None, length: int) -> Flow[list[MemoryUnit]]:
+    """The last messages of a session, oldest first.
+
+    Raises:
+        InputError: `length` is negative.
+    """
+    if length < 0:
+        raise InputError(f"length={length!r} is negative; pass how many messages to show")
+    owner = runtime.owner
+
+    def read(conn: Conn) -> list[MemoryUnit]:
+        tree = None if session is None else trees.find(conn, owner, session)
+        return [] if tree is None else read_units(conn, owner, units.latest(conn, tree, length))
+
+    return (yield from Sql(read))

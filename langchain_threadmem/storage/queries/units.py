@@ -1,0 +1,224 @@
+"""Units: nodes of conversations and of their summaries, with what memory knows of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, literal_column, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from langchain_threadmem.core.nodes import State
+from langchain_threadmem.storage.schema import digest, node, recallable, tree, unit
+from langchain_threadmem.storage.statements import Conn, Statement, within
+
+
+class UnitRow(NamedTuple):
+    """A unit as it lies in the database.
+
+    Attributes:
+        key: Of its node.
+        tree: The tree that the node is in.
+        scope: Of that tree: empty for messages, `SUMMARIES` for summaries.
+        session: Name of its conversation; empty for summaries of the long-term memory.
+        seq: Number of the node in its tree.
+        parent: Key of the summary that covers it.
+        previous: For messages: id of the live message before it in the conversation.
+        following: Likewise after it.
+        id: Of a summary; what follows is null for messages.
+    """
+
+    key: int
+    tree: int
+    scope: str
+    session: str
+    seq: int
+    message: str
+    role: str
+    body: str
+    created: float
+    state: int
+    parent: int | None
+    parent_id: str | None
+    visits: int
+    last_visit: int
+    never_delete: int
+    forgotten: float | None
+    previous: str | None
+    following: str | None
+    id: str | None
+    rank: int | None
+    level: int | None
+    thread: int | None
+    place: int | None
+    title: str | None
+    messages: int | None
+    started: float | None
+    ended: float | None
+    stale: int | None
+
+
+_IN_MEMORY = and_(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None))
+_above = digest.alias("above")
+_zero: ColumnElement[int] = literal_column("0")
+
+
+def _neighbour(*, after: bool) -> object:
+    """The message next to a node in its conversation, past those that were superseded or forgotten."""
+    other, state = node.alias("neighbour"), unit.alias("neighbour_unit")
+    beyond = other.c.seq > node.c.seq if after else other.c.seq < node.c.seq
+    found = (
+        select(other.c.message)
+        .select_from(other.outerjoin(state, state.c.key == other.c.key))
+        .where(
+            other.c.tree == node.c.tree, beyond, other.c.state == int(State.LIVE), state.c.forgotten.is_(None)
+        )
+        .order_by(other.c.seq if after else other.c.seq.desc())
+        .limit(1)
+        .correlate(node)
+        .scalar_subquery()
+    )
+    return case((tree.c.scope == "", found))
+
+
+def _rows() -> Select[tuple[int]]:
+    known = (
+        func.coalesce(unit.c.visits, _zero),
+        func.coalesce(unit.c.last_visit, _zero),
+        func.coalesce(unit.c.never_delete, _zero),
+    )
+    rows = select(
+        *(node.c.key, node.c.tree, tree.c.scope, tree.c.conversation),
+        *node.c["seq", "message", "role", "body", "created", "state"],
+        *(unit.c.parent, _above.c.id, *known, unit.c.forgotten),
+        *(_neighbour(after=False), _neighbour(after=True)),  # type: ignore[call-overload]
+        *digest.c["id", "rank", "level", "thread", "place"],
+        *digest.c["title", "messages", "started", "ended", "stale"],
+    )
+    joined = (
+        node.join(tree, tree.c.id == node.c.tree)
+        .outerjoin(unit, unit.c.key == node.c.key)
+        .outerjoin(_above, _above.c.key == unit.c.parent)
+        .outerjoin(digest, digest.c.key == node.c.key)
+    )
+    found: Select[tuple[int]] = rows.select_from(joined)
+    return found
+
+
+_OWNED = and_(tree.c.owner == bindparam("owner"), recallable)
+_BY_KEYS = Statement(
+    _rows().where(within(node.c.key, "keys"), _OWNED).order_by(node.c.tree, node.c.seq), "keys", "owner"
+)
+_CHILDREN = Statement(
+    select(unit.c.parent, node.c.key, func.coalesce(digest.c.id, node.c.message))
+    .select_from(
+        unit.join(node, node.c.key == unit.c.key).outerjoin(digest, digest.c.key == unit.c.key),
+    )
+    .where(within(unit.c.parent, "keys"))
+    .order_by(func.coalesce(digest.c.place, node.c.seq), node.c.key),
+    "keys",
+)
+_LATEST = Statement(
+    select(node.c.key)
+    .select_from(node.outerjoin(unit, unit.c.key == node.c.key))
+    .where(node.c.tree == bindparam("tree"), _IN_MEMORY)
+    .order_by(node.c.seq.desc())
+    .limit(bindparam("most")),
+    "tree",
+    "most",
+)
+_SUMMARY_NAMED = Statement(
+    select(digest.c.key)
+    .join(tree, tree.c.id == digest.c.tree)
+    .where(digest.c.id == bindparam("id"), tree.c.owner == bindparam("owner"))
+    .order_by(digest.c.rank.desc(), digest.c.key),
+    "id",
+    "owner",
+)
+_MESSAGE_NAMED = Statement(
+    select(node.c.key)
+    .join(tree, tree.c.id == node.c.tree)
+    .where(
+        node.c.message == bindparam("message"),
+        node.c.state == literal_column("0"),
+        tree.c.owner == bindparam("owner"),
+        tree.c.scope == "",
+        or_(bindparam("session") == "", tree.c.conversation == bindparam("session")),
+    )
+    .order_by(node.c.key),
+    "message",
+    "owner",
+    "session",
+)
+_PARENTS = Statement(
+    select(unit.c.parent).where(within(unit.c.key, "keys"), unit.c.parent.is_not(None)), "keys"
+)
+_PARENTS_OF_TREE = Statement(
+    select(unit.c.parent)
+    .join(digest, digest.c.key == unit.c.key)
+    .where(digest.c.tree == bindparam("tree"), unit.c.parent.is_not(None)),
+    "tree",
+)
+_STALE = Statement(update(digest).where(within(digest.c.key, "keys")).values(stale=1), "keys")
+_protect = insert(unit).values(key=bindparam("key"), never_delete=bindparam("never_delete"))
+_PROTECT = Statement(
+    _protect.on_conflict_do_update(
+        index_elements=["key"], set_={"never_delete": _protect.excluded.never_delete}
+    ),
+    "key",
+    "never_delete",
+)
+
+
+def by_keys(conn: Conn, owner: str, keys: Iterable[int]) -> list[UnitRow]:
+    """Units of an owner by the keys of their nodes, by trees and numbers; others are left out."""
+    return [UnitRow(*row) for row in conn.all(_BY_KEYS, json.dumps(list(keys)), owner)]
+
+
+def children(conn: Conn, keys: Iterable[int]) -> dict[int, list[tuple[int, str]]]:
+    """Key and id of what some summaries were made from, in order."""
+    found: dict[int, list[tuple[int, str]]] = {}
+    for parent, key, name in conn.all(_CHILDREN, json.dumps(list(keys))):
+        found.setdefault(parent, []).append((key, name))
+    return found
+
+
+def latest(conn: Conn, tree_id: int, most: int) -> list[int]:
+    """The keys of the newest messages of a conversation that are live and not forgotten, oldest first."""
+    return [row[0] for row in conn.all(_LATEST, tree_id, most)][::-1]
+
+
+def summaries_named(conn: Conn, owner: str, name: str) -> list[int]:
+    """The keys of the summaries with an id, the highest rank first."""
+    return [row[0] for row in conn.all(_SUMMARY_NAMED, name, owner)]
+
+
+def messages_named(conn: Conn, owner: str, name: str, session: str = "") -> list[int]:
+    """The keys of the live messages with an id, in one session or in all."""
+    return [row[0] for row in conn.all(_MESSAGE_NAMED, name, owner, session)]
+
+
+def ancestors(conn: Conn, keys: Collection[int]) -> set[int]:
+    """The keys of the summaries above some units, up to the top."""
+    found: set[int] = set()
+    while keys:
+        keys = {row[0] for row in conn.all(_PARENTS, json.dumps(list(keys)))} - found
+        found |= keys
+    return found
+
+
+def above_tree(conn: Conn, summaries: int) -> set[int]:
+    """The keys of the summaries above those in a tree of summaries."""
+    above = {row[0] for row in conn.all(_PARENTS_OF_TREE, summaries)}
+    return above | ancestors(conn, above)
+
+
+def mark_stale(conn: Conn, keys: Iterable[int]) -> None:
+    """Say of summaries that what they cover is not any more what it was."""
+    conn.run(_STALE, json.dumps(list(keys)))
+
+
+def protect(conn: Conn, key: int, never_delete: bool = True) -> None:
+    """Exempt a unit from being forgotten, or let it be forgotten again."""
+    conn.run(_PROTECT, key, int(never_delete))
