@@ -8,10 +8,12 @@ LangGraph's `InMemoryStore`.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +32,7 @@ from langgraph.store.base import (
 from numpy.typing import NDArray
 
 from langchain_threadmem.core import exact, namespaces
+from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.errors import EmbeddingError, InputError
 from langchain_threadmem.flows.embedder import Embedder
 from langchain_threadmem.flows.runtime import Runtime
@@ -46,8 +49,10 @@ _MOST = 1 << 62  # What a database takes as a number of rows.
 Vector = NDArray[np.float32]
 Name = tuple[bytes, bytes]
 """The encoded namespace and key of an item."""
-Read = Callable[[Conn, float], tuple[Result, list[int]]]
-"""Reads at a time; returns the result and the ids of the items whose time begins again."""
+Place = tuple[tuple[bytes, bytes], str, int]
+"""What vectors are kept at hand by: a range of namespaces, the model, and how long they are."""
+HELD = 8
+"""Of how many such places the vectors are kept at hand; 1.5 kB for each text, with 384 dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +107,31 @@ class Shelf:
         runtime: The database and the owner.
         index: How items are embedded; `None` for not at all.
         clock: Seconds since 1970.
+        held: Vectors that were searched before.
     """
 
     runtime: Runtime
     index: Index | None
     clock: Callable[[], float]
+    held: LruCache[Place, Held] = dataclasses.field(default_factory=lambda: LruCache(HELD))
+
+
+class Answer(NamedTuple):
+    """What an operation has read.
+
+    Attributes:
+        result: Its result.
+        used: Ids of the items whose time begins again.
+        held: Vectors to be kept at hand once the transaction is committed.
+    """
+
+    result: Result
+    used: Sequence[int] = ()
+    held: tuple[Place, Held] | None = None
+
+
+Read = Callable[[Conn, float], Answer]
+"""Reads at a time."""
 
 
 class Write(NamedTuple):
@@ -137,21 +162,21 @@ def batch(shelf: Shelf, ops: Iterable[Op]) -> Flow[list[Result]]:
     vectors = yield from _embedded(shelf.index, texts, query=False)
     now = shelf.clock()
 
-    def transaction(conn: Conn) -> tuple[list[Result], list[int]]:
-        results: list[Result] = [None] * len(ops)
-        used: list[int] = []
-        for n, read in reads.items():
-            results[n], ids = read(conn, now)
-            used += ids
+    def transaction(conn: Conn) -> dict[int, Answer]:
+        answers = {n: read(conn, now) for n, read in reads.items()}
         if writes:
             _apply(conn, shelf, writes, vectors, now)
-            items.prolong(conn, owner, used, now)
-        return results, used
+            items.prolong(conn, owner, _all_used(answers.values()), now)
+        return answers
 
-    results, used = yield from Sql(transaction, write=bool(writes))
+    answers = yield from Sql(transaction, write=bool(writes))
+    for answer in answers.values():
+        if answer.held is not None:
+            shelf.held.put(*answer.held)
+    used = _all_used(answers.values())
     if used and not writes:
         yield from Sql(lambda conn: items.prolong(conn, owner, used, now), write=True)
-    return results
+    return [answers[n].result if n in answers else None for n in range(len(ops))]
 
 
 def sweep(shelf: Shelf) -> Flow[int]:
@@ -229,11 +254,11 @@ def _read(shelf: Shelf, op: Op, queries: dict[str, Vector]) -> Read:
 def _get(owner: str, op: GetOp) -> Read:
     path, key = namespaces.encode(op.namespace), namespaces.encode_label(op.key)
 
-    def read(conn: Conn, now: float) -> tuple[Result, list[int]]:
+    def read(conn: Conn, now: float) -> Answer:
         row = items.get(conn, owner, path, key, now)
         if row is None:
-            return None, []
-        return Item(value=exact.loads(row.value), **_head(row)), _used([row], op.refresh_ttl)
+            return Answer(None)
+        return Answer(Item(value=exact.loads(row.value), **_head(row)), _used([row], op.refresh_ttl))
 
     return read
 
@@ -244,21 +269,25 @@ def _search(shelf: Shelf, op: SearchOp, vector: Vector | None) -> Read:
     limit, offset = _count("limit", op.limit), _count("offset", op.offset)
     namespaces.check_filter(op.filter)
 
-    def read(conn: Conn, now: float) -> tuple[Result, list[int]]:
-        if vector is None and not op.filter:
+    def read(conn: Conn, now: float) -> Answer:
+        scores: dict[int, float] = {}
+        held = None
+        if vector is not None and index is not None:
+            place = bounds, index.name, len(vector)
+            versions = items.versions(conn, owner, bounds, now)
+            before = shelf.held.get(place) or Held.none(len(vector))
+            held = place, items.vectors(conn, versions, index.name, before)
+            scores = _scores(held[1], vector)
+            others = (id for id in versions[:, 0].tolist() if id not in scores)
+            page = _page(_passing(conn, owner, chain(scores, others), op.filter), limit, offset)
+        elif op.filter:
+            ids = items.below(conn, owner, bounds, now)
+            page = _page(_passing(conn, owner, ids, op.filter), limit, offset)
+        else:
             ids = items.below(conn, owner, bounds, now, limit, offset)
             page = list(_passing(conn, owner, ids, None))
-            scores: dict[int, float] = {}
-        else:
-            ids = items.below(conn, owner, bounds, now)
-            scores = {}
-            if vector is not None and index is not None:
-                held = items.vectors(conn, owner, bounds, now, index.name, len(vector))
-                scores = _scores(held, vector)
-            ranked = [*scores, *(id for id in ids if id not in scores)]
-            page = _page(_passing(conn, owner, ranked, op.filter), limit, offset)
         found = [SearchItem(value=value, score=scores.get(row.id), **_head(row)) for row, value in page]
-        return found, _used([row for row, _ in page], op.refresh_ttl)
+        return Answer(found, _used([row for row, _ in page], op.refresh_ttl), held)
 
     return read
 
@@ -273,11 +302,12 @@ def _scores(held: Held, vector: Vector) -> dict[int, float]:
 
 
 def _passing(
-    conn: Conn, owner: str, ids: Sequence[int], wanted: namespaces.Filter | None
+    conn: Conn, owner: str, ids: Iterable[int], wanted: namespaces.Filter | None
 ) -> Iterator[tuple[Row, dict[str, Any]]]:
     """The items that pass a filter, read some at a time as they are asked for."""
-    for start in range(0, len(ids), ROWS_AT_ONCE):
-        for row in items.by_ids(conn, owner, ids[start : start + ROWS_AT_ONCE]):
+    rest = iter(ids)
+    while some := list(islice(rest, ROWS_AT_ONCE)):
+        for row in items.by_ids(conn, owner, some):
             value = exact.loads(row.value)
             if namespaces.passes(value, wanted):
                 yield row, value
@@ -301,14 +331,14 @@ def _names(owner: str, op: ListNamespacesOp) -> Read:
             head = max(head, plain, key=len)
     bounds = namespaces.below(namespaces.encode(head))
 
-    def read(conn: Conn, now: float) -> tuple[Result, list[int]]:
+    def read(conn: Conn, now: float) -> Answer:
         found = map(namespaces.decode, items.paths(conn, owner, bounds, now))
         kept = (
             name[:depth]
             for name in found
             if all(namespaces.matches(name, condition.path, condition.match_type) for condition in conditions)
         )
-        return list(dict.fromkeys(kept))[offset : offset + limit], []
+        return Answer(list(dict.fromkeys(kept))[offset : offset + limit])
 
     return read
 
@@ -333,6 +363,10 @@ def _count(name: str, value: object) -> int:
 
 def _used(rows: Iterable[Row], refresh: bool) -> list[int]:
     return [row.id for row in rows if refresh and row.ttl is not None]
+
+
+def _all_used(answers: Iterable[Answer]) -> list[int]:
+    return [id for answer in answers for id in answer.used]
 
 
 def _head(row: Row) -> dict[str, Any]:

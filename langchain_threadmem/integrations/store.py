@@ -40,7 +40,9 @@ class ThreadMemStore(BaseStore):
 
     Pass it to `compile(store=...)`; all methods are LangGraph's (`put`, `get`, `search`, `delete`,
     `list_namespaces`, their `a` twins, `batch` and `abatch`). A search gives the oldest items first, or
-    the most similar if it has a `query`; that reads all vectors below its namespace, some 50 ms for 10,000.
+    the most similar if it has a `query`. Such a search is exact: it compares all vectors below its namespace,
+    which are kept in memory for the eight namespaces searched last, and takes some 12 ms for 10,000 items,
+    80 ms the first time. A `filter` reads every item below the namespace, 80 ms for 10,000.
 
     Args:
         system: Where it is stored.

@@ -279,6 +279,7 @@ item = Table(
     Column("updated", Float, nullable=False),
     Column("ttl", Float),  # minutes from its last use until it expires
     Column("expires", Float),
+    Column("version", Key, nullable=False),  # 1, 2, 3 ...: what tells a cache that the value is another one
     Column("value", Text, nullable=False),  # last: what is searched for lies before it
     UniqueConstraint("namespace", "key", name="threadmem_item_key"),
     sqlite_autoincrement=True,

@@ -64,6 +64,27 @@ def test_a_new_value_is_found_by_its_new_meaning_only(make: Make) -> None:
     assert store.search(NS, query="a red car")[1].score is None
 
 
+def test_vectors_at_hand_follow_every_change(make: Make) -> None:
+    stores = [make(index={"fields": ["text"]}) for _ in range(2)]
+
+    def best(query: str) -> list[str]:
+        return [
+            f"{found.key} {found.score:.2f}" for one in stores for found in one.search(NS, query=query)[:1]
+        ]
+
+    stores[0].put(NS, "car", {"text": "red car"})
+    stores[0].put(NS, "fruit", {"text": "green apples"})
+    assert best("red car") == ["car 1.00"] * 2
+    stores[1].put(NS, "car", {"text": "blue boats"})
+    stores[1].put(NS, "van", {"text": "red car"})
+    assert best("red car") == ["van 1.00"] * 2
+    stores[0].delete(NS, "van")
+    stores[0].put(NS, "van", {"text": "old trains"})
+    assert best("red car") != ["van 1.00"] * 2
+    assert best("old trains") == ["van 1.00"] * 2
+    assert best("blue boats") == ["car 1.00"] * 2
+
+
 def test_a_query_without_an_index_is_passed_over(store: Calls) -> None:
     store.put(NS, "k", {"text": "a red car"}, index=["text"])
     assert [item.score for item in store.search(NS, query="car")] == [None]

@@ -70,15 +70,23 @@ class NewItem(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Vectors and the items they are of, one row for each indexed text.
+    """The vectors of some items, as they were at some time.
 
     Attributes:
-        items: (n,) ids.
+        versions: (m, 2) id and version of each item, whether it has vectors or not; ids rise.
+        items: (n,) ids, one for each indexed text.
         matrix: (n, d) float32 unit rows.
     """
 
+    versions: NDArray[np.int64]
     items: NDArray[np.int64]
     matrix: NDArray[np.float32]
+
+    @classmethod
+    def none(cls, dimensions: int) -> Held:
+        """Nothing yet."""
+        empty = np.empty(0, np.int64)
+        return cls(empty.reshape(0, 2), empty, np.empty((0, dimensions), np.float32))
 
 
 _OWNER: BindParameter[str] = bindparam("owner", type_=Text())
@@ -105,6 +113,7 @@ _ids_below = (
     .where(*_range, _live())
     .order_by(item.c.id)
 )
+_VERSIONS = Statement(_ids_below.add_columns(item.c.version), "owner", "low", "high", "now")
 _GET = Statement(
     _rows.where(
         namespace.c.owner == _OWNER, namespace.c.path == bindparam("path"), item.c.key == _KEY, _live()
@@ -118,14 +127,10 @@ _FIRST_BELOW = Statement(
 )
 _BY_IDS = Statement(_rows.where(namespace.c.owner == _OWNER, within(item.c.id, "ids")), "owner", "ids")
 _VECTORS = Statement(
-    # A join would read the large vectors in the order of namespaces, which takes three times as long.
     select(item_vector.c.item, item_vector.c.vector).where(
-        item_vector.c.item.in_(
-            select(item.c.id).join(namespace, namespace.c.id == item.c.namespace).where(*_range, _live())
-        ),
-        item_vector.c.model == bindparam("model"),
+        within(item_vector.c.item, "ids"), item_vector.c.model == bindparam("model")
     ),
-    *("owner", "low", "high", "now", "model"),
+    *("ids", "model"),
 )
 _PATHS = Statement(
     select(namespace.c.path)
@@ -150,11 +155,15 @@ _new = postgresql.insert(item).values(
     updated=_NOW,
     ttl=bindparam("ttl"),
     expires=bindparam("expires"),
+    version=1,
 )
 _PUT = Statement(
     _new.on_conflict_do_update(
         index_elements=["namespace", "key"],
-        set_={name: _new.excluded[name] for name in ("value", "updated", "ttl", "expires")},
+        set_={
+            **{name: _new.excluded[name] for name in ("value", "updated", "ttl", "expires")},
+            "version": item.c.version + 1,
+        },
     ),
     *("namespace", "key", "value", "now", "ttl", "expires"),
 )
@@ -248,20 +257,40 @@ def by_ids(conn: Conn, owner: str, ids: Sequence[int]) -> list[Row]:
     return [found[id] for id in ids if id in found]
 
 
-def vectors(
-    conn: Conn, owner: str, bounds: tuple[bytes, bytes], now: float, model: str, dimensions: int
-) -> Held:
-    """The vectors of the items in a range of namespaces, in no order: sorting them costs more than reading.
+def vectors(conn: Conn, versions: NDArray[np.int64], model: str, before: Held) -> Held:
+    """The vectors of items, reading those only that are new or were changed since.
 
     Vectors of another length are left out: another model of the same name made them.
+
+    Args:
+        conn: A transaction.
+        versions: The items, as `versions` gives them.
+        model: What made the vectors.
+        before: What was read before; `Held.none` for nothing.
     """
-    size = 2 * dimensions
-    rows = [row for row in conn.all(_VECTORS, owner, *bounds, now, model) if len(row[1]) == size]
-    flat = np.frombuffer(b"".join([bytes(row[1]) for row in rows]), np.float16)
-    return Held(
-        np.array([row[0] for row in rows], np.int64),
-        flat.reshape(len(rows), dimensions).astype(np.float32),
+    if np.array_equal(versions, before.versions):
+        return before
+    common, old, new = np.intersect1d(
+        before.versions[:, 0], versions[:, 0], assume_unique=True, return_indices=True
     )
+    kept = common[before.versions[old, 1] == versions[new, 1]]
+    news = np.setdiff1d(versions[:, 0], kept, assume_unique=True)
+    dimensions = before.matrix.shape[1]
+    rows = conn.all(_VECTORS, json.dumps(news.tolist()), model) if len(news) else []
+    rows = [row for row in rows if len(row[1]) == 2 * dimensions]
+    flat = np.frombuffer(b"".join([bytes(row[1]) for row in rows]), np.float16)
+    held = np.isin(before.items, kept)
+    return Held(
+        versions,
+        np.concatenate([before.items[held], np.array([row[0] for row in rows], np.int64)]),
+        np.concatenate([before.matrix[held], flat.reshape(len(rows), dimensions).astype(np.float32)]),
+    )
+
+
+def versions(conn: Conn, owner: str, bounds: tuple[bytes, bytes], now: float) -> NDArray[np.int64]:
+    """Id and version of the items in a range of namespaces, (n, 2), the oldest first."""
+    rows = conn.all(_VERSIONS, owner, *bounds, now)
+    return np.array(rows, np.int64).reshape(len(rows), 2)
 
 
 def paths(conn: Conn, owner: str, bounds: tuple[bytes, bytes], now: float) -> list[bytes]:
