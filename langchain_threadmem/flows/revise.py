@@ -35,7 +35,14 @@ def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[Convers
                 f"node {node_id!r} is a {old.role} message and cannot become a {message.type} message; "
                 "pass a message of the same role, or text"
             )
-        return _replace(conn, tree, drafts, old.parent, rest_of_turn(conn, tree, [old]))
+        if old.role != "system":
+            return _replace(conn, tree, drafts, old.parent, rest_of_turn(conn, tree, [old]))
+        # What the program says is no part of the conversation: nothing answers it, and the thread goes on.
+        tip = trees.head(conn, tree).tip
+        places = _replace(conn, tree, drafts, old.parent, [old])
+        if tip != old.key:
+            trees.move_tip(conn, tree, tip)
+        return places
 
     places = yield from Sql(write, write=True)
     return placed_nodes([message], drafts, places)[0]

@@ -103,6 +103,16 @@ def test_an_edited_system_message_is_the_one_that_counts(system: MemorySystem, v
     assert [message.content for message in verb.messages()] == ["Be kind.", "Hello"]
 
 
+def test_after_the_edit_of_a_system_message_the_thread_goes_on(system: MemorySystem, verbs: Wrap) -> None:
+    verb = verbs(system.conversation("goes-on"))
+    verb.extend([SystemMessage("be kind"), AIMessage("Welcome!"), HumanMessage("hi"), AIMessage("hello")])
+    verb.edit(1, "be short")
+    assert [message.content for message in verb.messages()] == ["be short", "Welcome!", "hi", "hello"]
+    assert verb.tip().id == 4
+    verb.append("bye", "see you")
+    assert [[node.id for node in thread] for thread in verb.threads()] == [[1, 2, 3, 4, 6, 7]]
+
+
 def test_a_regenerated_answer_stands_beside_the_old_one(memory: ChatMemory, verbs: Wrap) -> None:
     verb = verbs(memory)
     new = verb.regenerate(4, "magma flows")
