@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -171,7 +171,7 @@ def decode(rows: Sequence[tuple[str | None, str]], parsed: Parsed | None = None)
     with collector_at_rest():
         try:
             bodies = _parse([row[1] for row in rows], parsed)
-            return [_build(body, row[0]) for body, row in zip(bodies, rows, strict=True)]
+            return _build(bodies, (row[0] for row in rows))
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             raise InputError(f"a stored message body cannot be read: {error}; run verify()") from error
 
@@ -253,27 +253,6 @@ _FRAMES = {
 }
 
 
-def _build(body: dict[str, Any], message_id: str | None) -> BaseMessage:
-    cls, fixed, dicts, lists = _FRAMES[body["type"]]
-    data = body["data"]
-    if "typed" in body:
-        data = {name: untag(value) for name, value in data.items()}
-    values = {**fixed, **data}
-    values["id"] = message_id
-    for name in dicts:
-        if name not in data:
-            values[name] = {}
-    for name in lists:
-        if name not in data:
-            values[name] = []
-    extra = {}
-    if len(values) > len(fixed):
-        extra = {name: values.pop(name) for name in data if name not in fixed}
-    given = set(data)
-    given.add("id")
-    return _fill(cls, values, extra, given)
-
-
 # The slots of a pydantic model, set directly: half the cost of object.__setattr__.
 _set_values, _set_fields_set, _set_extra, _set_private = (
     BaseModel.__dict__[slot].__set__
@@ -291,3 +270,34 @@ def _fill(
     _set_extra(message, extra)
     _set_private(message, None)
     return message
+
+
+def _build(bodies: Iterable[dict[str, Any]], ids: Iterable[str | None]) -> list[BaseMessage]:
+    # One loop with nothing called in it: calls would take a tenth of the time.
+    messages = []
+    new = object.__new__
+    for body, message_id in zip(bodies, ids, strict=True):
+        cls, fixed, dicts, lists = _FRAMES[body["type"]]
+        data = body["data"]
+        if "typed" in body:
+            data = {name: untag(value) for name, value in data.items()}
+        values = {**fixed, **data}
+        values["id"] = message_id
+        for name in dicts:
+            if name not in data:
+                values[name] = {}
+        for name in lists:
+            if name not in data:
+                values[name] = []
+        extra = {}
+        if len(values) > len(fixed):
+            extra = {name: values.pop(name) for name in data if name not in fixed}
+        given = set(data)
+        given.add("id")
+        message = new(cls)
+        _set_values(message, values)
+        _set_fields_set(message, given)
+        _set_extra(message, extra)
+        _set_private(message, None)
+        messages.append(message)
+    return messages
