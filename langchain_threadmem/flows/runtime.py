@@ -97,14 +97,12 @@ class Runtime:
         Raises:
             InputError: It is encrypted with another key already, or `cipher` is no cipher.
         """
-        seal = self.database.seal
-        if seal is not None and seal.cipher is cipher:
-            return
         if not (callable(getattr(cipher, "encrypt", None)) and callable(getattr(cipher, "decrypt", None))):
             raise InputError(
                 f"{cipher!r} is no cipher; pass an object with encrypt() and decrypt(), such as "
                 "EncryptedSerializer.from_pycryptodome_aes(...).cipher"
             )
+        seal = self.database.seal
         if seal is None:
             self.database.encrypt(Seal(cipher))
         else:

@@ -54,11 +54,12 @@ def _take_back(archive: Archive, conn: Conn, tree: int, rows: Sequence[Checkpoin
     checkpoints.remove(conn, doomed)
     left = checkpoints.of_tree(conn, tree)
     reader = Reader()
-    keys = reader.keys(conn, _runs(rows, blobs)) - reader.keys(conn, _runs(left, blobs))
+    kept = reader.keys(conn, _runs(left, blobs))
+    keys = reader.keys(conn, _runs(rows, blobs)) - kept
     for home, mine in copying.live_by_tree(conn, keys).items():
         trees.lock(conn, home)
         growth.supersede(conn, home, mine, None)
-        growth.revive(conn, home, keys)
+        growth.revive(conn, home, keys, kept)
     newest = max((row for row in left if not row.ns), key=lambda row: row.id, default=None)
     if newest is not None:
         state, _ = expand(archive.load(newest.kind, newest.data))

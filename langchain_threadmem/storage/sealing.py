@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import deque
 from typing import Protocol
 
 from langchain_threadmem.core.cache import LruCache
@@ -55,6 +56,7 @@ class Seal:
     def __init__(self, cipher: Cipher) -> None:
         self.cipher = cipher
         self._opened = LruCache[str, tuple[str | None, str]](REMEMBERED)
+        self._equal = deque([cipher], maxlen=8)  # ciphers that were found to have the same key
 
     def text(self, name: str | None, text: str) -> str:
         """A text encrypted, as JSON text; `name` is what it belongs to, and goes into it."""
@@ -111,12 +113,15 @@ class Seal:
         Raises:
             InputError: What one encrypts, the other does not open.
         """
+        if any(other is cipher for cipher in self._equal):
+            return
         try:
             self.open_text("key", Seal(other).text("key", "the same"))
         except EncryptionError as error:
             raise InputError(
                 "this memory is encrypted with another key; open a MemorySystem of its own for each key"
             ) from error
+        self._equal.append(other)
 
 
 def _unopened(name: str | None, error: Exception) -> EncryptionError:

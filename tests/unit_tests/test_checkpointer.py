@@ -475,6 +475,21 @@ def test_taking_a_run_back_revives_one_version_of_a_message_at_most(saver: Both)
     assert saver.get_tuple(config_of("t", second)) is None
 
 
+def test_taking_a_run_back_revives_no_place_that_its_message_was_moved_away_from(
+    saver: Both, system: MemorySystem
+) -> None:
+    first = saver.save(messages=[human("h1"), ai("a1")])
+    conversation = system.conversation("t")
+    conversation.append(human("h2"))
+    moved = conversation.place(3, None)
+    saver.save(parent=first, version=2, messages=[human("h2"), ai("a2")], metadata={"run_id": "r1"})
+    saver.delete_for_runs(["r1"])
+    assert [(id, state) for id, _, name, state in saver.tree() if name == "h2"] == [
+        (3, "superseded"),
+        (moved.id, "superseded"),
+    ]
+
+
 def test_verify_notices_messages_and_values_that_checkpoints_miss(saver: Both, system: MemorySystem) -> None:
     saver.save(messages=[human("h1"), ai("a1"), human("h2")], n=1)
     assert system.verify().problems == ()

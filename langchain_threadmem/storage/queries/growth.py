@@ -7,12 +7,12 @@ what nearly every call does, costs one SELECT, one UPDATE and one INSERT for all
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
-from sqlalchemy import BigInteger, bindparam, desc, exists, literal_column, select, union_all, update
+from sqlalchemy import BigInteger, and_, bindparam, desc, exists, literal_column, select, union_all, update
 
 from langchain_threadmem.core.nodes import MessageSummary, State
 from langchain_threadmem.errors import MessageIdConflictError, NodeNotFoundError
@@ -158,7 +158,11 @@ _RENEW_SYSTEM_OF = Statement(
 )
 _other = node.alias("other")
 _REPLACED_BY = Statement(  # the newest first
-    select(node.c.key, node.c.message)
+    select(
+        node.c.key,
+        node.c.message,
+        and_(_other.c.message == node.c.message, _other.c.created == node.c.created),
+    )
     .join(_other, (_other.c.tree == node.c.tree) & (_other.c.seq == node.c.superseded_by))
     .where(
         node.c.tree == bindparam("tree"),
@@ -409,18 +413,20 @@ def supersede(conn: Conn, tree_id: int, keys: Iterable[int], by: int | None) -> 
     trees.changed(conn, tree_id)
 
 
-def revive(conn: Conn, tree_id: int, keys: Iterable[int]) -> None:
+def revive(conn: Conn, tree_id: int, keys: Iterable[int], kept: Collection[int]) -> None:
     """Undo what nodes have superseded, now that they are taken back.
 
     Args:
         conn: A write transaction.
         tree_id: The tree.
         keys: The nodes, superseded by now; none of them is revived.
+        kept: What something still refers to. A place that a message was moved away from is revived only if
+            it is one of these: else it is but where the message lay before it was put into its thread.
     """
     gone = set(keys)
     latest: dict[str, int] = {}
-    for key, message in conn.all(_REPLACED_BY, tree_id, json.dumps(list(gone))):
-        if key not in gone and not conn.all(_LIVE, tree_id, message):
+    for key, message, moved in conn.all(_REPLACED_BY, tree_id, json.dumps(list(gone))):
+        if key not in gone and (key in kept or not moved) and not conn.all(_LIVE, tree_id, message):
             latest.setdefault(message, key)
     listed = json.dumps(list(latest.values()))
     conn.run(_REVIVE, listed)
