@@ -24,7 +24,7 @@ import logging
 import operator
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
@@ -82,6 +82,11 @@ class LimitedWindow:
         if not callable(limit):
             self.limit("")
 
+    @property
+    def reads_from_end(self) -> bool:
+        """Whether the newest messages alone tell what is shown. LangChain4j's lists depend on all before."""
+        return self._strict
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._limit!r})"
 
@@ -103,12 +108,23 @@ class LimitedWindow:
         """
         limit = self.limit(conversation_id)
         if self._strict:
-            return self.fitted(self._with_one_system(messages), limit)
+            return self._fitted(self._with_one_system(messages), limit)[0]
         shown: list[BaseMessage] = []
         for message in messages:
             changed = self._added(shown, message, limit)
             shown = shown if changed is None else changed
         return shown
+
+    def from_end(self, messages: Sequence[BaseMessage], conversation_id: Any) -> list[BaseMessage] | None:
+        """What is shown of a conversation of which these are the newest messages.
+
+        Returns:
+            As a call with all of its messages would give it; `None` if that cannot be told without those.
+        """
+        if not self.reads_from_end:
+            return None
+        shown, is_full = self._fitted(self._with_one_system(messages), self.limit(conversation_id))
+        return shown if is_full else None
 
     def limit(self, conversation_id: Any) -> int:
         """The limit of a conversation.
@@ -159,6 +175,10 @@ class LimitedWindow:
         Returns:
             A new list.
         """
+        return self._fitted(held, limit)[0]
+
+    def _fitted(self, held: Sequence[BaseMessage], limit: int) -> tuple[list[BaseMessage], bool]:
+        """`fitted`, and whether anything had to leave."""
         system = _first_system(held)
         starts, since = (
             (range(len(held) + 1), exchanges(held)) if self._strict else (_cuts(held), range(len(held)))
@@ -174,10 +194,11 @@ class LimitedWindow:
                 counted = [message for message in counted if not isinstance(message, SystemMessage)]
             return not counted or self._fits(counted, limit)
 
-        shown = kept(starts[_first_fitting(len(starts) - 1, fits)])
+        first = _first_fitting(len(starts) - 1, fits)
+        shown = kept(starts[first])
         if len(shown) == 1 < len(held) and isinstance(shown[0], SystemMessage):
             self._warn(limit)
-        return shown
+        return shown, first > 0
 
     def _fits(self, messages: list[BaseMessage], limit: int) -> bool:
         raise NotImplementedError
@@ -312,9 +333,30 @@ class TokenWindow(LimitedWindow):
             ) from None
 
 
+@dataclass(frozen=True, slots=True)
+class BoundWindow:
+    """A window of one conversation, whose limit may depend on which it is."""
+
+    window: LimitedWindow
+    conversation_id: str
+
+    def __call__(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """What is shown of the conversation."""
+        return self.window(messages, self.conversation_id)
+
+    @property
+    def reads_from_end(self) -> bool:
+        """Whether `from_end` is of use."""
+        return self.window.reads_from_end
+
+    def from_end(self, messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:
+        """The same from the newest messages alone; `None` if these are too few."""
+        return self.window.from_end(messages, self.conversation_id)
+
+
 def bound(window: Window | None, conversation_id: str) -> Window | None:
     """A window for one conversation: one whose limit depends on the conversation learns which it is."""
-    return partial(window, conversation_id=conversation_id) if isinstance(window, LimitedWindow) else window
+    return BoundWindow(window, conversation_id) if isinstance(window, LimitedWindow) else window
 
 
 def exchanges(messages: Sequence[BaseMessage]) -> list[int]:

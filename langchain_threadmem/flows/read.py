@@ -8,12 +8,18 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.core.bodies import decode
 from langchain_threadmem.core.nodes import ConversationNode
+from langchain_threadmem.core.windows import BoundWindow
 from langchain_threadmem.flows.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.flows.rows import nodes_of
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import nodes, trees
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.statements import Conn
+
+_TAIL = 64
+"""How many of the newest messages are read first for a window."""
+_MORE = 8
+"""How many times as many are read next, if the window shows more."""
 
 
 class Seen(NamedTuple):
@@ -34,22 +40,45 @@ def messages(conversation: Conversation) -> Flow[list[BaseMessage]]:
 
 
 def seen(conversation: Conversation) -> Flow[Seen]:
-    """`messages`, with the tip they end in."""
+    """`messages`, with the tip they end in.
+
+    Through a window of newest messages no more of a long thread is read than about what it shows.
+    """
+    window = conversation.window
+    tail = window if isinstance(window, BoundWindow) and window.reads_from_end else None
+    most = _TAIL
+    while True:
+        rows, tip, is_whole = yield from _active(conversation, None if tail is None else most)
+        thread = decode(rows)
+        if tail is None or is_whole:
+            return Seen(thread if window is None else list(window(thread)), tip)
+        shown = tail.from_end(thread)
+        if shown is not None:
+            return Seen(shown, tip)
+        most *= _MORE
+
+
+def _active(
+    conversation: Conversation, most: int | None
+) -> Flow[tuple[list[tuple[str, str]], int | None, bool]]:
+    """The active thread, or the last `most` messages of it, with the newest system message in front.
+
+    Returns:
+        Ids and bodies; the number of the tip; whether this is the whole thread.
+    """
     tree = conversation.tree or (yield from tree_of(conversation))
 
-    def read(conn: Conn) -> tuple[list[tuple[str, str]], int | None]:
+    def read(conn: Conn) -> tuple[list[tuple[str, str]], int | None, bool]:
         head = trees.head(conn, tree)
         if head.tip is None:
-            return [], None
-        rows = nodes.thread_messages(conn, head.tip)
+            return [], None, True
+        rows = nodes.thread_messages(conn, head.tip, most)
         shown = [(message, body) for message, body, role, _ in rows if role != "system"]
         if head.system is not None and (system := nodes.by_key(conn, head.system)):
             shown.insert(0, (system.message, system.body))
-        return shown, rows[-1][3]
+        return shown, rows[-1][3], most is None or len(rows) < most
 
-    rows, tip = yield from Sql(read)
-    thread = decode(rows)
-    return Seen(thread if conversation.window is None else list(conversation.window(thread)), tip)
+    return (yield from Sql(read))
 
 
 def everything(conversation: Conversation) -> Flow[list[ConversationNode]]:

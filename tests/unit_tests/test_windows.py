@@ -212,6 +212,18 @@ def test_what_a_window_shows_fits_it(
     assert same(window.fitted(shown, limit), shown)
 
 
+@given(TALK, LIMITS, COUNTERS, st.integers(0, 15), st.booleans())
+def test_the_end_of_a_talk_tells_what_is_shown_of_all_of_it(
+    said: list[BaseMessage], limit: int, counter: Counter | None, left_out: int, count_system: bool
+) -> None:
+    said = [m for m in said if m.type != "system"]
+    system: list[BaseMessage] = [SystemMessage("s")]
+    window = window_of(counter, limit, count_system=count_system)
+    for front in ([], system):
+        shown = window.from_end([*front, *said[left_out:]], "talk")
+        assert shown is None or same(shown, window([*front, *said]))
+
+
 @given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 60))
 def test_a_token_window_shows_as_much_as_fits(sizes: list[int], limit: int) -> None:
     said = [HumanMessage("x" * size) for size in sizes]
@@ -362,6 +374,26 @@ def test_a_memory_shows_its_thread_through_the_window_and_keeps_its_history(syst
         memory.append(f"u{n}", f"a{n}")
     assert [message.content for message in memory.messages] == ["s", "u3", "a3"]
     assert len(memory.history) == 9
+
+
+@pytest.mark.parametrize("compat", [None, "langchain4j"])
+@pytest.mark.parametrize("size", [1, 20, 63, 64, 65, 200, 599, 600, 601, 900])
+def test_of_a_long_thread_the_window_shows_its_end(size: int, compat: Any) -> None:
+    with MemorySystem(embeddings=False) as system:
+        memory = system.conversation("talk")
+        memory.append(SystemMessage("s"))
+        for n in range(300):
+            memory.append(f"u{n}", f"a{n}")
+        said = memory.messages
+        limited = system.conversation("talk", window=MessageWindow(size, compat=compat, count_system=False))
+        assert limited.messages == [said[0], *said[1:][-size:]]
+
+
+def test_a_result_whose_call_is_far_above_is_not_lost() -> None:
+    memory = ChatMemory(window=MessageWindow(500), embeddings=False)
+    memory.append("u", calling("c"), *(f"a{n}" for n in range(100)), result("c"))
+    assert [message.type for message in memory.messages][-1] == "tool"
+    assert len(memory.messages) == 103
 
 
 def test_a_window_that_grows_shows_what_it_had_hidden() -> None:

@@ -133,10 +133,12 @@ def thread(conn: Conn, key: int, most: int | None = None) -> list[NodeRow]:
     return _opened(conn, [row for first, last in ranges for row in conn.all(_ROWS_OF_RANGE, first, last)])
 
 
-def thread_messages(conn: Conn, key: int) -> list[tuple[str, str, str, int]]:
-    """Message id, body, role and number from the root to a node: what is needed to show a thread."""
+def thread_messages(conn: Conn, key: int, most: int | None = None) -> list[tuple[str, str, str, int]]:
+    """Message id, body, role and number from the root to a node (or of the last `most` nodes): what is needed
+    to show a thread.
+    """
     found: list[Any] = []
-    for first, last in spans(conn, key):
+    for first, last in spans(conn, key) if most is None else newest_spans(conn, key, most):
         found += conn.all(_MESSAGES_OF_RANGE, first, last)
     if (seal := conn.seal) is not None:
         return [(row[0], seal.open_text(row[0], row[1]), row[2], row[3]) for row in found]
