@@ -10,9 +10,11 @@ from uuid import uuid4
 
 import ormsgpack
 import pytest
+from conftest import StreamCipher
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage
 from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
@@ -105,7 +107,10 @@ def saver(system: MemorySystem, loop: asyncio.AbstractEventLoop | None) -> Both:
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["moved since", "stored again since"])
-def test_an_answer_comes_to_where_its_question_was_moved(saver: Both, again: bool) -> None:
+@pytest.mark.parametrize("sealed", [False, True], ids=["plain", "encrypted"])
+def test_an_answer_comes_to_where_its_question_was_moved(saver: Both, again: bool, sealed: bool) -> None:
+    if sealed:
+        saver.saver.serde = EncryptedSerializer(StreamCipher())
     said = [human("h1"), ai("a1"), human("h2"), ai("a2"), human("h3")]
     parent = saver.save(messages=said)
     saver.saver.system.conversation("t").place(5, 2)
@@ -119,6 +124,19 @@ def test_an_answer_comes_to_where_its_question_was_moved(saver: Both, again: boo
     ]
     assert saver.values(last)["messages"] == [*said, ai("a3")]
     assert saver.saver.system.verify().ok
+
+
+def test_an_answer_comes_to_a_moved_question_below_a_rewritten_system_message(saver: Both) -> None:
+    said = [SystemMessage("one", id="s"), human("h1"), human("h2")]
+    parent = saver.save(messages=said)
+    conversation = saver.saver.system.conversation("t")
+    conversation.place(3, None)
+    conversation.place(2, 4)
+    said[0] = SystemMessage("two", id="s")
+    for version in (2, 3):  # once looked up, once known
+        parent = saver.save(parent=parent, version=version, messages=said[:2])
+    saver.save(parent=parent, version=4, messages=[*said[:2], ai("a1")])
+    assert ["h2", "h1", "a1"] in [[node.message.id for node in thread] for thread in conversation.threads()]
 
 
 def test_an_answer_in_a_former_version_stays_there(saver: Both) -> None:

@@ -57,8 +57,8 @@ _PLACES = Statement.of(
     sqlite=_by_ids("SELECT value FROM json_each(?)", "?"),
     postgresql=_by_ids("SELECT json_array_elements_text(CAST(%s AS json))", "%s"),
 )
-_PLACE = Statement.of(
-    sqlite=f"{_FOUND}{_OF_SEGMENT}WHERE n.key = ?", postgresql=f"{_FOUND}{_OF_SEGMENT}WHERE n.key = %s"
+_STATE = Statement(
+    select(*node.c["message", "role", "state", "seq"]).where(node.c.key == bindparam("key")), "key"
 )
 _NODE = Statement(select(node.c.seq).where(node.c.key == bindparam("key")), "key")
 _NEW_SEGMENT = Statement(
@@ -315,16 +315,19 @@ def _home(conn: Conn, tree_id: int, key: int | None, seqs: dict[int, int]) -> in
     """
     found: int | None = None
     while key is not None:
-        row = conn.one(_PLACE, key)
+        row = conn.one(_STATE, key)
         assert row is not None, f"node {key} is gone"
-        _, above, message, body, state, seqs[key] = row
+        message, role, state, seqs[key] = row
         if state == State.LIVE:
             return key if found is None else found
-        rows = _places(conn, tree_id, [Said(message, body, "")]).get(message, ())
-        live = live_of(row.place for row in rows if row.place.content == body)
+        if role == "system" and found is not None:
+            return found  # A system message that was rewritten makes no other version of what follows it.
+        places = [one.place for one in _places(conn, tree_id, [Said(message, "", role)])[message]]
+        own = next(place for place in places if place.key == key)
+        live = live_of(place for place in places if place.content == own.content)
         if live is None:
             return None
-        found, key = live if found is None else found, above
+        found, key = live if found is None else found, own.parent
     return found
 
 
