@@ -8,12 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from langchain_threadmem.core.language import Language
     from langchain_threadmem.core.nodes import (
         ConversationNode,
         MessageSummary,
         Recollection,
     )
     from langchain_threadmem.core.units import MemoryUnit
+    from langchain_threadmem.core.wanted import Reranker
     from langchain_threadmem.core.windows import MessageWindow, TokenWindow
     from langchain_threadmem.embeddings import LocalEmbeddings
     from langchain_threadmem.flows.selectors import (
@@ -48,6 +50,8 @@ _HOMES = {
     "MemoryUnit": "core.units",
     "MessageSummary": "core.nodes",
     "Recollection": "core.nodes",
+    "Language": "core.language",
+    "Reranker": "core.wanted",
     "MessageWindow": "core.windows",
     "TokenWindow": "core.windows",
     "NodeSelector": "flows.selectors",
@@ -75,6 +79,7 @@ __all__ = [
     "ConversationNode",
     "LLMNodeSelector",
     "LLMSummarizer",
+    "Language",
     "LinearNodeSelector",
     "LocalEmbeddings",
     "MemorySettings",
@@ -85,6 +90,7 @@ __all__ = [
     "MessageWindowChatMemory",
     "NodeSelector",
     "Recollection",
+    "Reranker",
     "SemanticNodeSelector",
     "Summarizer",
     "ThreadMemChatMessageHistory",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 from uuid import uuid4
 
 from langchain_core.messages import BaseMessage
@@ -17,10 +17,10 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.core import tree as tree_core
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.nodes import ConversationNode, Recollection
-from langchain_threadmem.core.wanted import Wanted
+from langchain_threadmem.core.wanted import Conditions, Wanted
 from langchain_threadmem.core.windows import Window, bound
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.flows import append, files, read, recall, revise, show, summarize, whole
+from langchain_threadmem.flows import append, files, index, read, recall, revise, show, summarize, whole
 from langchain_threadmem.flows.conversation import (
     Conversation,
     OnFailure,
@@ -397,27 +397,31 @@ class ChatMemory(AsyncVerbs):
         query: str,
         n_results: int = 10,
         context_depth: int | None = None,
-        *,
-        scope: recall.Scope = "conversation",
-        include_superseded: bool = False,
+        **conditions: Unpack[Conditions],
     ) -> list[Recollection]:
         """Find what was said, by words and by meaning, the best hit first.
 
         The first call embeds what was said since the last one. Without an embedding model words alone decide,
-        and a query that shares none with any message finds nothing.
+        and a query that shares none with any message finds nothing. Names of people who take part
+        (`message.name`), dates and times in the query count; a message's time is `additional_kwargs["time"]`
+        where it can be read (ISO 8601, seconds since 1970, "8 May, 2023"), else when it was stored.
+
+        A conversation of 2,000 messages takes 1 to 2 ms beside embedding the query.
 
         Args:
             query: A question, or words.
             n_results: How many hits at most.
             context_depth: How many ancestors each hit's `thread` holds; `None` for the memory's default.
-            scope: This "conversation", or all of the "owner" (through Chroma).
-            include_superseded: Also find messages that were edited, regenerated or moved.
+            **conditions: As in `core.wanted.Wanted`: `scope` (the active "thread", this "conversation", or
+                all of the "owner"), `include_superseded`, `speaker`, `role` ("human" or "ai"), `since` and
+                `until` (datetimes), `half_life` (a timedelta in which odds halve), `max_tokens` (fill so many
+                with whole turns that the window does not show), `reranker`, `wait=False` (embed nothing first).
 
         Returns:
             Hits with score, thread and reason; each node once.
 
         Raises:
-            InputError: A number is negative, or the scope unknown.
+            InputError: A number is negative, or an option unknown.
             EmbeddingError: The embedding model failed; nothing is lost.
 
         Example:
@@ -427,13 +431,18 @@ class ChatMemory(AsyncVerbs):
             >>> hit.node.id, str(hit.why)
             (1, 'shares csv')
         """
-        flow = recall.recall(
-            self._conversation,
-            query,
-            Wanted(n_results, scope, include_superseded),
-            context_depth,
+        wanted = Wanted(n_results, **conditions)
+        return run(
+            recall.recall(self._conversation, query, wanted, context_depth), self._conversation.runtime
         )
-        return run(flow, self._conversation.runtime)
+
+    def flush(self) -> int:
+        """Embed now what is not embedded yet, so that no recall has to; how many messages that were.
+
+        Call it off the reply's path. An interrupted one goes on where it was.
+        """
+        runtime = self._conversation.runtime
+        return run(index.flush(runtime, run(tree_of(self._conversation), runtime)), runtime)
 
     # Showing and keeping
 

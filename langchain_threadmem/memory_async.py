@@ -9,14 +9,14 @@ import asyncio
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.core import tree as tree_core
 from langchain_threadmem.core.nodes import ConversationNode, Recollection
-from langchain_threadmem.core.wanted import Wanted
-from langchain_threadmem.flows import append, files, read, recall, revise, show, summarize, whole
+from langchain_threadmem.core.wanted import Conditions, Wanted
+from langchain_threadmem.flows import append, files, index, read, recall, revise, show, summarize, whole
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.rows import Given
 from langchain_threadmem.flows.steps import Flow, T, arun
@@ -116,18 +116,16 @@ class AsyncVerbs:
         query: str,
         n_results: int = 10,
         context_depth: int | None = None,
-        *,
-        scope: recall.Scope = "conversation",
-        include_superseded: bool = False,
+        **conditions: Unpack[Conditions],
     ) -> list[Recollection]:
         """Async `recall`."""
-        flow = recall.recall(
-            self._conversation,
-            query,
-            Wanted(n_results, scope, include_superseded),
-            context_depth,
-        )
-        return await self._arun(flow)
+        wanted = Wanted(n_results, **conditions)
+        return await self._arun(recall.recall(self._conversation, query, wanted, context_depth))
+
+    async def aflush(self) -> int:
+        """Async `flush`."""
+        tree = await self._arun(tree_of(self._conversation))
+        return await self._arun(index.flush(self._conversation.runtime, tree))
 
     async def ato_mermaid(self, **options: Any) -> str:
         """Async `to_mermaid`."""

@@ -7,7 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from langchain_threadmem.flows.index import reindex
+from langchain_threadmem.core.english import ENGLISH
+from langchain_threadmem.core.language import Language
+from langchain_threadmem.flows.index import Progress, flush, reindex
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import arun, run
 from langchain_threadmem.flows.verify import Verification, verify
@@ -44,6 +46,9 @@ class MemorySystem(SessionVerbs):
             encrypted is refused then, no index on disk holds any words, and recall stays within a
             conversation. Names, ids, roles, times and lengths can still be seen, and so can what a
             `ThreadMemStore` keeps.
+        language: How recall reads words: stems, stop words, times; `None` for English, `PLAIN` of
+            `core.language` for plain words in any script. Another name is another index, made at the next
+            recall.
 
     Raises:
         InputError: The URL, the owner, a setting or the cipher cannot be used.
@@ -65,9 +70,17 @@ class MemorySystem(SessionVerbs):
         vectors: str | Path | ClientAPI | VectorIndex | None = None,
         settings: MemorySettings | Mapping[str, Any] | str | Path | None = None,
         cipher: Cipher | None = None,
+        language: Language | None = None,
     ) -> None:
         self.settings = MemorySettings.of(settings)
-        self.runtime = Runtime.open(url, owner=owner, embeddings=embeddings, vectors=vectors, cipher=cipher)
+        self.runtime = Runtime.open(
+            url,
+            owner=owner,
+            embeddings=embeddings,
+            vectors=vectors,
+            cipher=cipher,
+            language=ENGLISH if language is None else language,
+        )
 
     @property
     def owner(self) -> str:
@@ -102,6 +115,24 @@ class MemorySystem(SessionVerbs):
     async def averify(self) -> Verification:
         """Async `verify`."""
         return await arun(verify(self.owner), self.runtime)
+
+    def flush(self, progress: Progress | None = None) -> int:
+        """Embed now what is not embedded yet in any conversation, so that no recall has to.
+
+        After a change of the embedding model this embeds everything anew. What was embedded is kept batch by
+        batch: an interrupted flush goes on where it was.
+
+        Args:
+            progress: Called after each conversation with how many of how many are done.
+
+        Returns:
+            How many messages were embedded.
+        """
+        return run(flush(self.runtime, told=progress), self.runtime)
+
+    async def aflush(self, progress: Progress | None = None) -> int:
+        """Async `flush`."""
+        return await arun(flush(self.runtime, told=progress), self.runtime)
 
     def reindex(self) -> int:
         """Build the owner-wide vector index again from SQL; nothing is embedded again.

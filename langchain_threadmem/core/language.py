@@ -17,7 +17,8 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_WORD = re.compile(r"\w+(?:['’][^\W_]+)*")
+_APOSTROPHE = re.compile("['’]")
 REMEMBERED = 200_000
 
 
@@ -88,10 +89,10 @@ def split(text: str) -> list[str]:
 
     Example:
         >>> split("Ada's read_csv didn't fail")
-        ['ada', 'read', 'csv', 'didn', 'fail']
+        ['ada', 'read_csv', 'didn', 'fail']
     """
     found = _WORD.findall(text.lower())
-    return [word if word.isalnum() else re.split("['’]", word, maxsplit=1)[0] for word in found]
+    return [word if word.isalnum() else _APOSTROPHE.split(word, maxsplit=1)[0] for word in found]
 
 
 PLAIN = Language("plain")

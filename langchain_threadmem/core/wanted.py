@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,30 @@ from langchain_threadmem.core.ledger import Floats, Ledger
 from langchain_threadmem.errors import InputError
 
 Scope = Literal["thread", "conversation", "owner"]
+RERANKED = 50
 ROLES = {"human": True, "user": True, "ai": False, "assistant": False}
+
+
+class Conditions(TypedDict, total=False):
+    """What `recall` takes beside query, number and depth; described in `Wanted`."""
+
+    scope: Scope
+    include_superseded: bool
+    speaker: str | None
+    role: str | None
+    since: datetime | None
+    until: datetime | None
+    half_life: timedelta | None
+    max_tokens: int | None
+    reranker: Reranker | None
+    wait: bool
+
+
+class Reranker(Protocol):
+    """Judges anew how well texts answer a query; may also have an async `arerank`."""
+
+    def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """A score for each text, the higher the better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +53,9 @@ class Wanted:
         since: Nothing that was said before.
         until: Nothing that was said at this time or later.
         half_life: The time in which the odds of a message halve.
+        max_tokens: Fill so many tokens with whole turns; see `flows.packing`.
+        reranker: Puts the best `RERANKED` in an order of its own.
+        wait: Whether to embed first what is not embedded yet; if not, words alone speak for that.
 
     Raises:
         InputError: A value is out of its range.
@@ -48,6 +74,9 @@ class Wanted:
     since: datetime | None = None
     until: datetime | None = None
     half_life: timedelta | None = None
+    max_tokens: int | None = None
+    reranker: Reranker | None = None
+    wait: bool = True
 
     def __post_init__(self) -> None:
         if self.n_results < 0:
@@ -63,6 +92,17 @@ class Wanted:
             isinstance(self.half_life, timedelta) and self.half_life > timedelta()
         ):
             raise InputError(f"half_life={self.half_life!r} is no timedelta above zero")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise InputError(
+                f"max_tokens={self.max_tokens!r} leaves room for nothing; pass a positive number"
+            )
+        if self.reranker is not None and not callable(getattr(self.reranker, "rerank", None)):
+            raise InputError(f"{self.reranker!r} is no reranker; pass an object with rerank(query, texts)")
+
+    @property
+    def looked_at(self) -> int:
+        """How many hits are needed before they are reranked and packed."""
+        return self.n_results if self.reranker is None else max(self.n_results, RERANKED)
 
     @property
     def narrow(self) -> bool:

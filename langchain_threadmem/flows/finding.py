@@ -52,7 +52,7 @@ def by_ledger(conversation: Conversation, tree: int, query: str, wanted: Wanted)
     runtime = conversation.runtime
     held = yield from ledger(runtime, tree)
     vector = (yield from Embed([query], query=True))[0]
-    exact = (yield from catch_up_vectors(runtime, tree)) if vector.size else None
+    exact = (yield from catch_up_vectors(runtime, tree, wanted.wait)) if vector.size else None
     spans = (yield from Sql(lambda conn: _active(conn, tree))) if wanted.scope == "thread" else None
     now = time.time()
 
@@ -73,7 +73,7 @@ def by_ledger(conversation: Conversation, tree: int, query: str, wanted: Wanted)
             if spans is not None:
                 allowed &= _inside(rows["key"], spans)
             total = wanted.aged(scores(held, question, parts), held, now)
-            return _best(held, question, figures, parts, total, allowed, wanted.n_results)
+            return _best(held, question, figures, parts, total, allowed, wanted.looked_at)
 
     return (yield from Search(score))
 
@@ -153,10 +153,10 @@ def by_candidates(
 ) -> Flow[list[Hit]]:
     """Score what words and meaning suggest: in one tree, or in all of an owner's."""
     runtime = conversation.runtime
-    most = max(FEWEST_CANDIDATES, 2 * wanted.n_results) * (NARROW if wanted.narrow else 1)
+    most = max(FEWEST_CANDIDATES, 2 * wanted.looked_at) * (NARROW if wanted.narrow else 1)
     index = None
     if tree is None:
-        index = yield from catch_up_owner(runtime)
+        index = yield from catch_up_owner(runtime, wanted.wait)
     else:
         yield from catch_up_words(runtime, tree)
     now = time.time()
@@ -173,7 +173,7 @@ def by_candidates(
             held = yield from Sql(lambda conn: embeddings.of_owner(conn, runtime.owner, model))
             near = _nearest(held, vector, most)
         else:
-            exact = yield from catch_up_vectors(runtime, tree)
+            exact = yield from catch_up_vectors(runtime, tree, wanted.wait)
             near = _nearest(exact.vectors if exact else embeddings.NONE, vector, most)
 
     def read(conn: Conn) -> tuple[Ledger, Floats | None, list[tuple[int, int]] | None]:
@@ -206,7 +206,7 @@ def by_candidates(
         if spans is not None:
             allowed &= _inside(candidates.rows["key"], spans)
         total = wanted.aged(scores(candidates, found.question, parts), candidates, now)
-        return _best(candidates, found.question, found.figures, parts, total, allowed, wanted.n_results)
+        return _best(candidates, found.question, found.figures, parts, total, allowed, wanted.looked_at)
 
     return (yield from Search(score))
 

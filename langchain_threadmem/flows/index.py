@@ -7,7 +7,8 @@ messages are safe and the mark stays where it was, so the next call goes on from
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from langchain_threadmem.storage.vectors import ExactIndex, VectorIndex
 
 WORDS_AT_ONCE = 5000
 VECTORS_AT_ONCE = 256
+Progress = Callable[[int, int], None]
 
 
 def turns(runtime: Runtime, tree: int) -> Flow[TurnIndex]:
@@ -129,11 +131,29 @@ class _Batch(NamedTuple):
     epoch: int
 
 
-def catch_up_vectors(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
-    """Embed what was said since the last time; all vectors of the conversation, or `None` without a model."""
+def catch_up_vectors(runtime: Runtime, tree: int, wait: bool = True) -> Flow[ExactIndex | None]:
+    """Embed what was said since the last time; all vectors of the conversation, or `None` without a model.
+
+    Args:
+        runtime: What to work with.
+        tree: The conversation.
+        wait: Whether to embed at all, or be content with what is embedded.
+    """
     model = runtime.embedder.model
     if not model:
         return None
+    if wait:
+        yield from embed_missing(runtime, tree)
+    epoch = yield from Sql(lambda conn: trees.head(conn, tree).epoch)
+    held: ExactIndex = runtime.exact.setdefault((tree, epoch, model), ExactIndex)
+    last = held.last
+    held.extend((yield from Sql(lambda conn: _embedded(conn, tree, model, last))))
+    return held
+
+
+def embed_missing(runtime: Runtime, tree: int) -> Flow[int]:
+    """Embed what was said since the last time, batch by batch, each kept at once; how many messages."""
+    model, count = runtime.embedder.model, 0
     name = marks.embeddings_of(model)
 
     def missing(conn: Conn) -> _Batch | None:
@@ -157,13 +177,38 @@ def catch_up_vectors(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
 
     while batch := (yield from Sql(missing)):
         yield from _embed(runtime, tree, model, batch)
+        count += len(batch.keys)
         if batch.whole:
             break
-    epoch = yield from Sql(lambda conn: trees.head(conn, tree).epoch)
-    held: ExactIndex = runtime.exact.setdefault((tree, epoch, model), ExactIndex)
-    last = held.last
-    held.extend((yield from Sql(lambda conn: _embedded(conn, tree, model, last))))
-    return held
+    return count
+
+
+def flush(runtime: Runtime, only: int | None = None, told: Progress | None = None) -> Flow[int]:
+    """Embed what is not embedded yet: of one conversation, or of all of the owner.
+
+    Each batch is kept at once, so an interrupted flush goes on where it was, and after a change of the
+    embedding model this embeds everything anew.
+
+    Args:
+        runtime: What to work with.
+        only: The conversation.
+        told: Called after each conversation with how many of how many are done.
+
+    Returns:
+        How many messages were embedded.
+    """
+    model, owner = runtime.embedder.model, runtime.owner
+    if not model:
+        return 0
+    waiting = [only]
+    if only is None:
+        waiting = [*(yield from Sql(lambda conn: marks.behind(conn, owner, marks.embeddings_of(model))))]
+    count = 0
+    for done, tree in enumerate(waiting, 1):
+        count += yield from embed_missing(runtime, cast("int", tree))
+        if told is not None:
+            told(done, len(waiting))
+    return count
 
 
 def _embedded(conn: Conn, tree: int, model: str, since: int) -> Vectors:
@@ -189,15 +234,15 @@ def _embed(runtime: Runtime, tree: int, model: str, batch: _Batch) -> Flow[None]
     yield from Sql(store, write=True)
 
 
-def catch_up_owner(runtime: Runtime) -> Flow[VectorIndex | None]:
+def catch_up_owner(runtime: Runtime, wait: bool = True) -> Flow[VectorIndex | None]:
     """Bring words, vectors and the owner-wide index up to date for every conversation of the owner."""
     owner, model = runtime.owner, runtime.embedder.model
     for tree in (yield from Sql(lambda conn: marks.behind(conn, owner, runtime.lexicon))):
         yield from catch_up_words(runtime, tree)
     if not model:
         return None
-    for tree in (yield from Sql(lambda conn: marks.behind(conn, owner, marks.embeddings_of(model)))):
-        yield from catch_up_vectors(runtime, tree)
+    if wait:
+        yield from flush(runtime)
     index = yield from Search(runtime.index)
     if index is None:
         return None

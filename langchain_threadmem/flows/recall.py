@@ -13,14 +13,16 @@ from typing import Literal
 from langchain_core.messages import BaseMessage, ToolMessage
 
 from langchain_threadmem.core import tree as tree_core
+from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.nodes import ConversationNode, Recollection
 from langchain_threadmem.core.wanted import Scope, Wanted
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.finding import READ_WHOLE, Hit, by_candidates, by_ledger
+from langchain_threadmem.flows.packing import packed
 from langchain_threadmem.flows.rows import nodes_of
 from langchain_threadmem.flows.selectors import LinearNodeSelector
-from langchain_threadmem.flows.steps import Flow, Sql
+from langchain_threadmem.flows.steps import Ask, Flow, Sql
 from langchain_threadmem.storage.queries import nodes, trees
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.statements import Conn
@@ -54,7 +56,30 @@ def recall(
         size = yield from Sql(lambda conn: trees.head(conn, tree).next_seq)
         find = by_ledger if size <= READ_WHOLE or runtime.encrypted else by_candidates
         hits = yield from find(conversation, tree, query, wanted)
+    if wanted.reranker is not None:
+        hits = yield from _reranked(conversation, query, hits, wanted)
+    if wanted.max_tokens is not None:
+        return (yield from packed(conversation, hits, depth, wanted.max_tokens))
     return (yield from _with_threads(conversation, hits, depth))
+
+
+def _reranked(conversation: Conversation, query: str, hits: Sequence[Hit], wanted: Wanted) -> Flow[list[Hit]]:
+    """Hits in the order that a reranker gives them, under its scores."""
+    reranker = wanted.reranker
+    assert reranker is not None
+    found = yield from _with_threads(conversation, hits, 0)
+    texts = [text_of(one.node.message) for one in found]
+    aranked = getattr(reranker, "arerank", None)
+    scores = yield from Ask(
+        lambda: list(reranker.rerank(query, texts)),
+        None if aranked is None else (lambda: aranked(query, texts)),
+    )
+    if len(scores) != len(texts):
+        raise InputError(
+            f"{reranker!r} gave {len(scores)} scores for {len(texts)} texts; it must give one for each"
+        )
+    ranked = sorted(zip(scores, hits, strict=True), key=lambda pair: -pair[0])
+    return [hit._replace(score=float(score)) for score, hit in ranked[: wanted.n_results]]
 
 
 def depth_of(conversation: Conversation, context_depth: int | None) -> int:

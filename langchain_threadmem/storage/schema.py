@@ -195,7 +195,7 @@ gist = Table(
     metadata,
     Column("key", Key, primary_key=True, autoincrement=False),
     Column("terms", Text, nullable=False),
-    Column("traits", Integer, nullable=False),
+    Column("traits", Key, nullable=False),
     Column("speaker", Text, nullable=False),
     Column("time", Float, nullable=False),  # seconds since 1970, UTC
 )

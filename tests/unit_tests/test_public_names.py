@@ -18,6 +18,7 @@ NAMES = [
     "ConversationNode",
     "LLMNodeSelector",
     "LLMSummarizer",
+    "Language",
     "LinearNodeSelector",
     "LocalEmbeddings",
     "MemorySettings",
@@ -28,6 +29,7 @@ NAMES = [
     "MessageWindowChatMemory",
     "NodeSelector",
     "Recollection",
+    "Reranker",
     "SemanticNodeSelector",
     "Summarizer",
     "ThreadMemChatMessageHistory",
@@ -44,10 +46,10 @@ HEAVY = ["chromadb", "sqlalchemy", "networkx", "langgraph", "openai", "numpy", "
 VERBS = [
     *("append", "extend", "edit", "regenerate", "place", "checkout", "summarize", "reset"),
     *("messages", "tip", "history", "graph", "threads", "thread", "roots", "retrieve", "recall"),
-    *("to_mermaid", "export", "save", "load", "verify", "close"),
+    *("to_mermaid", "export", "save", "load", "flush", "verify", "close"),
 ]
 SYSTEM_VERBS = [
-    *("conversations", "verify", "reindex", "close"),
+    *("conversations", "flush", "verify", "reindex", "close"),
     *("start_session", "switch_session", "remove_session", "sessions", "add_memory", "get_context"),
 ]
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, literal_column, select
 
-from langchain_threadmem.storage.schema import POSITION_BITS, node, segment, summary, tree
+from langchain_threadmem.core.nodes import State
+from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, node, segment, summary, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
 
@@ -131,6 +132,12 @@ def thread(conn: Conn, key: int, most: int | None = None) -> list[NodeRow]:
     """The nodes from the root to a node (or the last `most` of them), oldest first."""
     ranges = spans(conn, key) if most is None else newest_spans(conn, key, most)
     return _opened(conn, [row for first, last in ranges for row in conn.all(_ROWS_OF_RANGE, first, last)])
+
+
+def below(conn: Conn, key: int, most: int) -> list[NodeRow]:
+    """The live nodes of the segment of one that follow it, up to `most` places further, oldest first."""
+    last = min(key + most, key | LAST_POSITION)
+    return [row for row in _opened(conn, conn.all(_ROWS_OF_RANGE, key + 1, last)) if row.state == State.LIVE]
 
 
 def thread_messages(conn: Conn, key: int, most: int | None = None) -> list[tuple[str, str, str, int]]:
