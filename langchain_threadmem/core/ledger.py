@@ -22,7 +22,6 @@ REACH = 8
 """How many messages before and after one are its neighbourhood."""
 SESSION = 6 * 3600.0
 """Seconds of silence that part two sessions: what was said before is no neighbour any more."""
-SEGMENT_BITS = 24
 
 Floats = NDArray[np.float64]
 
@@ -210,19 +209,15 @@ class Ledger:
     def line(self) -> NDArray[np.intp]:
         """A place for each row such that neighbours in a thread and session stand side by side.
 
-        What is not a neighbour is at least `REACH` places away.
+        Keys rise by one along a segment of a thread. What is no neighbour is more than `REACH` places away.
         """
         if self._line is None or self._line[0] != self._count:
             keys, times = self.rows["key"], self.rows["time"]
             order = np.argsort(keys, kind="stable")
-            parted = np.zeros(self._count, np.intp)
-            if self._count > 1:
-                sorted_keys, sorted_times = keys[order], times[order]
-                parted[1:] = (np.diff(sorted_keys >> SEGMENT_BITS) != 0) | (
-                    np.abs(np.diff(sorted_times)) > SESSION
-                )
+            steps = np.diff(keys[order], prepend=keys[order[:1]])
+            silent = np.abs(np.diff(times[order], prepend=times[order[:1]])) > SESSION
             places = np.empty(self._count, np.intp)
-            places[order] = np.arange(self._count) + REACH * np.cumsum(parted)
+            places[order] = np.cumsum(np.where(silent, REACH + 1, np.minimum(steps, REACH + 1)))
             self._line = (self._count, places)
         return self._line[1]
 

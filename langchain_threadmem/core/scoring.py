@@ -194,30 +194,26 @@ def _if(asked: bool, values: NDArray[np.float32]) -> NDArray[np.float32]:
     return values if asked else np.zeros_like(values)
 
 
-def assistance(ledger: Ledger) -> float:
-    """How much a conversation is like one with an assistant, 0 to 1: by the length of its answers."""
-    rows = ledger.rows
-    answers = rows["length"][~rows["human"] & rows["said"]]
-    if not len(answers):
-        return 0.0
-    return 1 / (1 + math.exp(-STEEPNESS * (float(np.log1p(answers).mean()) - LONG_ANSWER)))
-
-
-def scores(ledger: Ledger, question: Question, parts: Parts, share: float | None = None) -> Floats:
-    """The score of each message: odds, on a logarithmic scale, of being what is asked for.
-
-    Args:
-        ledger: The messages.
-        question: The question.
-        parts: What `parts_of` found.
-        share: How much they are like a chat with an assistant; by default `assistance`.
+def assistance(ledger: Ledger) -> Floats:
+    """How much the talk around each message is like one with an assistant, 0 to 1: by the length of its
+    answers. So a conversation may be of both kinds, part by part.
     """
-    share = assistance(ledger) if share is None else share
+    rows = ledger.rows
+    answers = (~rows["human"] & rows["said"]).astype(float)
+    count = ledger.around(answers, REACH)
+    size = ledger.around(np.log1p(rows["length"]) * answers, REACH) / np.maximum(count, 1e-9)
+    share: Floats = np.where(count > 0, 1 / (1 + np.exp(STEEPNESS * (LONG_ANSWER - size))), 0.0)
+    return share
+
+
+def scores(ledger: Ledger, question: Question, parts: Parts) -> Floats:
+    """The score of each message: odds, on a logarithmic scale, of being what is asked for."""
+    share = assistance(ledger)
     alone = parts.cosine is None
     total = np.zeros(len(ledger.rows))
-    if share < 1 - LITTLE:
+    if (share < 1 - LITTLE).any():
         total += (1 - share) * weighed(people_parts(ledger, question, parts), PEOPLE, alone)
-    if share > LITTLE:
+    if (share > LITTLE).any():
         turns = weighed(turn_parts(ledger, question, parts), ASSISTANT, alone)
         total += share * (turns + _within_turn(ledger, question, parts))
     return total

@@ -185,7 +185,7 @@ def by_candidates(
             keys += list(near.keys() - set(keys))
         read = gists.of_owner(conn, runtime.owner, keys)
         candidates = _ledger_of(found.question, read, tree)
-        if assistance(candidates) > LITTLE:
+        if (assistance(candidates) > LITTLE).any():
             # Turns are scored whole: the question of an answer, the answer of a question.
             mates = {key + step for key in keys for step in (-1, 1)} - set(keys)
             read += gists.of_owner(conn, runtime.owner, sorted(mates))
