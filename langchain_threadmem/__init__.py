@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from langchain_threadmem.core.wanted import Reranker
     from langchain_threadmem.core.windows import MessageWindow, TokenWindow
     from langchain_threadmem.embeddings import LocalEmbeddings
+    from langchain_threadmem.flows.extractive import ExtractiveSummarizer
     from langchain_threadmem.flows.selectors import (
         LinearNodeSelector,
         LLMNodeSelector,
@@ -58,6 +59,7 @@ _HOMES = {
     "LinearNodeSelector": "flows.selectors",
     "SemanticNodeSelector": "flows.selectors",
     "LLMNodeSelector": "flows.selectors",
+    "ExtractiveSummarizer": "flows.extractive",
     "Summarizer": "flows.summarize",
     "LLMSummarizer": "flows.summarize",
     "LocalEmbeddings": "embeddings",
@@ -77,6 +79,7 @@ __all__ = [
     "ChatMemory",
     "ChatMemoryStore",
     "ConversationNode",
+    "ExtractiveSummarizer",
     "LLMNodeSelector",
     "LLMSummarizer",
     "Language",

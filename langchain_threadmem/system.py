@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from langchain_threadmem.background import Background
 from langchain_threadmem.core.english import ENGLISH
+from langchain_threadmem.core.grouping import Limits, count_tokens
 from langchain_threadmem.core.language import Language
+from langchain_threadmem.flows.extractive import ExtractiveSummarizer
 from langchain_threadmem.flows.index import Progress, flush, reindex
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import arun, run
+from langchain_threadmem.flows.summarize import LLMSummarizer, Summarizer
 from langchain_threadmem.flows.verify import Verification, verify
 from langchain_threadmem.memory import ChatMemory
 from langchain_threadmem.settings import MemorySettings
 from langchain_threadmem.storage.queries import trees
 from langchain_threadmem.system_sessions import SessionVerbs
+from langchain_threadmem.system_summaries import SummaryVerbs
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from langchain_core.embeddings import Embeddings
 
+    from langchain_threadmem.flows.model import Model
     from langchain_threadmem.storage.sealing import Cipher
     from langchain_threadmem.storage.vectors import VectorIndex
 
 
-class MemorySystem(SessionVerbs):
+class MemorySystem(SessionVerbs, SummaryVerbs):
     """Everything one owner has said, in as many conversations as there were.
 
     Nothing that one owner has stored is ever shown to another, even in the same database.
@@ -49,6 +56,11 @@ class MemorySystem(SessionVerbs):
         language: How recall reads words: stems, stop words, times; `None` for English, `PLAIN` of
             `core.language` for plain words in any script. Another name is another index, made at the next
             recall.
+        model: A chat model, or the name of one for `ChatOpenAI`, that writes summaries of sessions; without
+            one, summaries are sentences taken from what was said.
+        summarizer: What writes them instead: an `LLMSummarizer`, an `ExtractiveSummarizer`, or your own.
+        token_counter: Counts the tokens of a text for `max_token_count`; by default one for each character,
+            which no tokenizer exceeds.
 
     Raises:
         InputError: The URL, the owner, a setting or the cipher cannot be used.
@@ -71,8 +83,14 @@ class MemorySystem(SessionVerbs):
         settings: MemorySettings | Mapping[str, Any] | str | Path | None = None,
         cipher: Cipher | None = None,
         language: Language | None = None,
+        model: Model | None = None,
+        summarizer: Summarizer | None = None,
+        token_counter: Callable[[str], int] = count_tokens,
     ) -> None:
         self.settings = MemorySettings.of(settings)
+        self.summarizer = summarizer or (ExtractiveSummarizer() if model is None else LLMSummarizer(model))
+        self._limits = Limits(self.settings.max_group_size, self.settings.max_token_count, token_counter)
+        self._background = Background()
         self.runtime = Runtime.open(
             url,
             owner=owner,
@@ -148,10 +166,12 @@ class MemorySystem(SessionVerbs):
 
     def close(self) -> None:
         """Finish what is queued and close the database; everything acknowledged is stored already."""
+        self._background.close()
         self.runtime.close()
 
     async def aclose(self) -> None:
         """Async `close`."""
+        await asyncio.to_thread(self._background.close)
         await self.runtime.aclose()
 
     def __enter__(self) -> Self:

@@ -12,17 +12,17 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.core.units import MemoryUnit
 from langchain_threadmem.flows import sessions
 from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.sessions import Cascade
 from langchain_threadmem.flows.steps import Flow, Sql, arun, run
+from langchain_threadmem.flows.whole import Cascade
+from langchain_threadmem.settings import MemorySettings
 from langchain_threadmem.storage.queries import trees
-
-MAX_CONTEXT_LENGTH = 10
 
 
 class SessionVerbs:
     """Sessions: each is a conversation, and one of them is the one at hand."""
 
     runtime: Runtime
+    settings: MemorySettings
     _session: str | None = None
 
     @property
@@ -178,7 +178,7 @@ class SessionVerbs:
         """The last messages of the session at hand, oldest first: what a prompt begins with.
 
         Args:
-            length: How many; at most, and by default, the 10 of `max_context_length`.
+            length: How many; at most, and by default, the `max_context_length` of the settings.
 
         Raises:
             InputError: `length` is negative.
@@ -197,4 +197,5 @@ class SessionVerbs:
         return await arun(sessions.context(self.runtime, self._session, self._length(length)), self.runtime)
 
     def _length(self, length: int | None) -> int:
-        return MAX_CONTEXT_LENGTH if length is None else min(length, MAX_CONTEXT_LENGTH)
+        most = self.settings.max_context_length
+        return most if length is None else min(length, most)

@@ -8,15 +8,16 @@ Either way the answer is checked here: a missing, malformed or cut-off answer is
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel, ValidationError
 
 from langchain_threadmem.core.bodies import text_of
+from langchain_threadmem.core.usage import Purpose
 from langchain_threadmem.errors import InputError, ModelError
-from langchain_threadmem.flows.steps import Ask, Flow
+from langchain_threadmem.flows.steps import Ask, Count, Flow
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -45,8 +46,21 @@ def chat_model(model: Model) -> BaseChatModel:
     return model
 
 
-def ask(model: Model, messages: Sequence[BaseMessage], schema: type[S]) -> Flow[S]:
-    """One question, one answer of the given shape; tokens are the caller's model's to count.
+def ask(
+    model: Model,
+    messages: Sequence[BaseMessage],
+    schema: type[S],
+    purpose: Purpose,
+    conversation: str = "",
+) -> Flow[S]:
+    """One question, one answer of the given shape.
+
+    Args:
+        model: A chat model, or the name of one.
+        messages: The question.
+        schema: The shape.
+        purpose: What for; the call is counted under it, also if it fails.
+        conversation: In which conversation, if it is about one.
 
     Raises:
         UnusableAnswerError: The answer is missing, malformed, or was cut off by length.
@@ -57,8 +71,18 @@ def ask(model: Model, messages: Sequence[BaseMessage], schema: type[S]) -> Flow[
     if structured is None:
         structured = asked
         prompt.append(HumanMessage(_JSON_PLEASE + json.dumps(schema.model_json_schema())))
-    answer = yield from Ask(lambda: structured.invoke(prompt), lambda: structured.ainvoke(prompt))
+    try:
+        answer = yield from Ask(lambda: structured.invoke(prompt), lambda: structured.ainvoke(prompt))
+    except Exception:
+        yield from Count(purpose, conversation, None)
+        raise
+    yield from Count(purpose, conversation, _tokens(answer))
     return _read(answer, schema)
+
+
+def _tokens(answer: Any) -> Mapping[str, Any] | None:
+    raw = answer.get("raw") if isinstance(answer, dict) else answer
+    return getattr(raw, "usage_metadata", None)
 
 
 _JSON_PLEASE = "Answer with one JSON object and nothing else, of this schema: "

@@ -19,6 +19,7 @@ from langchain_threadmem.core.language import Language
 from langchain_threadmem.core.ledger import Ledger
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.turns import TurnIndex
+from langchain_threadmem.core.usage import Usage
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.embedder import Embedder
 from langchain_threadmem.storage.database import Database, open_database
@@ -64,6 +65,7 @@ class Runtime:
         self.turns = LruCache[int, TurnIndex](CACHED_TREES)
         self.ledgers = LruCache[tuple[int, int], Ledger](CACHED_LEDGERS)
         self.exact = LruCache[tuple[int, int, str], ExactIndex](CACHED_TREES)
+        self.usage = Usage()
         self._vectors = vectors
         self.compared = False
         """Whether the index was compared with SQL since it was opened."""

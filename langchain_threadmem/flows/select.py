@@ -51,7 +51,7 @@ def explained(conversation: Conversation, message: BaseMessage) -> Flow[Selected
         return Selected(TIP, "continues the active thread")
     tree = yield from tree_of(conversation)
     ends = (yield from turns(conversation.runtime, tree)).ends()
-    view = TreeView(conversation.runtime, tree, ends, conversation.on_selection_failure)
+    view = TreeView(conversation.runtime, tree, ends, conversation.on_selection_failure, conversation.name)
     try:
         parent = yield from choice_of(selector, view, message)
         if parent is not None:

@@ -229,7 +229,7 @@ class LLMNodeSelector(FlowSelector):
             return ends[0].id if ends else None
         shown = _shortlist(ends, self.shortlist)
         try:
-            answer = yield from self._ask(shown, message)
+            answer = yield from self._ask(shown, message, tree.conversation)
         except Exception as error:
             policy = self.on_selection_failure or tree.on_failure
             if policy == "raise":
@@ -242,12 +242,12 @@ class LLMNodeSelector(FlowSelector):
         tree.reason = answer.reasoning
         return answer.selected_node_id
 
-    def _ask(self, shown: Sequence[TurnEnd], message: BaseMessage) -> Flow[NodeSelection]:
+    def _ask(self, shown: Sequence[TurnEnd], message: BaseMessage, conversation: str) -> Flow[NodeSelection]:
         prompt = [SystemMessage(_INSTRUCTION), HumanMessage(_question(shown, message))]
         allowed = {end.id for end in shown}
         for _ in range(self.attempts):
             try:
-                answer = yield from ask(self.model, prompt, NodeSelection)
+                answer = yield from ask(self.model, prompt, NodeSelection, "selection", conversation)
             except UnusableAnswerError as error:
                 problem = error
             else:

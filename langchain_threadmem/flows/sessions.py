@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from langchain_core.messages import BaseMessage
 
@@ -20,14 +20,12 @@ from langchain_threadmem.flows.rows import drafts_of, messages_of
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.flows.units import read_units
-from langchain_threadmem.flows.whole import erase
+from langchain_threadmem.flows.whole import Cascade, erase
 from langchain_threadmem.storage.queries import growth, trees, units
 from langchain_threadmem.storage.statements import Conn
 
 LATEST = "LATEST"
 """As a session's id: the one in which something was said last."""
-Cascade = Literal["stale", "delete"]
-"""What becomes of the summaries above a session that is removed."""
 
 
 def resume(runtime: Runtime, session: str) -> Flow[str | None]:
@@ -69,7 +67,7 @@ def remove(runtime: Runtime, session: str, cascade: Cascade) -> Flow[None]:
     if cascade not in get_args(Cascade):
         raise InputError(f"cascade={cascade!r} is neither 'stale' nor 'delete'")
     yield from switch(runtime, session)
-    yield from erase(runtime, session)
+    yield from erase(runtime, session, cascade)
 
 
 def add(

@@ -31,9 +31,10 @@ Rules of the house, each held by a test in `tests/unit_tests/test_steps.py`:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from langchain_threadmem.core.usage import Purpose
 from langchain_threadmem.errors import DriverError
 from langchain_threadmem.storage.database import inside_transaction
 from langchain_threadmem.storage.statements import Conn
@@ -128,6 +129,19 @@ class Ask(Step[T]):
 
     async def arun(self, runtime: Runtime) -> T:
         return await (asyncio.to_thread(guarded, self.ask) if self.aask is None else self.aask())
+
+
+class Count(Step[None]):
+    """Enter one call of a model into the usage of the memory it was made for."""
+
+    def __init__(self, purpose: Purpose, conversation: str, tokens: Mapping[str, Any] | None) -> None:
+        self.call = purpose, conversation, tokens
+
+    def run(self, runtime: Runtime) -> None:
+        runtime.usage.add(*self.call)
+
+    async def arun(self, runtime: Runtime) -> None:
+        self.run(runtime)
 
 
 def run(flow: Flow[T], runtime: Runtime) -> T:

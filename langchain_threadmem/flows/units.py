@@ -11,6 +11,9 @@ from langchain_threadmem.storage.queries import units
 from langchain_threadmem.storage.queries.units import UnitRow
 from langchain_threadmem.storage.statements import Conn
 
+TITLE = "title"
+"""Where the message that holds a summary's text has its title."""
+
 
 def read_units(conn: Conn, owner: str, keys: Iterable[int]) -> list[MemoryUnit]:
     """The units with some keys, in the order of the keys; those that are not the owner's are left out."""
@@ -44,7 +47,7 @@ def units_of(owner: str, rows: Sequence[UnitRow], children: Mapping[int, Sequenc
             last_visit=row.last_visit,
             never_delete=bool(row.never_delete),
             metadata=message.additional_kwargs if row.id is None else _about(row),
-            title=row.title or "",
+            title=message.additional_kwargs[TITLE] if row.id is not None else "",
             stale=bool(row.stale),
             node_id=row.seq if row.id is None else None,
         )

@@ -61,6 +61,8 @@ def verify(owner: str, only: int | None = None) -> Flow[Verification]:
         if only in (None, tree):
             found = yield from Sql(lambda conn, tree=tree: _check_checkpoints(conn, tree))  # type: ignore[misc]
             problems += [f"checkpoints of thread {name!r}: {problem}" for problem in found]
+    if only is None:
+        problems += yield from Sql(lambda conn: integrity.dangling(conn, owner))
     return Verification(len(chosen), count, tuple(problems))
 
 

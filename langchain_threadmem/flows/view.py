@@ -26,9 +26,15 @@ class TreeView:
     """
 
     def __init__(
-        self, runtime: Runtime, tree: int, ends: Sequence[TurnEnd], on_failure: OnFailure = "latest"
+        self,
+        runtime: Runtime,
+        tree: int,
+        ends: Sequence[TurnEnd],
+        on_failure: OnFailure = "latest",
+        conversation: str = "",
     ) -> None:
         self.runtime: Runtime | None = runtime
+        self.conversation = conversation
         self.on_failure = on_failure
         self.tree = tree
         self._ends = ends
@@ -70,6 +76,7 @@ class GraphView(TreeView):
         index = TurnIndex()
         index.add(self._held)
         self.runtime = None
+        self.conversation = ""
         self.on_failure: OnFailure = "latest"
         self.tree = 0
         self._ends = index.ends()

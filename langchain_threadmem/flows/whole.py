@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Literal
 
 from langchain_threadmem.core import tree as tree_core
 from langchain_threadmem.core.bodies import encode
@@ -12,11 +13,23 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Search, Sql
-from langchain_threadmem.storage.queries import checkpoints, growth, marks, nodes, removal, trees, units
+from langchain_threadmem.flows.unindex import delete_summaries
+from langchain_threadmem.storage.queries import (
+    checkpoints,
+    digests,
+    growth,
+    marks,
+    nodes,
+    removal,
+    trees,
+    units,
+)
 from langchain_threadmem.storage.schema import SUMMARIES
 from langchain_threadmem.storage.statements import Conn
 
 HIGHEST_ID = 2**62
+Cascade = Literal["stale", "delete"]
+"""What becomes of the summaries above a conversation that is emptied."""
 
 
 def reset(conversation: Conversation) -> Flow[None]:
@@ -24,10 +37,11 @@ def reset(conversation: Conversation) -> Flow[None]:
     yield from erase(conversation.runtime, conversation.name)
 
 
-def erase(runtime: Runtime, name: str) -> Flow[None]:
+def erase(runtime: Runtime, name: str, cascade: Cascade = "stale") -> Flow[None]:
     """Empty a conversation in every scope, its summaries among them, and delete its checkpoints.
 
-    Summaries of the long-term memory that cover it are stale from then on; nothing else changes.
+    Summaries of the long-term memory that cover it are stale from then on, or are deleted; nothing else
+    changes.
     """
     owner = runtime.owner
 
@@ -38,10 +52,19 @@ def erase(runtime: Runtime, name: str) -> Flow[None]:
 
     def clear(conn: Conn) -> list[int]:
         keys: list[int] = []
+        above = digests.tree_of(conn, owner, "")
+        if above is not None:
+            trees.lock(conn, above)
+            digests.clear_drafts(conn, above)
         for scope, tree in checkpoints.scopes(conn, owner, name):
             trees.lock(conn, tree)
-            if scope == SUMMARIES:
-                units.mark_stale(conn, units.above_tree(conn, tree))
+            if scope == SUMMARIES and above is not None:
+                covering = sorted(units.above_tree(conn, tree))
+                if cascade == "delete":
+                    delete_summaries(conn, owner, above, covering)
+                    keys += covering
+                else:
+                    units.mark_stale(conn, covering)
             keys += [row.key for row in nodes.since(conn, tree)]
             removal.clear(conn, tree, owner)
             checkpoints.clear(conn, tree)

@@ -219,7 +219,7 @@ def create_threaded_chat(
     if recall:
         looking = recall_node(system, recall, scope=scope, min_similarity=min_similarity, **where)
         steps.append(("recall", looking))
-    steps.append(("model", _model_node(model, window, system_prompt, conversation_id)))
+    steps.append(("model", _model_node(model, window, system_prompt, system, conversation_id)))
     steps.append(("store_turn", store_turn_node(system, **where)))
     names = [START, *(name for name, _ in steps), END]
     for name, node in steps:
@@ -230,7 +230,11 @@ def create_threaded_chat(
 
 
 def _model_node(
-    model: Model, window: Window | None, system_prompt: str | None, conversation_id: ConversationId
+    model: Model,
+    window: Window | None,
+    system_prompt: str | None,
+    system: MemorySystem,
+    conversation_id: ConversationId,
 ) -> Node:
     answering = chat_model(model)
     first = [SystemMessage(system_prompt)] if system_prompt else []
@@ -244,11 +248,16 @@ def _model_node(
         view = bound(window, routing.conversation_name(config, conversation_id))
         return [*first, *told, *found, *shown(said[:newest], said[newest:], view)]
 
+    def counted(answered: BaseMessage, config: RunnableConfig) -> dict[str, Any]:
+        name = routing.conversation_name(config, conversation_id)
+        system.usage.add("answer", name, getattr(answered, "usage_metadata", None))
+        return {"messages": [answered]}
+
     def answer(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        return {"messages": [answering.invoke(prompt(state, config), config)]}
+        return counted(answering.invoke(prompt(state, config), config), config)
 
     async def aanswer(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        return {"messages": [await answering.ainvoke(prompt(state, config), config)]}
+        return counted(await answering.ainvoke(prompt(state, config), config), config)
 
     return RunnableLambda(answer, aanswer, name="model")
 

@@ -154,7 +154,6 @@ digest = Table(
     Column("level", SmallInteger, nullable=False),  # 1 just above what is summarised, then 2, 3 ...
     Column("thread", Key, nullable=False),  # seq of the first message of the one thread it covers, or 0
     Column("place", Key, nullable=False),  # its order among its siblings
-    Column("title", Text, nullable=False),
     Column("messages", Key, nullable=False),  # how many it covers
     Column("started", Float, nullable=False),  # the time it covers: seconds since 1970, UTC
     Column("ended", Float, nullable=False),
@@ -168,8 +167,7 @@ draft = Table(
     metadata,
     Column("tree", Key, ForeignKey(tree.c.id), primary_key=True, autoincrement=False),
     Column("hash", Text, primary_key=True),  # of what was summarised
-    Column("title", Text, nullable=False),
-    Column("text", Text, nullable=False),
+    Column("summary", Text, nullable=False),  # title and text as a JSON list
     sqlite_with_rowid=False,
 )
 

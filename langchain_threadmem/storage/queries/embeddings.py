@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, delete, select
 
 from langchain_threadmem.storage.schema import embedding, node, recallable, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
@@ -79,6 +79,10 @@ _BY_KEYS = Statement(
     "keys",
     "model",
 )
+_MODELS_OF = Statement(
+    select(embedding.c.key, embedding.c.model).where(within(embedding.c.key, "keys")), "keys"
+)
+_DELETE = Statement(delete(embedding).where(within(embedding.c.key, "keys")), "keys")
 
 
 def put(conn: Conn, model: str, keys: Iterable[int], matrix: NDArray[np.float32]) -> None:
@@ -113,6 +117,16 @@ def by_keys(conn: Conn, model: str, keys: Sequence[int]) -> dict[int, NDArray[np
 
 def _opened(conn: Conn, stored: bytes) -> bytes:
     return bytes(stored) if conn.seal is None else conn.seal.open_vector(bytes(stored))
+
+
+def models_of(conn: Conn, keys: Sequence[int]) -> list[tuple[int, str]]:
+    """The models that some nodes are embedded with: pairs of key and model."""
+    return [(row[0], row[1]) for row in conn.all(_MODELS_OF, json.dumps(keys))]
+
+
+def delete_of(conn: Conn, keys: Sequence[int]) -> None:
+    """Delete the vectors of some nodes."""
+    conn.run(_DELETE, json.dumps(keys))
 
 
 def _vectors(conn: Conn, rows: list[tuple[int, int, bytes]]) -> Vectors:

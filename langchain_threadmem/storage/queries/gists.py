@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, delete, select
 
-from langchain_threadmem.core.gist import Gist
+from langchain_threadmem.core.gist import Gist, unpack
 from langchain_threadmem.core.language import split
 from langchain_threadmem.core.ledger import Record
 from langchain_threadmem.core.nodes import State
@@ -39,6 +39,10 @@ _ENTERED = Statement(
     select(gist.c.key, gist.c.terms, gist.c.speaker).join(node, node.c.key == gist.c.key).where(_IN_TREE),
     "tree",
 )
+_OF_KEYS = Statement(
+    select(*gist.c["key", "terms", "speaker", "traits"]).where(within(gist.c.key, "keys")), "keys"
+)
+_REMOVE_KEYS = Statement(delete(gist).where(within(gist.c.key, "keys")), "keys")
 _DEAD = Statement(select(node.c.seq).where(_IN_TREE, node.c.state != int(State.LIVE)), "tree")
 _REMOVE = Statement(delete(gist).where(gist.c.key.in_(select(node.c.key).where(_IN_TREE))), "tree")
 
@@ -79,6 +83,17 @@ def entry_of(key: int, terms: str, speaker: str) -> Entry:
     """What the lexicon holds of a message; nothing if it has no words."""
     held = terms.split()
     return Entry(key, [*held, *map(name_word, split(speaker))] if held else [])
+
+
+def take(conn: Conn, keys: Sequence[int]) -> list[tuple[Entry, int]]:
+    """Delete the gists of some nodes; what the lexicon holds of those that had any, and their lengths."""
+    listed = json.dumps(keys)
+    found = [
+        (entry_of(key, terms, speaker), unpack(traits).length)
+        for key, terms, speaker, traits in conn.all(_OF_KEYS, listed)
+    ]
+    conn.run(_REMOVE_KEYS, listed)
+    return [(entry, length) for entry, length in found if entry.words]
 
 
 def remove(conn: Conn, tree_id: int) -> None:

@@ -16,7 +16,7 @@ from sqlalchemy import BigInteger, and_, bindparam, desc, exists, literal_column
 
 from langchain_threadmem.core.nodes import MessageSummary, State
 from langchain_threadmem.errors import MessageIdConflictError, NodeNotFoundError
-from langchain_threadmem.storage.queries import nodes, summaries, trees
+from langchain_threadmem.storage.queries import digests, nodes, summaries, trees, units
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
@@ -407,9 +407,11 @@ def replace(
 
 def supersede(conn: Conn, tree_id: int, keys: Iterable[int], by: int | None) -> None:
     """Mark nodes as replaced by the node numbered `by`; they stay in history."""
-    listed = json.dumps(list(keys))
+    replaced = list(keys)
+    listed = json.dumps(replaced)
     conn.run(_SUPERSEDE, listed, by)
     conn.run(_RENEW_SYSTEM, tree_id, listed)
+    units.mark_stale(conn, units.ancestors(conn, replaced))
     trees.changed(conn, tree_id)
 
 
@@ -430,6 +432,7 @@ def revive(conn: Conn, tree_id: int, keys: Iterable[int], kept: Collection[int])
             latest.setdefault(message, key)
     listed = json.dumps(list(latest.values()))
     conn.run(_REVIVE, listed)
+    digests.reopen(conn, tree_id, list(latest.values()))
     conn.run(_RENEW_SYSTEM_OF, tree_id)
     trees.changed(conn, tree_id)
 
@@ -473,6 +476,7 @@ def move(conn: Conn, tree_id: int, moved: Sequence[NodeRow], parent: int | None)
         conn.many(copy, pairs)
     trees.settle(conn, tree_id, {old: new for new, old in pairs}.get(head.tip, head.tip), head.system)  # type: ignore[arg-type]
     conn.run(_RENEW_SYSTEM, tree_id, json.dumps([old for _, old in pairs]))
+    units.mark_stale(conn, units.ancestors(conn, [old for _, old in pairs]))
     trees.changed(conn, tree_id)
     return places
 

@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from sqlalchemy import bindparam, select
 
-from langchain_threadmem.storage.schema import segment
+from langchain_threadmem.storage.schema import digest, node, segment, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement
 
 _CHECK = Statement.of(sqlite="PRAGMA quick_check", postgresql="SELECT 'ok'")
+_ORPHANS = Statement(
+    select(node.c.message)
+    .select_from(
+        tree.join(node, node.c.tree == tree.c.id)
+        .join(unit, unit.c.key == node.c.key)
+        .outerjoin(digest, digest.c.key == unit.c.parent)
+    )
+    .where(tree.c.owner == bindparam("owner"), unit.c.parent.is_not(None), digest.c.key.is_(None)),
+    "owner",
+)
+_EMPTY = Statement(
+    select(digest.c.id)
+    .select_from(tree.join(digest, digest.c.tree == tree.c.id).outerjoin(node, node.c.key == digest.c.key))
+    .where(tree.c.owner == bindparam("owner"), node.c.key.is_(None)),
+    "owner",
+)
 _SEGMENTS = Statement(
     select(segment.c.id, segment.c.parent).where(segment.c.tree == bindparam("tree")), "tree"
 )
@@ -16,6 +32,14 @@ _SEGMENTS = Statement(
 def problems(conn: Conn) -> list[str]:
     """Faults of the file; PostgreSQL checks its own."""
     return [f"the database file: {row[0]}" for row in conn.all(_CHECK) if row[0] != "ok"]
+
+
+def dangling(conn: Conn, owner: str) -> list[str]:
+    """Links of an owner's summaries that lead nowhere."""
+    return [
+        *(f"unit {row[0]!r} lies below a summary that there is not" for row in conn.all(_ORPHANS, owner)),
+        *(f"summary {row[0]!r} has no text" for row in conn.all(_EMPTY, owner)),
+    ]
 
 
 def segments(conn: Conn, tree_id: int) -> dict[int, int | None]:

@@ -65,11 +65,18 @@ _CLEAR = Statement(
     "owner",
     "name",
 )
-_NAMES = Statement(select(mark.c.name, mark.c.documents).where(mark.c.tree == bindparam("tree")), "tree")
+_OF_TREE = Statement(
+    select(*mark.c["name", "seq", "documents", "words"]).where(mark.c.tree == bindparam("tree")), "tree"
+)
 _DROP = Statement(
     delete(mark).where(mark.c.tree == bindparam("tree"), mark.c.name == bindparam("name")), "tree", "name"
 )
 _CLEAR_TREE = Statement(delete(mark).where(mark.c.tree == bindparam("tree")), "tree")
+
+
+def is_lexicon(name: str) -> bool:
+    """Whether a mark is that of words."""
+    return name.startswith(_LEXICON)
 
 
 def lexicon_of(language: str) -> str:
@@ -79,7 +86,7 @@ def lexicon_of(language: str) -> str:
 
 def other_lexicons(conn: Conn, tree_id: int, name: str) -> list[str]:
     """Marks of lexicons that a tree was entered into under other languages."""
-    return [one for one, _ in conn.all(_NAMES, tree_id) if one.startswith(_LEXICON) and one != name]
+    return [one for one, _ in of_tree(conn, tree_id) if one.startswith(_LEXICON) and one != name]
 
 
 def embeddings_of(model: str) -> str:
@@ -101,9 +108,14 @@ def get(conn: Conn, tree_id: int, name: str) -> Mark:
 def indexed(conn: Conn, tree_id: int) -> bool:
     """Whether an index outside of the database holds vectors of a tree."""
     return any(
-        documents and not name.startswith((_LEXICON, embeddings_of("")))
-        for name, documents in conn.all(_NAMES, tree_id)
+        mark.documents and not name.startswith((_LEXICON, embeddings_of("")))
+        for name, mark in of_tree(conn, tree_id)
     )
+
+
+def of_tree(conn: Conn, tree_id: int) -> list[tuple[str, Mark]]:
+    """All marks of a tree, by their names."""
+    return [(row[0], Mark(*row[1:])) for row in conn.all(_OF_TREE, tree_id)]
 
 
 def total(conn: Conn, owner: str, name: str) -> Mark:

@@ -98,6 +98,12 @@ _SETTLE = Statement(
 _CHANGED = Statement(
     update(tree).where(tree.c.id == bindparam("tree")).values(version=tree.c.version + 1), "tree"
 )
+_BEGIN_EPOCH = Statement(
+    update(tree)
+    .where(tree.c.id == bindparam("tree"))
+    .values(version=tree.c.version + 1, epoch=tree.c.epoch + 1),
+    "tree",
+)
 _LOCK = Statement(select(tree.c.id).where(tree.c.id == bindparam("tree")).with_for_update(), "tree")
 _LIST = Statement(
     select(tree.c.conversation, tree.c.id)
@@ -189,6 +195,11 @@ def move_tip(conn: Conn, tree_id: int, key: int | None) -> None:
 def changed(conn: Conn, tree_id: int) -> None:
     """Tell caches that something stored in a tree is no longer what it was."""
     conn.run(_CHANGED, tree_id)
+
+
+def begin_epoch(conn: Conn, tree_id: int) -> None:
+    """Tell caches that numbers of a tree that were given may be given again."""
+    conn.run(_BEGIN_EPOCH, tree_id)
 
 
 def conversations(conn: Conn, owner: str) -> list[tuple[str, int]]:

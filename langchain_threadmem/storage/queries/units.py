@@ -52,7 +52,6 @@ class UnitRow(NamedTuple):
     level: int | None
     thread: int | None
     place: int | None
-    title: str | None
     messages: int | None
     started: float | None
     ended: float | None
@@ -94,7 +93,7 @@ def _rows() -> Select[tuple[int]]:
         *(unit.c.parent, _above.c.id, *known, unit.c.forgotten),
         *(_neighbour(after=False), _neighbour(after=True)),  # type: ignore[call-overload]
         *digest.c["id", "rank", "level", "thread", "place"],
-        *digest.c["title", "messages", "started", "ended", "stale"],
+        *digest.c["messages", "started", "ended", "stale"],
     )
     joined = (
         node.join(tree, tree.c.id == node.c.tree)
@@ -106,17 +105,23 @@ def _rows() -> Select[tuple[int]]:
     return found
 
 
-_OWNED = and_(tree.c.owner == bindparam("owner"), recallable)
-_BY_KEYS = Statement(
-    _rows().where(within(node.c.key, "keys"), _OWNED).order_by(node.c.tree, node.c.seq), "keys", "owner"
-)
+# Not a column that an index knows, or SQLite would begin with all that the owner has instead of the keys.
+_OWNED = and_(tree.c.owner.concat("") == bindparam("owner"), recallable)
+_BY_KEYS = Statement(_rows().where(within(node.c.key, "keys"), _OWNED), "keys", "owner")
 _CHILDREN = Statement(
     select(unit.c.parent, node.c.key, func.coalesce(digest.c.id, node.c.message))
     .select_from(
-        unit.join(node, node.c.key == unit.c.key).outerjoin(digest, digest.c.key == unit.c.key),
+        unit.join(node, node.c.key == unit.c.key)
+        .outerjoin(digest, digest.c.key == unit.c.key)
+        .join(_above, _above.c.key == unit.c.parent)
     )
     .where(within(unit.c.parent, "keys"))
-    .order_by(func.coalesce(digest.c.place, node.c.seq), node.c.key),
+    # Sessions below the long-term memory are in the order in which they began.
+    .order_by(
+        case((_above.c.rank > digest.c.rank, digest.c.started)),
+        func.coalesce(digest.c.place, node.c.seq),
+        node.c.key,
+    ),
     "keys",
 )
 _LATEST = Statement(
@@ -173,7 +178,11 @@ _PROTECT = Statement(
 
 def by_keys(conn: Conn, owner: str, keys: Iterable[int]) -> list[UnitRow]:
     """Units of an owner by the keys of their nodes, by trees and numbers; others are left out."""
-    return [UnitRow(*row) for row in conn.all(_BY_KEYS, json.dumps(list(keys)), owner)]
+    # Sorted here: to have them sorted, SQLite would walk through whole trees.
+    rows = [UnitRow(*row) for row in conn.all(_BY_KEYS, json.dumps(list(keys)), owner)]
+    if (seal := conn.seal) is not None:
+        rows = [row._replace(body=seal.open_text(row.message, row.body)) for row in rows]
+    return sorted(rows, key=lambda row: (row.tree, row.seq))
 
 
 def children(conn: Conn, keys: Iterable[int]) -> dict[int, list[tuple[int, str]]]:
@@ -214,9 +223,10 @@ def above_tree(conn: Conn, summaries: int) -> set[int]:
     return above | ancestors(conn, above)
 
 
-def mark_stale(conn: Conn, keys: Iterable[int]) -> None:
+def mark_stale(conn: Conn, keys: Collection[int]) -> None:
     """Say of summaries that what they cover is not any more what it was."""
-    conn.run(_STALE, json.dumps(list(keys)))
+    if keys:
+        conn.run(_STALE, json.dumps(list(keys)))
 
 
 def protect(conn: Conn, key: int, never_delete: bool = True) -> None:

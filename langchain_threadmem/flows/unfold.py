@@ -1,0 +1,76 @@
+"""Unfolding: from a summary down to what it was made from."""
+
+from __future__ import annotations
+
+from langchain_threadmem.core.units import MemoryUnit
+from langchain_threadmem.errors import InputError, UnitNotFoundError
+from langchain_threadmem.flows.runtime import Runtime
+from langchain_threadmem.flows.steps import Flow, Sql
+from langchain_threadmem.flows.units import read_units
+from langchain_threadmem.storage.queries import units
+from langchain_threadmem.storage.statements import Conn
+
+
+def named(runtime: Runtime, name: str, session: str | None) -> Flow[MemoryUnit]:
+    """A unit by its id.
+
+    Raises:
+        UnitNotFoundError: There is none.
+        InputError: Messages of several sessions have it.
+    """
+    owner = runtime.owner
+    return (yield from Sql(lambda conn: read_units(conn, owner, [_key_of(conn, owner, name, session)])[0]))
+
+
+def unfold(runtime: Runtime, unit: MemoryUnit | str, levels: int | None) -> Flow[list[MemoryUnit]]:
+    """The units some levels below one, or the messages that it covers, in order.
+
+    Raises:
+        UnitNotFoundError: There is no such unit.
+        InputError: `levels` is negative, or the id is that of several messages.
+    """
+    if levels is not None and levels < 0:
+        raise InputError(f"levels={levels!r} is negative; pass how many levels to go down, None for all")
+    owner = runtime.owner
+
+    def read(conn: Conn) -> list[MemoryUnit]:
+        if isinstance(unit, str):
+            keys = [_key_of(conn, owner, unit, None)]
+        else:
+            keys = [_key_of(conn, owner, unit.id, unit.group_id, unit.rank)]
+        left = levels
+        while left is None or left > 0:
+            below = units.children(conn, keys)
+            if not below:
+                break
+            keys = [
+                child
+                for key in keys
+                for child in ([found for found, _ in below[key]] if key in below else [key])
+            ]
+            left = None if left is None else left - 1
+        return read_units(conn, owner, keys)
+
+    return (yield from Sql(read))
+
+
+def _key_of(conn: Conn, owner: str, name: str, group: str | None, rank: int | None = None) -> int:
+    """The key of the unit with an id."""
+    if rank or (rank is None and group is None):
+        summaries = units.by_keys(conn, owner, units.summaries_named(conn, owner, name))
+        found = [
+            row.key
+            for row in sorted(summaries, key=lambda row: -(row.rank or 0))
+            if rank in (None, row.rank) and group in (None, row.session or owner)
+        ]
+        if found:
+            return found[0]
+    messages = [] if rank else units.messages_named(conn, owner, name, group or "")
+    if not messages:
+        raise UnitNotFoundError(f"there is no message and no summary with the id {name!r}")
+    if len(messages) > 1:
+        raise InputError(
+            f"{len(messages)} sessions have a message with the id {name!r}; "
+            "name the session, or pass the MemoryUnit itself"
+        )
+    return messages[0]

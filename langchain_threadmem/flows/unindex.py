@@ -1,0 +1,67 @@
+"""Taking single nodes out of the derived indexes, while the rest of their tree stays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from langchain_threadmem.flows.runtime import Runtime
+from langchain_threadmem.flows.steps import Flow, Search
+from langchain_threadmem.storage.queries import (
+    digests,
+    embeddings,
+    gists,
+    lexicon,
+    marks,
+    nodes,
+    trees,
+)
+from langchain_threadmem.storage.queries.marks import Mark
+from langchain_threadmem.storage.queries.nodes import NodeRow
+from langchain_threadmem.storage.statements import Conn
+
+
+def take_out(conn: Conn, owner: str, tree: int, rows: Sequence[NodeRow]) -> None:
+    """Take nodes of a tree out of its words and vectors, as far as they are in them.
+
+    An index outside of the database is told by `forget_vectors`, after the transaction.
+    """
+    embedded: dict[str, list[int]] = {}
+    seq_of = {row.key: row.seq for row in rows}
+    for key, model in embeddings.models_of(conn, list(seq_of)):
+        embedded.setdefault(marks.embeddings_of(model), []).append(seq_of[key])
+    anywhere = {seq for seqs in embedded.values() for seq in seqs}
+    for name, mark in marks.of_tree(conn, tree):
+        if name.startswith(digests.MARK):
+            continue
+        if marks.is_lexicon(name):
+            taken = gists.take(conn, list(seq_of))
+            lexicon.remove(conn, tree, owner, [entry for entry, _ in taken])
+            documents, words = len(taken), sum(length for _, length in taken)
+        else:
+            held = embedded.get(name, ()) if name.startswith(marks.embeddings_of("")) else anywhere
+            documents, words = sum(seq <= mark.seq for seq in held), 0
+        marks.put(conn, tree, name, Mark(mark.seq, mark.documents - documents, mark.words - words))
+    embeddings.delete_of(conn, list(seq_of))
+
+
+def delete_summaries(conn: Conn, owner: str, tree: int, keys: Sequence[int]) -> None:
+    """Delete summaries from a tree of them; what lay below them is below nothing from then on.
+
+    If the newest go, their numbers are given again, so nothing may say that it knows these already.
+    """
+    take_out(conn, owner, tree, nodes.by_keys(conn, keys))
+    before = trees.head(conn, tree).next_seq
+    digests.delete(conn, keys)
+    newest = trees.head(conn, tree).next_seq - 1
+    if newest + 1 < before:
+        trees.begin_epoch(conn, tree)
+        for name, mark in marks.of_tree(conn, tree):
+            marks.put(conn, tree, name, mark._replace(seq=min(mark.seq, newest)))
+
+
+def forget_vectors(runtime: Runtime, keys: Sequence[int]) -> Flow[None]:
+    """Take nodes out of the owner-wide vector index."""
+    if keys:
+        index = yield from Search(runtime.index)
+        if index is not None:
+            yield from Search(lambda: index.remove(keys))
