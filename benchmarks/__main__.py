@@ -1,6 +1,6 @@
 """All benchmarks in one run and one table: `python -m benchmarks [--full] [--data ../shared/data]`.
 
-The quick set takes about a minute. `--full` takes longer rounds, and adds the quality of recall and of
+The quick set takes a minute or two. `--full` takes longer rounds, and adds the quality of recall and of
 thread selection on real conversations, if the data is there.
 """
 
@@ -11,7 +11,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from benchmarks import append, checkpoint, import_time, read, recall, recall_speed, threads
+from benchmarks import append, checkpoint, import_time, long_memory, read, recall, recall_speed, threads
 from benchmarks._measure import Line, show
 
 
@@ -24,7 +24,7 @@ def main() -> int:
     options = parser.parse_args()
     warnings.filterwarnings("ignore", category=DeprecationWarning)  # Peers announce their own end.
     lines: list[Line] = []
-    for speed in (append, read, recall_speed, checkpoint, import_time):
+    for speed in (append, read, recall_speed, checkpoint, import_time, long_memory):
         print(f"{speed.__name__} ...", file=sys.stderr)
         lines += speed.measure(full=options.full)
     if options.full:

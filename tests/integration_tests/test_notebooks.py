@@ -96,6 +96,22 @@ def shows_an_agent_with_memory(executed: Any) -> None:
     assert "no problems" in text
 
 
+def shows_a_long_memory(executed: Any) -> None:
+    text = printed(executed)
+    assert (
+        "1 of 3\n2 of 3\n3 of 3\nmonday 1 ai-summary {'action': 'summary', 'level': 2, 'messages': 6}" in text
+    )
+    # Each summary of Wednesday is about one of its two topics.
+    csv, bread = text.index("How do I read a CSV file"), text.index("My sourdough bread")
+    assert csv < text.index("And how do I skip the header row") < bread < text.index("How warm should")
+    assert "ada 2 18 messages" in text
+    assert "0 summaries with nothing new\n3 summaries with two more messages" in text
+    unfolded = text[text.index("monday - ") :]
+    assert re.search(r"wednesday - .*\n\S+ user: We travel to Lisbon in May\.", unfolded)
+    assert "{'summary': Used(calls=1, " in text
+    assert "no problems" in text
+
+
 THREADS = [
     ["How do I read a CSV file in Python?", "And how do I skip the header row of the file?"],
     ["My sourdough bread comes out flat. Why?", "How warm should the dough be?"],
@@ -105,6 +121,7 @@ SHOWS: dict[str, Callable[[Any], None]] = {
     "01_first_threaded_chat": shows_a_first_chat,
     "02_langgraph_tree": shows_a_graph_as_a_tree,
     "03_agent_with_memory": shows_an_agent_with_memory,
+    "04_long_memory": shows_a_long_memory,
 }
 
 
