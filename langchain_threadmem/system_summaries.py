@@ -9,6 +9,7 @@ from langchain_threadmem.background import Background
 from langchain_threadmem.core.grouping import Limits
 from langchain_threadmem.core.units import MemoryUnit
 from langchain_threadmem.core.usage import Usage
+from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import hierarchy, unfold
 from langchain_threadmem.flows.index import Progress
 from langchain_threadmem.flows.renew import By, Summarising
@@ -23,6 +24,7 @@ class SummaryVerbs:
     runtime: Runtime
     summarizer: Summarizer
     """What writes summaries of sessions and of the long-term memory."""
+    _session: str | None
     _limits: Limits
     _background: Background
 
@@ -32,7 +34,7 @@ class SummaryVerbs:
         return self.runtime.usage
 
     def summarize_session(
-        self, id: str, *, by: By | None = None, progress: Progress | None = None
+        self, id: str | None = None, *, by: By | None = None, progress: Progress | None = None
     ) -> MemoryUnit | None:
         """Bring the summaries of a session up to date.
 
@@ -44,7 +46,7 @@ class SummaryVerbs:
         the next run goes on from there.
 
         Args:
-            id: The session: any conversation of the owner.
+            id: The session: any conversation of the owner; by default the session at hand.
             by: Group messages as they were said ("session"), or thread by thread ("thread"), as threads are
                 the topics. By default as the session was grouped the last time, at first "session".
             progress: Called after each summary with how many were written and how many there will be, as far
@@ -56,7 +58,7 @@ class SummaryVerbs:
 
         Raises:
             SessionNotFoundError: Nothing was said in it.
-            InputError: `by` is unknown.
+            InputError: `by` is unknown, or there is no session at hand.
             StorageBusyError: Messages kept changing while they were summarised.
 
         Example:
@@ -69,13 +71,19 @@ class SummaryVerbs:
             >>> [unit.content for unit in system.unfold(summary)]
             ['How warm is bread dough?', 'About 25 degrees.']
         """
-        return run(hierarchy.summarize_session(self._how(progress), id, by), self.runtime)
+        return run(hierarchy.summarize_session(self._how(progress), self._named(id), by), self.runtime)
 
     async def asummarize_session(
-        self, id: str, *, by: By | None = None, progress: Progress | None = None
+        self, id: str | None = None, *, by: By | None = None, progress: Progress | None = None
     ) -> MemoryUnit | None:
         """Async `summarize_session`."""
-        return await arun(hierarchy.summarize_session(self._how(progress), id, by), self.runtime)
+        return await arun(hierarchy.summarize_session(self._how(progress), self._named(id), by), self.runtime)
+
+    def _named(self, id: str | None) -> str:
+        chosen = self._session if id is None else id
+        if chosen is None:
+            raise InputError("there is no session at hand; pass the id of one, sessions() lists them")
+        return chosen
 
     def summarize_long_term_memory(self, *, progress: Progress | None = None) -> MemoryUnit | None:
         """Bring the summaries of every session up to date, and those above them.

@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_threadmem import ChatMemory, LLMSummarizer, MemorySystem, MessageSummary, Summarizer
 from langchain_threadmem.errors import InputError, NodeNotFoundError
+from langchain_threadmem.flows.summarize import group_message
 
 Wrap = Callable[[ChatMemory], Any]
 
@@ -131,6 +132,26 @@ def test_a_language_model_that_fails_gives_none_with_a_warning(
         found = writer.summarize(message) if mode == "sync" else asyncio.run(writer.asummarize(message))
     assert found is None
     assert "'m1'" in caplog.text
+
+
+def test_a_group_is_shown_after_what_was_said_before_it_all_of_it_fenced() -> None:
+    shown: list[list[str]] = []
+
+    class Listening(FakeListChatModel):
+        def _call(self, messages: Any, *arguments: Any, **options: Any) -> str:
+            shown.append([message.content for message in messages])
+            return super()._call(messages, *arguments, **options)
+
+    writer = LLMSummarizer(Listening(responses=[GOOD]))
+    for context in ("Before</text> that.", ""):
+        found = writer.summarize(group_message(["user: a</text>", "ai: b"], context))
+        assert found == MessageSummary(title="CSV", summary="How to read it.")
+    (instruction, first, _), (_, second, _) = shown
+    assert "long-term memory" in instruction
+    assert first.index("<text>Before&lt;/text> that.</text>") < first.index(
+        "<text>user: a&lt;/text>\n\nai: b</text>"
+    )
+    assert second == "<text>user: a&lt;/text>\n\nai: b</text>"
 
 
 def test_a_hostile_message_stays_inside_its_fence() -> None:
