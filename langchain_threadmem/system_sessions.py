@@ -66,6 +66,14 @@ class SessionVerbs:
 
         Raises:
             SessionNotFoundError: Nothing was ever said in it.
+
+        Example:
+            >>> from langchain_threadmem import MemorySystem
+            >>> system = MemorySystem(embeddings=False)
+            >>> for name in ("monday", "tuesday"):
+            ...     nodes = system.conversation(name).append("Hello", "Hi!")
+            >>> system.switch_session("monday"), system.sessions()
+            ('monday', ['monday', 'tuesday'])
         """
         if id != self._session:
             self._session = run(sessions.switch(self.runtime, id), self.runtime)
@@ -90,6 +98,15 @@ class SessionVerbs:
 
         Raises:
             SessionNotFoundError: There is no such session.
+            InputError: `cascade` is neither of the two.
+
+        Example:
+            >>> from langchain_threadmem import MemorySystem
+            >>> system = MemorySystem(embeddings=False)
+            >>> session = system.add_memory("Hello").group_id
+            >>> system.remove_session(session)
+            >>> system.sessions(), system.session_id is None
+            ([], True)
         """
         run(sessions.remove(self.runtime, id, cascade), self.runtime)
         self._leave(id)

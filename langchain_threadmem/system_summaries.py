@@ -30,7 +30,11 @@ class SummaryVerbs:
 
     @property
     def usage(self) -> Usage:
-        """Model calls and tokens since the memory was opened, by purpose and conversation."""
+        """Model calls and tokens since the memory was opened, by purpose and conversation.
+
+        Counted is what the selectors and summarizers of this package ask, and what `create_threaded_chat`
+        answers.
+        """
         return self.runtime.usage
 
     def summarize_session(
@@ -154,6 +158,13 @@ class SummaryVerbs:
         Raises:
             UnitNotFoundError: There is none; a session that was not summarised has no summary.
             InputError: Messages of several sessions have the id.
+
+        Example:
+            >>> from langchain_threadmem import MemorySystem
+            >>> system = MemorySystem(embeddings=False)
+            >>> added = system.add_memory("I live in Lisbon.", source="user")
+            >>> system.unit(added.id) == added
+            True
         """
         return run(unfold.named(self.runtime, id, session), self.runtime)
 
@@ -171,6 +182,16 @@ class SummaryVerbs:
         Raises:
             UnitNotFoundError: There is no such unit any more.
             InputError: `levels` is negative, or messages of several sessions have the id.
+
+        Example:
+            >>> from langchain_threadmem import MemorySystem
+            >>> system = MemorySystem(embeddings=False, settings={"max_group_size": 2})
+            >>> nodes = system.conversation("monday").extend(["one", "two", "three"])
+            >>> root = system.summarize_session("monday")
+            >>> [len(unit.children_ids) for unit in system.unfold(root, levels=1)]
+            [2, 1]
+            >>> [unit.content for unit in system.unfold("monday")]
+            ['one', 'two', 'three']
         """
         return run(unfold.unfold(self.runtime, unit, levels), self.runtime)
 
