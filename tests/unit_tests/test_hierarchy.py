@@ -264,6 +264,7 @@ def test_a_failed_run_changes_nothing_and_the_next_goes_on_from_there(
     writer.fails = None
     writer.asked.clear()
     told: list[tuple[int, int]] = []
+    verb = verbs(opened(size=3))  # another process, as it were
     root = verb.summarize_session("s", progress=lambda done, of: told.append((done, of)))
     assert len(writer.asked) == 4
     assert told == [(n, 7) for n in range(1, 8)]
