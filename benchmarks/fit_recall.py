@@ -40,6 +40,8 @@ Floats = NDArray[np.float64]
 Weights = Mapping[str, tuple[float, float]]
 PENALTY = {"LoCoMo": 2.0, "BEAM 100K, pairs": 1.0}
 WEIGHTS: dict[str, Weights] = {"LoCoMo": PEOPLE, "BEAM 100K, pairs": ASSISTANT}
+MISTAKEN = 0.3
+"""What a question that names the wrong person counts beside one that does not."""
 FIGURES = ("R@5", "R@10", "R@20", "R@50", "NDCG@10")
 
 
@@ -61,6 +63,7 @@ class Choice:
 
     rows: Floats
     right: Sequence[int]
+    weight: float
 
 
 def embed(texts: Iterable[str], cache: Path | None) -> dict[str, NDArray[np.float32]]:
@@ -124,7 +127,8 @@ def choice_of(one: Set, asked: Asked, names: Sequence[str]) -> Choice:
     values = (turn_parts if one.by_pair else people_parts)(asked.ledger, asked.question, asked.parts)
     rows = np.stack([values[name] for name in names], axis=1).astype(float)
     units, first = np.unique(asked.units, return_index=True)
-    return Choice(rows[first], np.flatnonzero(np.isin(units, sorted(asked.evidence))).tolist())
+    right = np.flatnonzero(np.isin(units, sorted(asked.evidence))).tolist()
+    return Choice(rows[first], right, 1.0 if asked.headline else MISTAKEN)
 
 
 def fit(choices: Sequence[Choice], penalty: float) -> Floats:
@@ -133,9 +137,9 @@ def fit(choices: Sequence[Choice], penalty: float) -> Floats:
 
     def loss(tried: Floats) -> float:
         total = 0.5 * penalty * float(tried @ tried)
-        for rows, right in ((one.rows, one.right) for one in choices):
-            score = rows @ tried
-            total += float(np.logaddexp.reduce(score) - score[right].mean())
+        for one in choices:
+            score = one.rows @ tried
+            total += one.weight * float(np.logaddexp.reduce(score) - score[one.right].mean())
         return total
 
     before = loss(weights)
@@ -145,8 +149,8 @@ def fit(choices: Sequence[Choice], penalty: float) -> Floats:
             score = one.rows @ weights
             chances = np.exp(score - np.logaddexp.reduce(score))
             mean = chances @ one.rows
-            slope = slope + mean - one.rows[one.right].mean(0)
-            curve += (one.rows * chances[:, None]).T @ one.rows - np.outer(mean, mean)
+            slope = slope + one.weight * (mean - one.rows[one.right].mean(0))
+            curve += one.weight * ((one.rows * chances[:, None]).T @ one.rows - np.outer(mean, mean))
         step = np.linalg.solve(curve, slope)
         size = 1.0
         while loss(weights - size * step) > before and size > 1e-4:
@@ -174,23 +178,28 @@ def show(title: str, figures: Sequence[Mapping[str, float]]) -> None:
     print(f"  {title:36}" + "".join(f"{100 * fmean(one[name] for one in figures):9.1f}" for name in FIGURES))
 
 
+def taught(one: Set, asked: Asked) -> bool:
+    """Whether a question is fitted on: those that name the wrong person are, lest names count too much."""
+    return asked.headline or not one.by_pair
+
+
 def left_out(
-    one: Set, conversations: Sequence[Sequence[Asked]], names: Sequence[str]
+    one: Set, conversations: Sequence[Sequence[Asked]], names: Sequence[str], *, headline: bool = True
 ) -> list[dict[str, float]]:
-    """The figures of each headline question, under weights fitted without its conversation."""
+    """The figures of each question of a kind, under weights fitted without its conversation."""
     found = []
     for held in range(len(conversations)):
         known = [
             choice_of(one, asked, names)
             for n, questions in enumerate(conversations)
             for asked in questions
-            if n != held and asked.headline
+            if n != held and taught(one, asked)
         ]
         weights = fit(known, PENALTY[one.name])
         found += [
             judged(asked, total(one, asked, names, weights))
             for asked in conversations[held]
-            if asked.headline
+            if asked.headline == headline
         ]
     return found
 
@@ -221,10 +230,12 @@ def main() -> None:
                 continue
             names = [name for name in WEIGHTS[one.name] if not (alone and "meaning" in name)]
             show(f"left out, {how}", left_out(one, conversations, names))
+            show(f"not headline, {how}", left_out(one, conversations, names, headline=False))
             if options.each:
                 for name in names:
                     show(f"  without {name}", left_out(one, conversations, [n for n in names if n != name]))
-            weights = fit([choice_of(one, asked, names) for asked in headline], PENALTY[one.name])
+            known = [asked for questions in conversations for asked in questions if taught(one, asked)]
+            weights = fit([choice_of(one, asked, names) for asked in known], PENALTY[one.name])
             for name in WEIGHTS[one.name]:
                 value = dict(zip(names, weights.round(2).tolist(), strict=True)).get(name, 0.0)
                 printed.setdefault(name, []).append(value + 0.0)

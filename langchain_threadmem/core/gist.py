@@ -18,7 +18,7 @@ _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _NUMBER = re.compile(r"\d+")
 CODE = 0.3
 """What a word of code counts, beside one that was said."""
-LEAD = 50
+LEAD = 35
 """How many of its first words tell what a long message is about."""
 ROLES_AS_NAMES = frozenset({"user", "human", "assistant", "ai", "bot", "system", "chatbot", "model", "tool"})
 """Names that say a role, not who somebody is."""
