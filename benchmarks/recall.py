@@ -1,13 +1,19 @@
-"""How well recall finds the evidence of questions about long conversations, beside `rank_bm25` alone.
+"""How well recall finds the evidence of questions about long conversations, and how fast.
 
 A conversation is imported in order with `memory.extend`, then each question goes to
-`memory.recall(question, n_results=50, context_depth=0)`. R@k is the share of a question's evidence within
-the first k, averaged over the questions of the headline score; NDCG@10 likewise. LoCoMo is scored by
-message. BEAM's labels are noisy by message, so a human message and its answer count as one there. Percent.
+`memory.recall(question, n_results=50, context_depth=0)`. R@k is the share of a question's evidence within the
+first k, averaged over the questions of the headline score; NDCG@10 likewise; "words" is the share of evidence
+within the first 2,000 words found. LoCoMo is scored by message. BEAM's labels are noisy by message, so a human
+message and its answer count as one there. Percent, with 95 % intervals of a bootstrap over questions.
+Milliseconds are of processor time. LoCoMo also asks what somebody else said ("wrong person"): those questions
+are no part of its headline.
+
+Beside it, in the same run: BM25 alone (`rank_bm25`), and Chroma alone over the same vectors.
 
     python -m benchmarks.recall [--data ../shared/data] [--words]
 
-The data is not part of this repository; its sets are skipped when they are not there.
+The data is not part of this repository; its sets are skipped when they are not there. Whoever has
+`longmemeval_s_cleaned.json` may put it beside them: `--longmemeval 50` asks its first 50 questions.
 """
 
 from __future__ import annotations
@@ -16,44 +22,108 @@ import argparse
 import json
 import math
 import re
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, Literal
 
+import chromadb
+import numpy as np
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from rank_bm25 import BM25Okapi
 
 from benchmarks._measure import Line, show
-from langchain_threadmem import ChatMemory
+from langchain_threadmem import ChatMemory, LocalEmbeddings
 
 DATA = Path("../shared/data")
 CUTS = (5, 10, 20, 50)
 MOST = max(CUTS)
-RECALL, NDCG = "R@{}", "NDCG@10"
+ROOM = 2000
+RECALL, NDCG, WORDS = "R@{}", "NDCG@10", f"evidence within {ROOM:,} words"
+OURS = "langchain_threadmem"
+LONGMEMEVAL = "longmemeval_s_cleaned.json"
+SAMPLES = 2000
 
 
 @dataclass(frozen=True)
 class Set:
-    """A data set, and the figures that are aimed at on it."""
+    """A data set, and the figures that are aimed at on it: with embeddings, and by words alone."""
 
     name: str
     file: str
     by_pair: bool
-    aims: dict[str, float]
+    aims: Mapping[str, tuple[float | None, float | None]]
+    headline: bool = True
 
 
 SETS = (
-    Set("LoCoMo", "recall_locomo_dev.jsonl", by_pair=False, aims={"R@10": 80, "NDCG@10": 65}),
-    Set("BEAM 100K, pairs", "recall_beam100k_dev.jsonl", by_pair=True, aims={"R@5": 70, "R@10": 77}),
+    Set(
+        "LoCoMo",
+        "recall_locomo_dev.jsonl",
+        by_pair=False,
+        aims={"R@10": (80, 78), NDCG: (65, None), WORDS: (94, None)},
+    ),
+    Set(
+        "BEAM 100K, pairs",
+        "recall_beam100k_dev.jsonl",
+        by_pair=True,
+        aims={"R@5": (70, None), "R@10": (77, None), NDCG: (70, None)},
+    ),
+    Set("LoCoMo, wrong person", "recall_locomo_dev.jsonl", by_pair=False, aims={}, headline=False),
 )
+MOST_MS = (10, 2)
+"""Milliseconds that a query may take on one core: the query's embedding included, and by words alone."""
 
 Finder = Callable[[str], list[str]]
 """From a question to ids of messages, the best first."""
 
 
-def ours(messages: Sequence[dict[str, Any]], embeddings: Literal[False] | None) -> tuple[Finder, ChatMemory]:
+@dataclass
+class Result:
+    """What one contestant did: figures of each question, and how long it took."""
+
+    figures: list[dict[str, float]] = field(default_factory=list)
+    queries: list[float] = field(default_factory=list)
+
+    def interval(self, figure: str) -> tuple[float, float, float]:
+        """Mean and 95 % interval of a figure, in percent."""
+        values = 100 * np.array([one[figure] for one in self.figures])
+        drawn = np.random.default_rng(7).choice(values, (SAMPLES, len(values))).mean(1)
+        low, high = np.percentile(drawn, [2.5, 97.5])
+        return float(values.mean()), float(low), float(high)
+
+
+def conversations(path: Path) -> Iterator[dict[str, Any]]:
+    """The conversations of a file, in the shape of the JSONL files."""
+    if path.suffix == ".jsonl":
+        yield from map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        return
+    for row in json.loads(path.read_text(encoding="utf-8")):
+        yield from_longmemeval(row)
+
+
+def from_longmemeval(row: Mapping[str, Any]) -> dict[str, Any]:
+    """One question of LongMemEval, with the sessions it has to be answered from."""
+    messages, evidence = [], []
+    for session, (time_, turns) in enumerate(
+        zip(row["haystack_dates"], row["haystack_sessions"], strict=True)
+    ):
+        for n, turn in enumerate(turns):
+            id_ = f"{session}:{n}"
+            role = "human" if turn["role"] == "user" else "assistant"
+            messages.append(
+                {"id": id_, "role": role, "speaker": turn["role"], "text": turn["content"], "time": time_}
+            )
+            if turn.get("has_answer"):
+                evidence.append(id_)
+    question = {"question": row["question"], "evidence": evidence, "headline": True}
+    return {"id": row["question_id"], "messages": messages, "questions": [question]}
+
+
+def ours(messages: Sequence[dict[str, Any]], embeddings: Any) -> tuple[Finder, ChatMemory]:
     """A memory that holds the messages."""
     memory = ChatMemory(embeddings=embeddings)
     memory.extend(map(message_of, messages))
@@ -87,6 +157,23 @@ def tokens(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
+def chroma(messages: Sequence[dict[str, Any]], embeddings: LocalEmbeddings) -> Finder:
+    """The other plain peer: a collection of Chroma over the same vectors."""
+    client = chromadb.EphemeralClient(chromadb.config.Settings(anonymized_telemetry=False))
+    name = f"bench-{time.time_ns()}"
+    collection = client.create_collection(
+        name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+    )
+    texts = [row["text"] for row in messages]
+    collection.add(ids=[str(row["id"]) for row in messages], embeddings=embeddings.embed_array(texts))
+
+    def find(question: str) -> list[str]:
+        vector = np.asarray(embeddings.embed_query(question), np.float32)
+        return collection.query(query_embeddings=vector[None], n_results=min(MOST, len(texts)))["ids"][0]
+
+    return find
+
+
 def pairs_of(messages: Sequence[dict[str, Any]]) -> dict[str, Hashable]:
     """Which pair each message belongs to: a human message opens one, what follows answers it."""
     pair, found = 0, {}
@@ -104,48 +191,107 @@ def scores(found: Sequence[Hashable], evidence: set[Hashable]) -> dict[str, floa
     return result | {NDCG: gain / ideal}
 
 
-def evaluate(path: Path, *, by_pair: bool, embeddings: Literal[False] | None) -> dict[str, dict[str, float]]:
-    """Mean figures in percent, of this package and of its peer."""
-    each: dict[str, list[dict[str, float]]] = {"langchain_threadmem": [], "rank_bm25": []}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        conversation = json.loads(line)
+def within_room(found: Sequence[str], length: Mapping[str, int]) -> list[str]:
+    """The messages that fit into so many words, the best first."""
+    room, kept = ROOM, []
+    for one in found:
+        room -= length[one]
+        if room < 0:
+            break
+        kept.append(one)
+    return kept
+
+
+def judge(
+    conversation: Mapping[str, Any], one: Set, finders: Mapping[str, Finder], results: Mapping[str, Result]
+) -> None:
+    """Ask every contestant the questions of a conversation, in turns."""
+    messages = conversation["messages"]
+    unit: Mapping[str, Hashable] = (
+        pairs_of(messages) if one.by_pair else {str(row["id"]): str(row["id"]) for row in messages}
+    )
+    length = {str(row["id"]): len(row["text"].split()) for row in messages}
+    for question in conversation["questions"]:
+        evidence = {unit[str(id_)] for id_ in question["evidence"]}
+        if question["headline"] != one.headline or not evidence:
+            continue
+        for name, finder in finders.items():
+            begin = time.process_time()
+            found = finder(question["question"])
+            results[name].queries.append(time.process_time() - begin)
+            figures = scores(list(dict.fromkeys(unit[id_] for id_ in found)), evidence)
+            kept = {unit[id_] for id_ in within_room(found, length)}
+            results[name].figures.append(figures | {WORDS: len(evidence & kept) / len(evidence)})
+
+
+def evaluate(
+    path: Path, one: Set, embeddings: LocalEmbeddings | Literal[False], most: int | None = None
+) -> tuple[dict[str, Result], list[float]]:
+    """The results of this package and of its peers, and seconds that it took to add and index each message."""
+    results: dict[str, Result] = {OURS: Result(), "rank_bm25": Result()}
+    if embeddings:
+        results["Chroma"] = Result()
+    added: list[float] = []
+    for conversation in islice(conversations(path), most):
         messages = conversation["messages"]
+        begin = time.process_time()
         find, memory = ours(messages, embeddings)
-        finders = {"langchain_threadmem": find, "rank_bm25": okapi(messages)}
-        unit = pairs_of(messages) if by_pair else {str(row["id"]): str(row["id"]) for row in messages}
-        for question in conversation["questions"]:
-            evidence = {unit[str(one)] for one in question["evidence"]}
-            if not question["headline"] or not evidence:
-                continue
-            for name, finder in finders.items():
-                ranked = list(dict.fromkeys(unit[one] for one in finder(question["question"])))
-                each[name].append(scores(ranked, evidence))
+        memory.flush() if embeddings else find("anything")
+        added.append((time.process_time() - begin) / len(messages))
+        find("anything")
+        finders: dict[str, Finder] = {OURS: find, "rank_bm25": okapi(messages)}
+        if embeddings:
+            finders["Chroma"] = chroma(messages, embeddings)
+        judge(conversation, one, finders, results)
         memory.close()
-    return {
-        name: {figure: 100 * fmean(one[figure] for one in all_) for figure in all_[0]}
-        for name, all_ in each.items()
-    }
+    return results, added
 
 
-def measure(data: Path = DATA, *, embeddings: Literal[False] | None = None) -> list[Line]:
+def lines_of(one: Set, results: Mapping[str, Result], added: Sequence[float], words: bool) -> list[Line]:
+    """A set's lines of the table."""
+    how = " by words" if words else ""
+    mine = results[OURS]
+    found = []
+    for figure in (*(RECALL.format(k) for k in CUTS), NDCG, WORDS):
+        value, low, high = mine.interval(figure)
+        peers = ", ".join(
+            f"{name} {100 * fmean(question[figure] for question in peer.figures):.1f}"
+            for name, peer in results.items()
+            if name != OURS
+        )
+        aim = one.aims.get(figure, (None, None))[words]
+        found.append(
+            Line(
+                f"{one.name}{how}, {figure}",
+                f"{value:.1f} ({low:.1f}-{high:.1f})",
+                peers,
+                "" if aim is None else f"≥ {aim:g}",
+                None if aim is None else value >= aim,
+            )
+        )
+    spent = {name: 1e3 * median(peer.queries) for name, peer in results.items()}
+    peers = ", ".join(f"{name} {spent[name]:.2g}" for name in spent if name != OURS)
+    bar = MOST_MS[words]
+    found.append(
+        Line(f"{one.name}{how}, ms a query", f"{spent[OURS]:.2g}", peers, f"≤ {bar}", spent[OURS] <= bar)
+    )
+    what = "ms to add and index a message" if words else "ms to add and embed a message"
+    found.append(Line(f"{one.name}{how}, {what}", f"{1e3 * median(added):.2g}"))
+    return found
+
+
+def measure(data: Path = DATA, *, words: bool = False, longmemeval: int = 0) -> list[Line]:
     """The lines of the table; a line that says so for each set that is not there."""
-    lines = []
-    for one in SETS:
+    lines: list[Line] = []
+    embeddings: LocalEmbeddings | Literal[False] = False if words else LocalEmbeddings()
+    extra = Set("LongMemEval", LONGMEMEVAL, by_pair=False, aims={})
+    for one in (*SETS, *([extra] if longmemeval else [])):
         path = data / one.file
         if not path.exists():
             lines.append(Line(one.name, "skipped", f"{path} is not there; name its folder with --data"))
             continue
-        found = evaluate(path, by_pair=one.by_pair, embeddings=embeddings)
-        for figure, value in found["langchain_threadmem"].items():
-            aim = one.aims.get(figure)
-            lines.append(
-                Line(
-                    f"{one.name} {figure}",
-                    f"{value:.1f}",
-                    f"rank_bm25 {found['rank_bm25'][figure]:.1f}",
-                    "" if aim is None else f"aim: ≥ {aim:g}",
-                )
-            )
+        results, added = evaluate(path, one, embeddings, longmemeval if one is extra else None)
+        lines += lines_of(one, results, added, words)
     return lines
 
 
@@ -153,8 +299,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the data")
     parser.add_argument("--words", action="store_true", help="by words alone, without an embedding model")
+    parser.add_argument("--longmemeval", type=int, default=0, help="how many questions of LongMemEval to ask")
     options = parser.parse_args()
-    show(measure(options.data, embeddings=False if options.words else None))
+    show(measure(options.data, words=options.words, longmemeval=options.longmemeval))
 
 
 if __name__ == "__main__":

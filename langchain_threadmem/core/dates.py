@@ -17,6 +17,7 @@ _CLOCK = re.compile(r"\b(\d{1,2}):(\d\d)(?::\d\d)?\s*([ap])?\.?m?\b", re.IGNOREC
 _ISO_DATE = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
 _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
 _DAY = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\b")
+_RELATIVE = re.compile(r"\b(?:yesterday|today|(?:this|last) (?:week|month))\b")
 _LETTERS = re.compile(r"[^\W\d_]+")
 
 
@@ -126,22 +127,23 @@ def span_of(question: str, months: Mapping[str, int], newest: float, now: float)
 
 
 def _relative(question: str, now: float) -> Span | None:
+    found = _RELATIVE.search(question)
+    if found is None:
+        return None
     today = datetime.fromtimestamp(now, UTC).date()
     week = today - timedelta(days=today.weekday())
     month = today.replace(day=1)
     before = (month - timedelta(days=1)).replace(day=1)
     day = timedelta(days=1)
-    for phrase, first, after in (
-        ("yesterday", today - day, today),
-        ("today", today, today + day),
-        ("this week", week, week + 7 * day),
-        ("last week", week - 7 * day, week),
-        ("this month", month, today + day),
-        ("last month", before, month),
-    ):
-        if re.search(rf"\b{phrase}\b", question):
-            return Span(_seconds(first), _seconds(after))
-    return None
+    first, after = {
+        "yesterday": (today - day, today),
+        "today": (today, today + day),
+        "this week": (week, week + 7 * day),
+        "last week": (week - 7 * day, week),
+        "this month": (month, today + day),
+        "last month": (before, month),
+    }[found[0]]
+    return Span(_seconds(first), _seconds(after))
 
 
 def _seconds(day: date) -> float:

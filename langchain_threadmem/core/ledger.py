@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ SESSION = 6 * 3600.0
 """Seconds of silence that part two sessions: what was said before is no neighbour any more."""
 
 Floats = NDArray[np.float64]
+T = TypeVar("T")
 
 _ROW = np.dtype(
     [
@@ -98,7 +99,7 @@ class Ledger:
         self._row_of: dict[int, int] = {}
         self._lists: dict[str, tuple[array[int], array[float], array[float]]] = {}
         self._speakers: dict[str, int] = {"": 0}
-        self._line: tuple[int, NDArray[np.intp]] | None = None
+        self._once: tuple[int, dict[str, Any]] = (0, {})
         self.names: set[str] = set()
         """Lower-case words of the names of those who speak."""
         self.version = -1
@@ -186,14 +187,13 @@ class Ledger:
 
     def figures(self, terms: Iterable[str]) -> Figures:
         """What BM25 must know, of this conversation."""
-        rows = self.rows
-        said = rows["said"]
-        human = said & rows["human"]
-        answer = said & ~rows["human"]
+        documents, human, answer = self.once("figures", self._figures)
         frequency = {term: len(self._lists[term][0]) if term in self._lists else 0 for term in terms}
-        return Figures(
-            int(said.sum()), _mean(rows["length"][human]), _mean(rows["length"][answer]), frequency
-        )
+        return Figures(documents, human, answer, frequency)
+
+    def _figures(self) -> tuple[int, float, float]:
+        said, human, length = (self.rows[name] for name in ("said", "human", "length"))
+        return int(said.sum()), _mean(length[said & human]), _mean(length[said & ~human])
 
     @property
     def speakers(self) -> list[str]:
@@ -211,15 +211,26 @@ class Ledger:
 
         Keys rise by one along a segment of a thread. What is no neighbour is more than `REACH` places away.
         """
-        if self._line is None or self._line[0] != self._count:
-            keys, times = self.rows["key"], self.rows["time"]
-            order = np.argsort(keys, kind="stable")
-            steps = np.diff(keys[order], prepend=keys[order[:1]])
-            silent = np.abs(np.diff(times[order], prepend=times[order[:1]])) > SESSION
-            places = np.empty(self._count, np.intp)
-            places[order] = np.cumsum(np.where(silent, REACH + 1, np.minimum(steps, REACH + 1)))
-            self._line = (self._count, places)
-        return self._line[1]
+        return self.once("line", self._places)
+
+    def _places(self) -> NDArray[np.intp]:
+        keys, times = self.rows["key"], self.rows["time"]
+        order = np.argsort(keys, kind="stable")
+        steps = np.diff(keys[order], prepend=keys[order[:1]])
+        silent = np.abs(np.diff(times[order], prepend=times[order[:1]])) > SESSION
+        places = np.empty(self._count, np.intp)
+        places[order] = np.cumsum(np.where(silent, REACH + 1, np.minimum(steps, REACH + 1)))
+        return places
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What is the same for every question, made again only when messages were added."""
+        if self._once[0] != self._count:
+            self._once = (self._count, {})
+        made = self._once[1]
+        if name not in made:
+            made[name] = make()
+        found: T = made[name]
+        return found
 
     def around(self, values: Floats, reach: int) -> Floats:
         """The sum of values over each message's neighbourhood, by a triangle that is 1 at its own."""

@@ -198,6 +198,10 @@ def assistance(ledger: Ledger) -> Floats:
     """How much the talk around each message is like one with an assistant, 0 to 1: by the length of its
     answers. So a conversation may be of both kinds, part by part.
     """
+    return ledger.once("assistance", lambda: _assistance(ledger))
+
+
+def _assistance(ledger: Ledger) -> Floats:
     rows = ledger.rows
     answers = (~rows["human"] & rows["said"]).astype(float)
     count = ledger.around(answers, REACH)

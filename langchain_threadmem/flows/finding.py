@@ -110,25 +110,33 @@ def _best(
         part = np.argpartition(-total[chosen], most)
         chosen = chosen[total[chosen] >= total[chosen[part[most]]]]
     chosen = chosen[np.lexsort((-held.rows["seq"][chosen], -total[chosen]))][:most]
-    shared: dict[int, list[str]] = {int(row): [] for row in chosen}
+    shared: list[list[str]] = [[] for _ in chosen]
     for term in sorted(question.terms, key=lambda term: figures.frequency[term]):
-        for row in chosen[np.isin(chosen, held.posting(term).rows)]:
-            shared[int(row)].append(question.terms[term])
-    speakers = held.speakers
+        holding = np.zeros(len(total), np.bool_)
+        holding[held.posting(term).rows] = True
+        for n in np.flatnonzero(holding[chosen]):
+            shared[n].append(question.terms[term])
+    columns = (
+        held.rows["key"],
+        total,
+        parts.own,
+        parts.window,
+        parts.person,
+        parts.date,
+        held.rows["speaker"],
+    )
+    found = zip(*(column[chosen].tolist() for column in columns), strict=True)
+    cosines = [None] * len(chosen) if parts.cosine is None else parts.cosine[chosen].tolist()
+    names = held.speakers
     return [
         Hit(
-            int(held.rows["key"][row]),
-            float(total[row]),
-            Why(
-                tuple(shared[row]),
-                float(parts.own[row]),
-                None if parts.cosine is None else float(parts.cosine[row]),
-                max(float(parts.window[row] - parts.own[row]), 0.0),
-                speakers[int(held.rows["speaker"][row])] if parts.person[row] else "",
-                float(parts.date[row]),
-            ),
+            key,
+            score,
+            Why(tuple(terms), own, cosine, max(window - own, 0.0), names[who] if person else "", date),
         )
-        for row in map(int, chosen)
+        for (key, score, own, window, person, date, who), terms, cosine in zip(
+            found, shared, cosines, strict=True
+        )
     ]
 
 
