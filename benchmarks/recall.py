@@ -3,8 +3,8 @@
 A conversation is imported in order with `memory.extend`, then each question goes to
 `memory.recall(question, n_results=50, context_depth=0)`. R@k is the share of a question's evidence within the
 first k, averaged over the questions of the headline score; NDCG@10 likewise; "words" is the share of evidence
-within the first 2,000 words found. LoCoMo is scored by message. BEAM's labels are noisy by message, so a human
-message and its answer count as one there. Percent, with 95 % intervals of a bootstrap over questions.
+within the first 2,000 words found. LoCoMo is scored by message. BEAM's labels are noisy by message, so a
+human message and its answer count as one there. Percent, with 95 % intervals of a bootstrap over questions.
 Milliseconds are of processor time. LoCoMo also asks what somebody else said ("wrong person"): those questions
 are no part of its headline.
 
@@ -227,7 +227,7 @@ def judge(
 def evaluate(
     path: Path, one: Set, embeddings: LocalEmbeddings | Literal[False], most: int | None = None
 ) -> tuple[dict[str, Result], list[float]]:
-    """The results of this package and of its peers, and seconds that it took to add and index each message."""
+    """The results of this package and of its peers, and seconds to add and index a message."""
     results: dict[str, Result] = {OURS: Result(), "rank_bm25": Result()}
     if embeddings:
         results["Chroma"] = Result()

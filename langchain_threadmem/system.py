@@ -17,7 +17,7 @@ from langchain_threadmem.flows.index import Progress, flush, reindex
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import arun, run
 from langchain_threadmem.flows.summarize import LLMSummarizer, Summarizer
-from langchain_threadmem.flows.verify import Verification, verify
+from langchain_threadmem.flows.verify import Verification, verify_system
 from langchain_threadmem.memory import ChatMemory
 from langchain_threadmem.settings import MemorySettings
 from langchain_threadmem.storage.queries import trees
@@ -125,14 +125,14 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
         return [name for name, _ in found]
 
     def verify(self) -> Verification:
-        """Check the database, every node of every conversation, and that checkpoints lead to nodes; `.ok` and
-        `.problems` say what was found.
+        """Check the database, every node of every conversation, that checkpoints lead to nodes, and that the
+        vector index holds what SQL says; `.ok` and `.problems` say what was found.
         """
-        return run(verify(self.owner), self.runtime)
+        return run(verify_system(self.runtime), self.runtime)
 
     async def averify(self) -> Verification:
         """Async `verify`."""
-        return await arun(verify(self.owner), self.runtime)
+        return await arun(verify_system(self.runtime), self.runtime)
 
     def flush(self, progress: Progress | None = None) -> int:
         """Embed now what is not embedded yet in any conversation, so that no recall has to.

@@ -132,7 +132,7 @@ class Ledger:
         turn = row if human or parent < 0 else int(self._buffer["turn"][parent])
         traits = unpack(gist.traits)
         speaker = self._speakers.setdefault(gist.speaker, len(self._speakers))
-        if gist.speaker:
+        if speaker and speaker == len(self._speakers) - 1:
             self.names.update(split(gist.speaker))
         self._buffer[row] = (
             record.key, record.seq, parent, turn, speaker, traits.length, traits.lead, gist.time,
@@ -144,25 +144,26 @@ class Ledger:
 
     def _post(self, row: int, said: list[str], code: list[str]) -> None:
         start = (said or code)[:LEAD]
-        counts: dict[str, float]
-        if self._wanted is None:
-            counts = dict(Counter(said))
-            for term in code:
-                counts[term] = counts.get(term, 0.0) + CODE
-            leads = Counter(start)
-        else:
-            counts = {term: said.count(term) + CODE * code.count(term) for term in self._wanted}
-            leads = Counter({term: start.count(term) for term in self._wanted})
-        lists = self._lists
+        if self._wanted is not None:
+            for term in self._wanted:
+                count = said.count(term) + (CODE * code.count(term) if code else 0.0)
+                if count:
+                    self._enter(term, row, count, start.count(term))
+            return
+        counts: dict[str, float] = dict(Counter(said))
+        for term in code:
+            counts[term] = counts.get(term, 0.0) + CODE
+        leads = Counter(start)
         for term, count in counts.items():
-            if not count:
-                continue
-            found = lists.get(term)
-            if found is None:
-                found = lists[term] = (array("i"), array("f"), array("f"))
-            found[0].append(row)
-            found[1].append(count)
-            found[2].append(leads[term])
+            self._enter(term, row, count, leads.get(term, 0))
+
+    def _enter(self, term: str, row: int, count: float, lead: int) -> None:
+        found = self._lists.get(term)
+        if found is None:
+            found = self._lists[term] = (array("i"), array("f"), array("f"))
+        found[0].append(row)
+        found[1].append(count)
+        found[2].append(lead)
 
     def mark_live(self, seqs: Iterable[int], version: int) -> None:
         """Record which messages are live at a version of the tree.

@@ -31,7 +31,7 @@ from langchain_threadmem.storage.statements import Conn
 
 READ_WHOLE = 20_000
 """Conversations of up to this many messages are scored whole; 80 bytes and a list of terms each."""
-FEWEST_CANDIDATES = 64
+FEWEST_CANDIDATES = 48
 """How many candidates each of words and meaning brings at least; more when more results are asked for."""
 MANY = 50
 """From how many messages on one may be a hit for what stands beside it; among fewer, most stand beside it."""
@@ -238,11 +238,7 @@ def _by_words(conn: Conn, runtime: Runtime, tree: int | None, query: str, most: 
     scope = lexicon.Scope(runtime.owner, tree)
     name = runtime.lexicon
     mark = marks.total(conn, runtime.owner, name) if tree is None else marks.get(conn, tree, name)
-    names = {
-        word
-        for word in set(question_of(query, runtime.language).words)
-        if lexicon.holding(conn, lexicon.name_word(word), scope, 1)
-    }
+    names = lexicon.names_among(conn, question_of(query, runtime.language).words, scope)
     question = question_of(query, runtime.language, names, now, now)
     lists = [np.array(lexicon.holding(conn, term, scope), np.int64) for term in question.terms]
     frequency = {

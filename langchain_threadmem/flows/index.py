@@ -289,6 +289,24 @@ def _behind(conn: Conn, tree: int, name: str) -> bool:
     return marks.get(conn, tree, name).seq < trees.head(conn, tree).next_seq - 1
 
 
+def index_problems(runtime: Runtime) -> Flow[list[str]]:
+    """How the owner-wide index differs from SQL; an index that was never filled is not opened for it."""
+    owner, model = runtime.owner, runtime.embedder.model
+
+    def used(conn: Conn) -> bool:
+        return any(marks.indexed(conn, tree) for _, tree in trees.conversations(conn, owner))
+
+    index = (yield from Search(runtime.index)) if model and (yield from Sql(used)) else None
+    if index is None:
+        return []
+    held = set((yield from Search(index.keys)))
+    expected = yield from Sql(lambda conn: embeddings.entered(conn, owner, model, index.name))
+    lacking, foreign = len(expected - held), len(held - expected)
+    if not lacking and not foreign:
+        return []
+    return [f"the vector index lacks {lacking} vectors and holds {foreign} too many; reindex() mends it"]
+
+
 def reindex(runtime: Runtime) -> Flow[int]:
     """Fill the owner-wide index again from the vectors in SQL; how many it holds then."""
     index = yield from Search(runtime.index)

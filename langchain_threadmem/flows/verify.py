@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from langchain_threadmem.core.bodies import decode
 from langchain_threadmem.core.interning import KIND, unpack
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.errors import EncryptionError, InputError, PersistenceError
+from langchain_threadmem.flows.index import index_problems
+from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import checkpoints, integrity, nodes, trees
 from langchain_threadmem.storage.queries.lists import Reader
@@ -41,6 +43,13 @@ class Verification:
     def __str__(self) -> str:
         found = "no problems" if self.ok else "; ".join(self.problems)
         return f"{self.conversations} conversations, {self.nodes} nodes: {found}"
+
+
+def verify_system(runtime: Runtime) -> Flow[Verification]:
+    """`verify` for everything of the owner, and whether the vector index holds what SQL says."""
+    found = yield from verify(runtime.owner)
+    problems = yield from index_problems(runtime)
+    return replace(found, problems=(*found.problems, *problems))
 
 
 def verify(owner: str, only: int | None = None) -> Flow[Verification]:

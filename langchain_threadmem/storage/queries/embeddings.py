@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import bindparam, delete, select
 
-from langchain_threadmem.storage.schema import embedding, node, recallable, tree
+from langchain_threadmem.storage.schema import embedding, mark, node, recallable, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
 
@@ -83,6 +83,28 @@ _MODELS_OF = Statement(
     select(embedding.c.key, embedding.c.model).where(within(embedding.c.key, "keys")), "keys"
 )
 _DELETE = Statement(delete(embedding).where(within(embedding.c.key, "keys")), "keys")
+
+
+_ENTERED = Statement(
+    select(embedding.c.key)
+    .join(node, node.c.key == embedding.c.key)
+    .join(tree, tree.c.id == node.c.tree)
+    .join(mark, mark.c.tree == tree.c.id)
+    .where(
+        tree.c.owner == bindparam("owner"),
+        embedding.c.model == bindparam("model"),
+        mark.c.name == bindparam("name"),
+        node.c.seq <= mark.c.seq,
+    ),
+    "owner",
+    "model",
+    "name",
+)
+
+
+def entered(conn: Conn, owner: str, model: str, name: str) -> set[int]:
+    """Keys of the nodes whose vectors an index should hold, by how far it has come."""
+    return {row[0] for row in conn.all(_ENTERED, owner, model, name)}
 
 
 def put(conn: Conn, model: str, keys: Iterable[int], matrix: NDArray[np.float32]) -> None:

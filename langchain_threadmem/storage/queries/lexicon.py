@@ -121,6 +121,19 @@ def holding(conn: Conn, word: str, scope: Scope, most: int = MOST_PER_WORD) -> l
     return _newest(conn, f'"{scope.word}" AND "{word}"', most)
 
 
+def names_among(conn: Conn, words: Iterable[str], scope: Scope) -> set[str]:
+    """Those of some words that are names of people who have said something there."""
+    marked = {word: name_word(word[:LONGEST_WORD]) for word in words}
+    if conn.dialect == "postgresql":
+        any_of = " | ".join(f"'{name}'" for name in marked.values())
+    else:
+        any_of = " OR ".join(f'"{name}"' for name in marked.values())
+    # As a rule there is none, which takes one question to know.
+    if not marked or not _newest(conn, any_of, 1):
+        return set()
+    return {word for word, name in marked.items() if holding(conn, name, scope, 1)}
+
+
 def _newest(conn: Conn, query: str, most: int) -> list[int]:
     return [row[0] for row in conn.all(_HOLDING, query, most)]
 
