@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from langchain_threadmem.core.windows import MessageWindow, TokenWindow
     from langchain_threadmem.embeddings import LocalEmbeddings
     from langchain_threadmem.flows.extractive import ExtractiveSummarizer
+    from langchain_threadmem.flows.llm_selector import LLMNodeSelector
     from langchain_threadmem.flows.selectors import (
         LinearNodeSelector,
-        LLMNodeSelector,
         NodeSelector,
         SemanticNodeSelector,
     )
@@ -58,7 +58,7 @@ _HOMES = {
     "NodeSelector": "flows.selectors",
     "LinearNodeSelector": "flows.selectors",
     "SemanticNodeSelector": "flows.selectors",
-    "LLMNodeSelector": "flows.selectors",
+    "LLMNodeSelector": "flows.llm_selector",
     "ExtractiveSummarizer": "flows.extractive",
     "Summarizer": "flows.summarize",
     "LLMSummarizer": "flows.summarize",

@@ -117,7 +117,7 @@ def _show(options: argparse.Namespace) -> int:
                 f"there is {known or 'none'}"
             )
         history = system.conversation(options.conversation).history
-    console.print(terminal.draw_tree(history))
+    console.print(terminal.draw_tree(history, reasons=True))
     console.print(terminal.list_threads(history))
     return 0
 

@@ -27,12 +27,12 @@ from langchain_threadmem.flows.conversation import (
     check_on_failure,
     tree_of,
 )
+from langchain_threadmem.flows.llm_selector import LLMNodeSelector
 from langchain_threadmem.flows.rows import Given
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.selectors import (
     AnySelector,
     LinearNodeSelector,
-    LLMNodeSelector,
     NodeSelector,
     SemanticNodeSelector,
 )

@@ -26,11 +26,12 @@ WIDEST = 400
 """How many characters of a message are looked at; the terminal cuts them to its width."""
 
 
-def draw_tree(history: Nodes) -> RenderableType:
+def draw_tree(history: Nodes, *, reasons: bool = False) -> RenderableType:
     """The living tree, one line a message, each thread in its colour.
 
     Args:
         history: Nodes of one conversation, in any order.
+        reasons: Whether to say below a message why it is where it is, and what else was likely.
     """
     layout = Layout(tree_core.living(history))
     top = Tree(Text(_counts(layout), style="bold"), guide_style="dim")
@@ -38,15 +39,22 @@ def draw_tree(history: Nodes) -> RenderableType:
     def line(node: ConversationNode) -> Text:
         return message_line(node, COLORS[layout.strand_of[node.id] % len(COLORS)])
 
+    def add(node: ConversationNode, below: Tree) -> Tree:
+        branch = below.add(line(node))
+        if reasons and node.placement is not None:
+            words = one_line(str(node.placement), WIDEST)
+            branch.add(Text(words, style="dim italic", no_wrap=True, overflow="ellipsis"))
+        return branch
+
     def draw(first: ConversationNode, below: Tree) -> None:
-        branch = here = below.add(line(first))
+        branch = here = add(first, below)
         node: ConversationNode | None = first
         while node is not None:
             aside, node = layout.fork(node)
             for other in aside:
                 draw(other, here)
             if node is not None:
-                here = branch.add(line(node))
+                here = add(node, branch)
 
     for root in layout.roots:
         draw(root, top)

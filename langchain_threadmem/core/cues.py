@@ -2,7 +2,7 @@
 
 Embeddings tell what a text is about, hardly what it does: "yes, that one" answers what was
 just asked, "Hello, I need" opens something, "enjoy your trip" winds it up. `Cues` lists such
-words for one language and `ENGLISH` is the default; the three functions read a text with them.
+words for one language and `ENGLISH` is the default; the functions read a text with them.
 Texts are read without regard to case, and long ones at their beginning and end only.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 
 LONGEST_TEXT = 2000
@@ -20,6 +20,9 @@ TAIL = 200
 """Characters at the end of an answer that tell how its turn ended."""
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_VALUE = re.compile(r"\d+|(?<=[\w,;:] )[A-Z][^\W\d_]+")
+_CAPITAL = re.compile(r"(?<=[\w,;:] )[A-Z][a-z]")
+_DIGIT = re.compile(r"\d")
 QUESTION_MARKS = "?\uff1f\u061f"
 """Plain, full-width and Arabic."""
 _LAST_QUESTION = re.compile(rf"[^.!\n{QUESTION_MARKS}]*[{QUESTION_MARKS}][^{QUESTION_MARKS}]{{0,60}}$")
@@ -41,8 +44,27 @@ class Cues:
         greetings: How a message begins that opens a conversation.
         requests: Phrases that open a task or a subject.
         farewells: Phrases with which a subject is wound up, by either side.
-        quantities: Words of a question that asks for a number or a time.
-        amounts: Words that, like digits, give a number or a time.
+        agreements: How a message begins that says yes.
+        refusals: How a message begins that says no.
+        thanks: Phrases that thank.
+        returns: Phrases that name an earlier subject in order to go back to it.
+        changes: Phrases that correct what was said.
+        asking: How a message begins that asks.
+        alternatives: Words that pick one of several things offered.
+        closed: How a question begins that is answered by yes or no.
+        confirmations: Phrases of an answer that wants its details confirmed.
+        completions: Phrases of an answer that reports something done.
+        offers: Phrases of an answer that asks what else there is to do.
+        apologies: Phrases of an answer that did not understand or could not help.
+        disjunctions: Words of a question that offers a choice.
+        numbers: Words of a question that asks for a number.
+        amounts: Words that, like digits, give a number.
+        times: Words of a question that asks for a time or a date.
+        moments: Words that give a time or a date.
+        wheres: Words of a question that asks for a place.
+        places: Words that come before the name of a place.
+        whos: Words of a question that asks for a name.
+        names: Words with which a name is given.
     """
 
     stop_words: frozenset[str] = frozenset()
@@ -53,22 +75,47 @@ class Cues:
     greetings: tuple[str, ...] = ()
     requests: tuple[str, ...] = ()
     farewells: tuple[str, ...] = ()
-    quantities: tuple[str, ...] = ()
+    agreements: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
+    thanks: tuple[str, ...] = ()
+    returns: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    asking: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
+    confirmations: tuple[str, ...] = ()
+    completions: tuple[str, ...] = ()
+    offers: tuple[str, ...] = ()
+    apologies: tuple[str, ...] = ()
+    disjunctions: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
     amounts: tuple[str, ...] = ()
+    times: tuple[str, ...] = ()
+    moments: tuple[str, ...] = ()
+    wheres: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    whos: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
     @cached_property
     def patterns(self) -> Mapping[str, re.Pattern[str]]:
         """One compiled pattern for each cue but `stop_words` and `endings`."""
-        at_the_start = {"replies", "connectives", "greetings"}
         found = {}
-        for name in ("references", "requests", "farewells", "quantities", "amounts", *at_the_start):
-            words = "|".join(map(re.escape, getattr(self, name))) or "(?!)"
-            found[name] = re.compile((r"^\W*" if name in at_the_start else r"\b") + rf"(?:{words})\b")
+        for field in fields(self):
+            if field.name not in ("stop_words", "endings"):
+                words = "|".join(map(re.escape, getattr(self, field.name))) or "(?!)"
+                start = r"^\W*" if field.name in _AT_THE_START else r"\b"
+                found[field.name] = re.compile(rf"{start}(?:{words})\b")
         return found
 
     def has(self, name: str, text: str) -> bool:
         """Whether `text`, in lower case, shows the cue `name`."""
         return self.patterns[name].search(text) is not None
+
+
+_AT_THE_START = frozenset(
+    ["replies", "connectives", "greetings", "agreements", "refusals", "asking", "closed"]
+)
 
 
 def _listed(text: str) -> tuple[str, ...]:
@@ -115,19 +162,83 @@ ENGLISH = Cues(
         have a good, have a great, have a nice, have a wonderful, enjoy, take care, you're welcome,
         you are welcome, glad to help, happy to help, my pleasure"""
     ),
-    quantities=_listed(
-        """how many, how much, how long, how old, when, time, date, day, month, year, price, number, age,
-        budget, zip code"""
+    agreements=_listed(
+        """yes, yeah, yep, yup, sure, ok, okay, correct, right, exactly, great, good, perfect, fine, cool,
+        alright, all right, sounds, definitely, absolutely, of course, please do, go ahead, that works,
+        that's fine, that's right, that's correct, that's good, that is, i confirm, i like, it's good"""
+    ),
+    refusals=_listed(
+        """no, nope, nah, not, don't, that's wrong, that's not, i don't, i'd rather, never mind, nothing"""
+    ),
+    thanks=_listed("thanks, thank you, thank, thx, appreciate, grateful, helpful"),
+    returns=_listed(
+        """back to, going back, go back, returning to, return to, coming back, as for, regarding, concerning,
+        earlier, previously, previous, before, you mentioned, you said, you told, we talked, we discussed,
+        we were, i asked, i mentioned, i said, the other, about the, about that, about my, again, still"""
+    ),
+    changes=_listed(
+        """actually, instead, change, rather, wait, sorry, correction, i meant, i mean, on second thought,
+        make it, modify, switch, different, something else, anything else, any other, other, another, else"""
+    ),
+    asking=_listed(
+        """what, what's, where, where's, when, who, who's, whose, which, why, how, is, are, am, was, were,
+        do, does, did, can, could, would, will, should, shall, may, has, have, isn't, aren't, don't"""
+    ),
+    alternatives=_listed(
+        """first, second, third, last, former, latter, either, neither, both, any, all, none, whichever,
+        that one, this one, the one, any one, doesn't matter, don't care, don't mind, cheapest, cheaper"""
+    ),
+    closed=_listed(
+        """is, are, was, were, do, does, did, can, could, would, will, should, shall, may, might, have, has,
+        am, isn't, aren't, don't, anything, any, so, and is, and are, and do, okay, ok, right, correct"""
+    ),
+    confirmations=_listed(
+        """confirm, is that correct, is that right, is this correct, is this right, correct, right,
+        is that ok, is that okay, does that, is it ok, please verify, double check, shall i, should i go"""
+    ),
+    completions=_listed(
+        """booked, confirmed, successful, successfully, reserved, purchased, completed, scheduled, done,
+        has been, have been, all set, is set, placed, cancelled, canceled, sent, added, playing"""
+    ),
+    offers=_listed(
+        """anything else, something else, what else, any other, help you with, assist you with, further,
+        more questions, how can i help, how may i help, what can i do, more help, feel free"""
+    ),
+    apologies=_listed(
+        """sorry, unfortunately, apologize, i couldn't, i could not, i can't, i cannot, unable, didn't,
+        failed, not available, no results, please provide, please clarify"""
+    ),
+    disjunctions=_listed("or, which, either, prefer, any of, among, between"),
+    numbers=_listed(
+        """how many, how much, how long, how old, number, age, budget, price, zip code, zip, rating, stars,
+        people, tickets, seats, guests, rooms, persons, passengers, amount, id, size"""
     ),
     amounts=_listed(
-        """one, two, three, four, five, six, seven, eight, nine, ten, noon, morning, afternoon, evening,
-        today, tomorrow, monday, tuesday, wednesday, thursday, friday, saturday, sunday, january,
-        february, march, april, june, july, august, september, october, november, december"""
+        """one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, twenty, single, couple,
+        a few, dozen, myself, just me, hundred"""
     ),
+    times=_listed(
+        """when, time, date, day, month, year, what time, which day, how soon, schedule, check in, check out,
+        leave, leaving, depart, departing, pick up"""
+    ),
+    moments=_listed(
+        """noon, midnight, morning, afternoon, evening, tonight, today, tomorrow, yesterday, am, pm, o'clock,
+        next week, this week, next month, monday, tuesday, wednesday, thursday, friday, saturday, sunday,
+        january, february, march, april, may, june, july, august, september, october, november, december,
+        the 1st, the 2nd, the 3rd, the 4th, the 5th, the 6th, the 7th, the 8th, the 9th, the 10th, the 11th,
+        the 12th, the 13th, the 14th, now, later, soon, weekend, week, day after"""
+    ),
+    wheres=_listed(
+        """where, city, town, address, location, area, place, country, destination, from where, region,
+        state, departure, departing from, traveling to, going to, heading, headed"""
+    ),
+    places=_listed("in, at, to, from, near, around, street, avenue, road, boulevard, city, airport, station"),
+    whos=_listed("who, name, whom, title, which movie, which song, which artist, which restaurant, account"),
+    names=_listed("my name, i'm, i am, called, named, name is, this is, it's, by"),
 )
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=4096)
 def terms(text: str, cues: Cues) -> frozenset[str]:
     """Read the telling words of a text, without their endings.
 
@@ -135,56 +246,150 @@ def terms(text: str, cues: Cues) -> frozenset[str]:
         >>> sorted(terms("How do I read CSV files in pandas?", ENGLISH))
         ['csv', 'file', 'panda', 'read']
     """
-    if len(text) > LONGEST_TEXT:
-        text = text[: LONGEST_TEXT // 2] + " " + text[-LONGEST_TEXT // 2 :]
     found = set()
-    for word in _WORD.findall(_plain(text)):
+    for word in _WORD.findall(_plain(_shortened(text))):
         if word not in cues.stop_words:
             cut = next((end for end in cues.endings if word.endswith(end) and len(word) >= len(end) + 4), "")
             found.add(word.removesuffix(cut))
     return frozenset(found)
 
 
-def message_cues(message: str, cues: Cues) -> Mapping[str, float]:
-    """Tell what a message itself says about its place, in numbers from `"length"` to `"greeting"`.
+@lru_cache(maxsize=4096)
+def names(text: str) -> frozenset[str]:
+    """Read the values that a text carries: numbers, and words with a capital inside a sentence.
+
+    Example:
+        >>> sorted(names("Then book The Lark for 7:30, please."))
+        ['30', '7', 'lark', 'the']
+    """
+    return frozenset(found.lower() for found in _VALUE.findall(_shortened(text)))
+
+
+HEARD = (
+    "length",
+    "short",
+    "brief",
+    "question",
+    "asking",
+    "agreement",
+    "refusal",
+    "reply",
+    "thanks",
+    "farewell",
+    "greeting",
+    "request",
+    "connective",
+    "reference",
+    "return",
+    "change",
+    "alternative",
+    "number",
+    "moment",
+    "place",
+    "name",
+    "capital",
+)
+"""What `message_cues` tells, in its order."""
+_IN_MESSAGES = (
+    "asking",
+    "agreements",
+    "refusals",
+    "replies",
+    "thanks",
+    "farewells",
+    "greetings",
+    "requests",
+    "connectives",
+    "references",
+    "returns",
+    "changes",
+    "alternatives",
+)
+
+
+@lru_cache(maxsize=4096)
+def message_cues(message: str, cues: Cues) -> tuple[float, ...]:
+    """Tell what a human message itself says about its place: one number for each of `HEARD`.
 
     All are 0 or 1, but for the length: the logarithm of 1 + words, less 2.
 
     Example:
-        >>> [name for name, value in message_cues("And what about 3 pm?", ENGLISH).items() if value == 1]
-        ['question', 'amount', 'connective']
+        >>> said = message_cues("And what about 3 pm?", ENGLISH)
+        >>> [name for name, value in zip(HEARD, said) if value == 1]
+        ['brief', 'question', 'connective', 'number', 'moment']
     """
-    text = _plain(message)
+    text = _plain(_shortened(message))
     words = len(_WORD.findall(text))
-    return {
-        "short": float(words <= 3),
-        "length": math.log1p(words) - 2.0,
-        "question": float(any(mark in message for mark in QUESTION_MARKS)),
-        "amount": float(any(letter.isdigit() for letter in text) or cues.has("amounts", text)),
-        "reference": float(cues.has("references", text)),
-        "reply": float(cues.has("replies", text)),
-        "connective": float(cues.has("connectives", text)),
-        "request": float(cues.has("requests", text)),
-        "greeting": float(cues.has("greetings", text)),
-    }
+    return (
+        math.log1p(words) - 2.0,
+        float(words <= 3),
+        float(3 < words <= 7),
+        float(any(mark in message for mark in QUESTION_MARKS)),
+        *(float(cues.has(name, text)) for name in _IN_MESSAGES),
+        float(_DIGIT.search(text) is not None or cues.has("amounts", text)),
+        float(cues.has("moments", text)),
+        float(cues.has("places", text)),
+        float(cues.has("names", text)),
+        float(_CAPITAL.search(message) is not None),
+    )
 
 
-@lru_cache(maxsize=2048)
-def end_cues(human: str, answer: str, cues: Cues) -> tuple[float, float, float, float]:
-    """Tell how a turn ended: it asks, asks for a quantity, its answer winds up, its human message does.
+ENDED = (
+    "asks",
+    "asks_closed",
+    "asks_choice",
+    "asks_number",
+    "asks_time",
+    "asks_place",
+    "asks_name",
+    "confirm",
+    "offer",
+    "farewell",
+    "done",
+    "sorry",
+    "long",
+    "human_farewell",
+    "human_thanks",
+    "human_question",
+)
+"""What `end_cues` tells, in its order."""
+
+
+@lru_cache(maxsize=4096)
+def end_cues(human: str, answer: str, cues: Cues) -> tuple[float, ...]:
+    """Tell how a turn ended: one number for each of `ENDED`, about its answer and its human message.
 
     Example:
-        >>> end_cues("A table, please.", "Sure. For how many people?", ENGLISH)
-        (1.0, 1.0, 0.0, 0.0)
+        >>> said = end_cues("A table, please.", "Sure. For how many people?", ENGLISH)
+        >>> [name for name, value in zip(ENDED, said) if value == 1]
+        ['asks', 'asks_number']
     """
     tail = _plain(answer[-TAIL:])
-    question = _LAST_QUESTION.search(tail)
+    found = _LAST_QUESTION.search(tail)
+    question = found.group().strip() if found else ""
+    said = _plain(_shortened(human))
     return (
-        float(question is not None),
-        float(question is not None and cues.has("quantities", question.group())),
+        float(bool(question)),
+        float(cues.has("closed", question)),
+        float(cues.has("disjunctions", question)),
+        float(cues.has("numbers", question)),
+        float(cues.has("times", question)),
+        float(cues.has("wheres", question)),
+        float(cues.has("whos", question)),
+        float(cues.has("confirmations", tail)),
+        float(cues.has("offers", tail)),
         float(cues.has("farewells", tail)),
-        float(cues.has("farewells", _plain(human[:LONGEST_TEXT]))),
+        float(cues.has("completions", tail)),
+        float(cues.has("apologies", tail)),
+        math.log1p(len(answer) / 100.0),
+        float(cues.has("farewells", said)),
+        float(cues.has("thanks", said)),
+        float(any(mark in human for mark in QUESTION_MARKS)),
     )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT // 2]} {text[-LONGEST_TEXT // 2 :]}"
 
 
 def _plain(text: str) -> str:

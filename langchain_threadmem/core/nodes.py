@@ -43,6 +43,31 @@ class MessageSummary(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
+class Placement:
+    """Why a human message was placed where it is.
+
+    Attributes:
+        reason: In a few words.
+        chances: The likeliest candidates, each with its probability: the `id` of the turn end to continue, or
+            `None` for a new root. Empty where no probabilities were weighed.
+
+    Example:
+        >>> str(Placement("continues the last thread", ((2, 0.9), (None, 0.1))))
+        'continues the last thread; node 2: 90 %, new thread: 10 %'
+    """
+
+    reason: str
+    chances: Sequence[tuple[int | None, float]] = ()
+
+    def __str__(self) -> str:
+        weighed = [
+            f"{'new thread' if candidate is None else f'node {candidate}'}: {100 * chance:.0f} %"
+            for candidate, chance in self.chances
+        ]
+        return "; ".join(filter(None, [self.reason, ", ".join(weighed)]))
+
+
+@dataclass(frozen=True, slots=True)
 class ConversationNode:
     """One message of a conversation and its place in the tree.
 
@@ -54,6 +79,8 @@ class ConversationNode:
         timestamp: When it was said, with its time zone.
         state: Live, superseded or aside.
         superseded_by: `id` of the node that replaced it, if one did.
+        placement: Why it is where it is, if that was weighed and the whole history was read. No part of what
+            the node is: nodes that differ in nothing else are equal.
 
     Raises:
         ValueError: `id` or `parent_id` is not positive.
@@ -71,6 +98,7 @@ class ConversationNode:
     timestamp: datetime = EPOCH
     state: State = State.LIVE
     superseded_by: int | None = None
+    placement: Placement | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.id <= 0:
@@ -91,6 +119,8 @@ class TurnEnd:
         human_id: Node id of the human message.
         summary: Summary of the answer, if one was written.
         timestamp: When the answer was given.
+        chances: Candidates for `previous` and their probabilities, as a selector saw them when it placed
+            the turn; empty where its place is certain.
     """
 
     id: int
@@ -100,6 +130,7 @@ class TurnEnd:
     human_id: int | None = None
     summary: MessageSummary | None = None
     timestamp: datetime = EPOCH
+    chances: Sequence[tuple[int | None, float]] = ()
 
 
 @dataclass(frozen=True, slots=True)

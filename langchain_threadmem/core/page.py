@@ -56,6 +56,7 @@ article small { font-size: inherit }
 article summary { list-style-position: inside; margin-top: .25rem }
 article details[open] summary span { display: none }
 .text { white-space: pre-wrap; overflow-wrap: anywhere; margin-top: .25rem }
+.why { margin-top: .25rem; color: var(--soft); font-size: .78rem }
 .user { --tone: var(--user) } .assistant { --tone: var(--assistant) } .other { --tone: var(--other) }
 .replaced { opacity: .55; filter: grayscale(1) } .replaced .text { text-decoration: line-through }
 @media (max-width: 800px) { body { display: block; padding: 0 1rem } main, nav { padding: 1.2rem 0 }
@@ -210,6 +211,7 @@ def _article(node: ConversationNode, *, here: bool) -> str:
     elif node.state != State.LIVE:
         note = f"<small>{State(node.state).name.lower()}</small>"
     about = f"<small>{_escape(node.summary.title)}</small>" if node.summary else ""
+    why = f'<div class="why">{_escape(str(node.placement))}</div>' if node.placement else ""
     text = said(node.message)
     shown = f'<div class="text">{_escape(text)}</div>'
     if len(text) > _LONG:
@@ -217,7 +219,7 @@ def _article(node: ConversationNode, *, here: bool) -> str:
         shown = f"<details><summary>{first}</summary>{shown}</details>"
     return (
         f'<article id="n{node.id}" class="{" ".join(classes)}"><div><i>{_escape(label_of(node.message))}</i>'
-        f'{about}{note}{when}<a class="id" href="#n{node.id}">{node.id}</a></div>{shown}</article>\n'
+        f'{about}{note}{when}<a class="id" href="#n{node.id}">{node.id}</a></div>{shown}{why}</article>\n'
     )
 
 

@@ -7,12 +7,13 @@ asks no tool: tool calls and their results are inside a turn, never a place to c
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from langchain_core.messages import AIMessage
 
 from langchain_threadmem.core.bodies import text_of
-from langchain_threadmem.core.nodes import ConversationNode, State, TurnEnd
+from langchain_threadmem.core.nodes import ConversationNode, Placement, State, TurnEnd
 
 
 def is_answer(node: ConversationNode) -> bool:
@@ -45,11 +46,20 @@ class TurnIndex:
         self._ends: dict[int, TurnEnd] = {}
         self._turn_of: dict[int, tuple[int | None, str, int | None]] = {}
         # For each node: the human node of its turn, that node's text, and the turn end before the turn.
+        self._placements: dict[int, Placement] = {}
         self._lock = threading.Lock()
 
-    def add(self, nodes: Iterable[ConversationNode]) -> None:
-        """Take in nodes that are newer than `last`; others are known."""
+    def add(
+        self, nodes: Iterable[ConversationNode], placements: Mapping[int, Placement] = MappingProxyType({})
+    ) -> None:
+        """Take in nodes that are newer than `last`; others are known.
+
+        Args:
+            nodes: In the order of their ids.
+            placements: By the ids of human nodes, why they are where they are.
+        """
         with self._lock:
+            self._placements.update(placements)
             for node in nodes:
                 if node.id > self.last:
                     self.last = node.id
@@ -73,6 +83,14 @@ class TurnIndex:
         self._turn_of[node.id] = turn
         if node.state is State.LIVE and is_answer(node):
             human_id, human, previous = turn
+            placement = self._placements.get(human_id or 0)
             self._ends[node.id] = TurnEnd(
-                node.id, previous, human, text_of(node.message), human_id, node.summary, node.timestamp
+                node.id,
+                previous,
+                human,
+                text_of(node.message),
+                human_id,
+                node.summary,
+                node.timestamp,
+                placement.chances if placement else (),
             )

@@ -28,14 +28,16 @@ def append(conversation: Conversation, human: Given, *answers: Given) -> Flow[li
     whole = not messages or messages[0].type == "human"
     open_calls = set() if whole else (yield from _calls_above(conversation, messages))
     check_turn(messages, open_calls)
+    drafts = drafts_of(messages)
     parent: Parent = TIP
     if (
         messages[0].type == "human"
         and not isinstance(conversation.selector, LinearNodeSelector)
         and not (yield from _is_stored(conversation, messages[0]))
     ):
-        parent = yield from select(conversation, messages[0])
-    return (yield from _write(conversation, messages, drafts_of(messages), parent))
+        selected = yield from select(conversation, messages[0])
+        parent, drafts = selected.parent, selected.explains(drafts)
+    return (yield from _write(conversation, messages, drafts, parent))
 
 
 def _is_stored(conversation: Conversation, message: BaseMessage) -> Flow[bool]:
@@ -66,11 +68,12 @@ def remember(
     says.
     """
     messages = [message for item in given for message in messages_of(item)]
-    parent = seen
+    drafts, parent = drafts_of(messages), seen
     first = next((message for message in messages if message.type == "human"), None)
     if first is not None and not isinstance(conversation.selector, LinearNodeSelector):
-        parent = yield from select(conversation, first)
-    return (yield from _write(conversation, messages, drafts_of(messages), parent))
+        selected = yield from select(conversation, first)
+        parent, drafts = selected.parent, selected.explains(drafts)
+    return (yield from _write(conversation, messages, drafts, parent))
 
 
 def _write(

@@ -15,12 +15,21 @@ import numpy as np
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.gist import gist_of, unpack
 from langchain_threadmem.core.ledger import Ledger, Record
-from langchain_threadmem.core.nodes import State
+from langchain_threadmem.core.nodes import Placement, State
 from langchain_threadmem.core.turns import TurnIndex
 from langchain_threadmem.flows.rows import is_recallable, nodes_of
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Embed, Flow, Search, Sql
-from langchain_threadmem.storage.queries import embeddings, gists, lexicon, marks, nodes, removal, trees
+from langchain_threadmem.storage.queries import (
+    choices,
+    embeddings,
+    gists,
+    lexicon,
+    marks,
+    nodes,
+    removal,
+    trees,
+)
 from langchain_threadmem.storage.queries.embeddings import Vectors
 from langchain_threadmem.storage.queries.gists import Kept
 from langchain_threadmem.storage.queries.marks import Mark
@@ -37,15 +46,16 @@ def turns(runtime: Runtime, tree: int) -> Flow[TurnIndex]:
     held = runtime.turns.setdefault(tree, TurnIndex)
     last, version = held.last, held.version
 
-    def news(conn: Conn) -> tuple[int, list[nodes.NodeRow]]:
+    def news(conn: Conn) -> tuple[int, list[nodes.NodeRow], dict[int, Placement]]:
         now = trees.head(conn, tree).version
-        return now, nodes.since(conn, tree, last if now == version else 0)
+        start = last if now == version else 0
+        return now, nodes.since(conn, tree, start), choices.since(conn, tree, start)
 
-    now, rows = yield from Sql(news)
+    now, rows, placements = yield from Sql(news)
     if now != version:
         held = TurnIndex(now)
         runtime.turns.put(tree, held)
-    held.add(nodes_of(rows))
+    held.add(nodes_of(rows), placements)
     return held
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -12,7 +13,7 @@ from langchain_threadmem.core.windows import BoundWindow
 from langchain_threadmem.flows.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.flows.rows import nodes_of
 from langchain_threadmem.flows.steps import Flow, Sql
-from langchain_threadmem.storage.queries import nodes, trees
+from langchain_threadmem.storage.queries import choices, nodes, trees
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.statements import Conn
 
@@ -82,9 +83,15 @@ def _active(
 
 
 def everything(conversation: Conversation) -> Flow[list[ConversationNode]]:
-    """All nodes of the conversation, whatever their state, in the order they were written."""
+    """All nodes of the conversation, whatever their state, in the order they were written, each with why it
+    is where it is.
+    """
     tree = yield from tree_of(conversation)
-    return nodes_of((yield from Sql(lambda conn: nodes.since(conn, tree))))
+    rows, placements = yield from Sql(lambda conn: (nodes.since(conn, tree), choices.since(conn, tree)))
+    found = nodes_of(rows)
+    if not placements:
+        return found
+    return [replace(node, placement=placements[node.id]) if node.id in placements else node for node in found]
 
 
 def thread(conversation: Conversation, node_id: int) -> Flow[list[ConversationNode]]:

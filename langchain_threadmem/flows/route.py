@@ -27,7 +27,7 @@ from langchain_threadmem.flows import revise
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.recall import recall
 from langchain_threadmem.flows.rows import drafts_of
-from langchain_threadmem.flows.select import explained
+from langchain_threadmem.flows.select import select
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import growth, nodes, trees
 from langchain_threadmem.storage.queries.growth import TIP, Draft
@@ -146,8 +146,9 @@ def _route(
         # Stored elsewhere with other content, it is a new version of itself, and that is no new message.
         written = yield from store(conversation, said[: newest + 1])
         return "it is a new version of a message" if written else "it has its place already"
-    parent, reason = yield from explained(conversation, said[newest])
-    drafts = drafts_of([said[first]])
+    selected = yield from select(conversation, said[newest])
+    parent, reason = selected.parent, selected.reason
+    drafts = selected.explains(drafts_of([said[first]]))
     places = yield from Sql(lambda conn: growth.append(conn, tree, drafts, parent), write=True)
     # Stored by somebody else before us, under the old tip: only `place` moves.
     if (

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.core.nodes import TurnEnd
+from langchain_threadmem.core.nodes import Placement, TurnEnd
 from langchain_threadmem.errors import DriverError, PersistenceError, SelectionError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.index import turns
 from langchain_threadmem.flows.selectors import AnySelector, LinearNodeSelector, choice_of
 from langchain_threadmem.flows.steps import Flow
 from langchain_threadmem.flows.view import TreeView
-from langchain_threadmem.storage.queries.growth import TIP, Parent
+from langchain_threadmem.storage.queries.growth import TIP, Draft, Parent
 
 log = logging.getLogger(__name__)
 
@@ -26,18 +26,22 @@ class Selected(NamedTuple):
     Attributes:
         parent: A node id, `None` for a new root, or `TIP`.
         reason: A few words for a person.
+        placement: What is kept of it with the node; `None` where nothing was weighed.
     """
 
     parent: Parent
     reason: str
+    placement: Placement | None = None
+
+    def explains(self, drafts: Sequence[Draft]) -> list[Draft]:
+        """Drafts of a turn, the choice kept with the human message that it was made for."""
+        at = next((i for i, draft in enumerate(drafts) if draft.role == "human"), None)
+        return [
+            draft._replace(placement=self.placement) if i == at else draft for i, draft in enumerate(drafts)
+        ]
 
 
-def select(conversation: Conversation, message: BaseMessage) -> Flow[Parent]:
-    """The parent of a human message; see `explained`."""
-    return (yield from explained(conversation, message)).parent
-
-
-def explained(conversation: Conversation, message: BaseMessage) -> Flow[Selected]:
+def select(conversation: Conversation, message: BaseMessage) -> Flow[Selected]:
     """The parent of a human message, with the reason.
 
     A selector that raises, or names no turn end, has failed: the message then goes where
@@ -60,11 +64,12 @@ def explained(conversation: Conversation, message: BaseMessage) -> Flow[Selected
         raise
     except Exception as error:
         parent = _fallback(conversation, ends, error)
-        view.reason = f"the selector failed: {error}"
+        view.reason, view.chances = f"the selector failed: {error}", ()
     if parent is None and conversation.single_tree:
         return Selected(TIP, "continues the active thread, the only one there may be")
     usual = "starts a new thread" if parent is None else f"continues node {parent}"
-    return Selected(parent, view.reason or usual)
+    weighed = Placement(view.reason, view.chances) if view.reason else None
+    return Selected(parent, view.reason or usual, weighed)
 
 
 def _end_of(ends: Sequence[TurnEnd], chosen: int, selector: AnySelector) -> int:

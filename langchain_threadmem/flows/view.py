@@ -40,6 +40,8 @@ class TreeView:
         self._ends = ends
         self.reason = ""
         """Why the selector chose as it did, in a few words, if it says so."""
+        self.chances: Sequence[tuple[int | None, float]] = ()
+        """The candidates and their probabilities, if it weighed them."""
 
     def turn_ends(self) -> Sequence[TurnEnd]:
         """The answers that a new message can continue, oldest first."""
@@ -81,6 +83,7 @@ class GraphView(TreeView):
         self.tree = 0
         self._ends = index.ends()
         self.reason = ""
+        self.chances = ()
 
     def _load(self) -> Iterable[ConversationNode]:
         return self._held

@@ -121,6 +121,14 @@ summary = Table(
     Column("summary", Text, nullable=False),
 )
 
+choice = Table(
+    "threadmem_choice",
+    metadata,
+    Column("key", Key, primary_key=True, autoincrement=False),  # of the human message that was placed
+    Column("reason", Text, nullable=False),
+    Column("chances", Text, nullable=False),  # JSON: [candidate (seq, or null for a new root), probability]
+)
+
 SUMMARIES = "summaries"
 """The scope of trees of summaries; a LangGraph channel's scope begins with a bracket."""
 recallable = or_(tree.c.scope == "", tree.c.scope == SUMMARIES)

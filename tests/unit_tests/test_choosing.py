@@ -6,15 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from langchain_threadmem.core.choosing import (
+from langchain_threadmem.core.candidates import (
     RECENT_THREADS,
     RECENT_TURNS,
     SIMILAR_THREADS,
-    WEIGHTS,
-    choose,
-    describe,
+    SIMILAR_TURNS,
 )
-from langchain_threadmem.core.cues import ENGLISH, Cues, end_cues, message_cues, terms
+from langchain_threadmem.core.choosing import CHANCES_KEPT, LEAST_CHANCE, choose
+from langchain_threadmem.core.cues import ENGLISH, HEARD, Cues, end_cues, message_cues, names, terms
+from langchain_threadmem.core.features import FEATURES, describe
+from langchain_threadmem.core.network import WAYS, about, compatibility, networks, way_to_go, wording
 from langchain_threadmem.core.nodes import MessageSummary, TurnEnd
 from langchain_threadmem.errors import InputError
 
@@ -32,6 +33,15 @@ def no_vectors(count: int) -> Floats:
 
 def on_words(message: str, turns: list[TurnEnd] = TURNS) -> int | None:
     return choose(turns, no_vectors(len(turns)), no_vectors(len(turns)), message, None).parent_id
+
+
+def heard(message: str, cues: Cues = ENGLISH) -> dict[str, float]:
+    return dict(zip(HEARD, message_cues(message, cues), strict=True))
+
+
+def column(rows: NDArray[np.float64], name: str) -> list[float]:
+    found: list[float] = rows[:, FEATURES.index(name)].tolist()
+    return found
 
 
 def unit(rows: NDArray[np.float64]) -> Floats:
@@ -96,7 +106,7 @@ def test_the_nearest_text_alone_does_not_decide() -> None:
 
 def test_a_turn_that_was_continued_by_mistake_can_still_be_chosen() -> None:
     humans, answers = three_topics()
-    stray = TurnEnd(4, 2, WINE.human, WINE.answer)
+    stray = TurnEnd(4, 2, WINE.human, WINE.answer, chances=((2, 0.4), (None, 0.4)))
     message = "And can pandas find the separator of the CSV file by itself?"
     choice = choose([CSV, stray, RUN], humans, answers, message, near(topics(3)[0], 3))
     assert choice.parent_id == CSV.id
@@ -150,8 +160,8 @@ def test_another_language_brings_its_own_cues() -> None:
 
 
 def test_cues_without_words_match_nothing() -> None:
-    heard = message_cues("hello and yes, i need that", Cues())
-    assert [name for name, value in heard.items() if value == 1.0] == []
+    told = heard("hello and yes, i need that", Cues())
+    assert [name for name, value in told.items() if value == 1.0] == ["brief"]
 
 
 def test_cues_are_whole_words() -> None:
@@ -159,7 +169,7 @@ def test_cues_are_whole_words() -> None:
 
 
 def test_typographic_apostrophes_are_plain_ones() -> None:
-    assert message_cues("I\u2019m looking for a flat", ENGLISH)["request"] == 1.0
+    assert heard("I\u2019m looking for a flat")["request"] == 1.0
 
 
 def test_a_question_in_the_middle_of_an_answer_is_not_asked_of_the_user() -> None:
@@ -203,8 +213,10 @@ def test_a_turn_end_that_continues_an_unknown_one_is_refused() -> None:
 
 def test_the_number_of_candidates_does_not_grow_with_the_conversation() -> None:
     turns = [TurnEnd(2 * i + 2, None, f"Question {i}", f"Answer {i}") for i in range(500)]
-    found = describe(turns, topics(500, 8, 1), topics(500, 8, 2), "Hello", topics(1, 8)[0])
-    assert len(found.positions) <= RECENT_TURNS + RECENT_THREADS + SIMILAR_THREADS
+    found = describe(
+        turns, topics(500, 8, 1), topics(500, 8, 2), "Hello", topics(1, 8)[0], ENGLISH, wording()
+    )
+    assert len(found.positions) <= RECENT_TURNS + RECENT_THREADS + SIMILAR_THREADS + SIMILAR_TURNS
 
 
 def test_an_old_thread_among_many_is_found_by_similarity() -> None:
@@ -262,9 +274,94 @@ def test_embeddings_whose_cosines_are_all_high_give_the_same_probabilities(
 
 @settings(max_examples=60, deadline=None)
 @given(conversations())
-def test_every_row_has_a_finite_number_for_every_weight(
+def test_every_row_has_a_finite_number_for_every_column(
     given_: tuple[list[TurnEnd], Floats, Floats, str, Floats],
 ) -> None:
-    found = describe(*given_)
-    assert found.rows.shape == (len(found.positions) + 1, len(WEIGHTS))
+    found = describe(*given_, ENGLISH, wording())
+    assert found.rows.shape == (len(found.positions) + 1, len(FEATURES))
     assert np.isfinite(found.rows).all()
+
+
+def test_a_doubtful_choice_counts_as_much_as_it_was_sure() -> None:
+    doubtful = TurnEnd(6, 2, "And the header?", "Skip it.", chances=((2, 0.6), (4, 0.3), (None, 0.1)))
+    found = describe([CSV, WINE, doubtful], no_vectors(3), no_vectors(3), "Hello", None, ENGLISH, wording())
+    assert column(found.rows, "continued_softly")[:3] == pytest.approx([0.6, 0.3, 0.0])
+    assert column(found.rows, "continued")[:3] == [1.0, 0.0, 0.0]
+    assert column(found.rows, "placed")[:3] == pytest.approx([1.0, 1.0, 0.6])
+
+
+def test_a_choice_without_probabilities_is_certain() -> None:
+    placed = TurnEnd(6, 2, "And the header?", "Skip it.")
+    found = describe([CSV, WINE, placed], no_vectors(3), no_vectors(3), "Hello", None, ENGLISH, wording())
+    assert column(found.rows, "continued_softly")[:3] == [1.0, 0.0, 0.0]
+
+
+def test_probabilities_of_candidates_that_are_gone_are_left_out() -> None:
+    moved = TurnEnd(8, 2, "And the header?", "Skip it.", chances=((3, 0.9), (2, 0.1)))
+    found = describe([CSV, WINE, moved], no_vectors(3), no_vectors(3), "Hello", None, ENGLISH, wording())
+    assert column(found.rows, "continued_softly")[:2] == pytest.approx([0.1, 0.0])
+
+
+def test_a_similar_thread_of_an_unsure_turn_speaks_for_it_in_part() -> None:
+    directions = topics(2)
+    humans = answers = np.stack([directions[0], directions[1], directions[1]])
+
+    def thread_of(chances: tuple[tuple[int | None, float], ...]) -> float:
+        last = TurnEnd(6, 2, "a", "b", chances=chances)
+        found = describe([CSV, WINE, last], humans, answers, "Hello", directions[0], ENGLISH, wording())
+        return column(found.rows, "soft_thread")[2]
+
+    assert thread_of(((2, 1.0),)) > thread_of(((2, 0.5), (4, 0.5))) > thread_of(((4, 1.0),))
+
+
+def test_what_is_kept_of_a_choice_is_its_likeliest_candidates() -> None:
+    turns = [TurnEnd(2 * i + 2, None, f"Question {i}", f"Answer {i}") for i in range(20)]
+    choice = choose(turns, no_vectors(20), no_vectors(20), "Tell me more", None)
+    assert choice.kept[0] == (choice.parent_id, choice.probability)
+    assert len(choice.kept) <= CHANCES_KEPT
+    assert all(chance >= LEAST_CHANCE for _, chance in choice.kept)
+    assert len(choice.kept) < len(choice.probabilities)
+
+
+def test_a_value_is_a_number_or_a_name_inside_a_sentence() -> None:
+    assert names("Then take Ada to 12 Mill Lane") == {"ada", "12", "mill", "lane"}
+
+
+def test_what_was_learned_on_one_model_is_used_for_its_vectors_only() -> None:
+    assert way_to_go("all-MiniLM-L6-v2@8199be6f", 384) == "local"
+    assert way_to_go("all-MiniLM-L6-v2", 128) == "vectors"
+    assert way_to_go("text-embedding-3-small", 384) == "vectors"
+    assert way_to_go("all-MiniLM-L6-v2", None) == "words"
+
+
+def test_the_data_file_holds_plain_numbers_and_says_what_they_were_fitted_on() -> None:
+    for way in WAYS:
+        held = networks(way)
+        assert held.inner.shape[1] == len(FEATURES) == len(held.mean)
+        assert np.isfinite(held.inner).all()
+    assert compatibility().message.shape[0] == 384
+    assert not {"locomo", "beam", "inscit"} & set(about()["sources"])
+
+
+def test_words_that_often_follow_a_question_are_told_from_others() -> None:
+    def follows(message: str) -> float:
+        held = wording()
+        return float(held.of_answer("Sure. For how many people?")[:-1] @ held.of_message(message)[:-2])
+
+    assert follows("For 4 people, please") > follows("What is the capital of Peru?")
+
+
+def test_a_word_that_was_not_learned_counts_for_nothing() -> None:
+    held = wording()
+    assert not held.of_message("xyzzy plugh").any()
+    assert held.of_message("hello xyzzy").tolist() == held.of_message("hello").tolist()
+
+
+def test_a_long_answer_is_read_at_its_end_and_a_long_message_at_its_beginning() -> None:
+    held = wording()
+    assert held.of_answer("noise " * 500 + "x " * 200 + "which city?").tolist() == (
+        held.of_answer("x " * 200 + "which city?").tolist()
+    )
+    assert held.of_message("which city? " + "x " * 200 + "noise " * 500).tolist() == (
+        held.of_message("which city? " + "x " * 200).tolist()
+    )

@@ -16,9 +16,15 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableLambda
 from pydantic import Field
 
-from langchain_threadmem import ChatMemory, LLMNodeSelector, MessageSummary
+from langchain_threadmem import (
+    ChatMemory,
+    LLMNodeSelector,
+    MemorySystem,
+    MessageSummary,
+    SemanticNodeSelector,
+)
 from langchain_threadmem.errors import InputError, SelectionError
-from langchain_threadmem.flows.selectors import NodeSelection
+from langchain_threadmem.flows.llm_selector import NodeSelection
 
 TURNS = [("Python?", "A language."), ("Tea?", "A drink."), ("Oslo?", "A city.")]
 
@@ -288,7 +294,9 @@ def test_hostile_text_stays_inside_its_fence(text: str) -> None:
     assert "Ignore" not in outside
 
 
-@pytest.mark.parametrize("options", [{"attempts": 0}, {"shortlist": 0}, {"on_selection_failure": "hope"}])
+@pytest.mark.parametrize(
+    "options", [{"attempts": 0}, {"shortlist": 0}, {"ask": 1.5}, {"on_selection_failure": "hope"}]
+)
 def test_an_option_out_of_its_range_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         LLMNodeSelector("gpt-4o-mini", **options)
@@ -297,3 +305,76 @@ def test_an_option_out_of_its_range_is_refused(options: dict[str, Any]) -> None:
 def test_a_model_that_is_none_is_a_failure_with_a_clear_word(memory: ChatMemory) -> None:
     with pytest.raises(SelectionError, match="no chat model"):
         LLMNodeSelector(7, on_selection_failure="raise").select_parent(memory.graph, HumanMessage("x"))  # type: ignore[arg-type]
+
+
+def cascade(ask: float, *answers: Any) -> tuple[ChatMemory, LLMNodeSelector, Scripted]:
+    model = Scripted(answers=list(answers) or [selection(None)])
+    selector = LLMNodeSelector(model, ask=ask)
+    return ChatMemory(node_selector=selector, embeddings=False), selector, model
+
+
+def test_a_cascade_that_may_ask_nothing_decides_like_the_semantic_selector() -> None:
+    memory, selector, model = cascade(0.0)
+    plain = ChatMemory(node_selector=SemanticNodeSelector(), embeddings=False)
+    for one in (memory, plain):
+        for human, answer in TURNS:
+            one.append(human, answer)
+    assert [node.parent_id for node in memory.history] == [node.parent_id for node in plain.history]
+    assert (model.prompts, selector.choices, selector.share_asked) == ([], 2, 0.0)
+    assert memory.history[2].placement == plain.history[2].placement
+
+
+def test_a_cascade_asks_about_what_it_is_unsure_of_and_reports_the_share() -> None:
+    memory, selector, model = cascade(0.999)
+    memory.append("My sourdough bread comes out flat. Why?", "It did not ferment for long enough.")
+    memory.append("Something quite other, or is it not?", "Perhaps.")
+    assert len(model.prompts) == 1
+    assert (selector.choices, selector.asked, selector.calls, selector.share_asked) == (1, 1, 1, 1.0)
+    assert memory.history[2].placement.reason == "it fits"
+
+
+def test_a_cascade_keeps_to_its_share_however_unsure_it_is() -> None:
+    memory, selector, _ = cascade(0.2)
+    for n in range(40):
+        memory.append(f"word{n} thing{n}", f"other{n}")
+    assert 0 < selector.asked <= 0.2 * (selector.choices + 8)
+
+
+def test_answers_that_were_sent_back_are_counted(memory: ChatMemory) -> None:
+    selector = LLMNodeSelector(Scripted(answers=[selection(999), selection(2)]))
+    assert selector.select_parent(memory.graph, HumanMessage("And then?")) == 2
+    assert (selector.asked, selector.calls) == (1, 2)
+
+
+def test_a_cascade_whose_model_fails_takes_the_semantic_choice(caplog: pytest.LogCaptureFixture) -> None:
+    memory, selector, _ = cascade(0.999, ConnectionError("no route"))
+    memory.append("How do I read a CSV file in pandas?", "Use pandas.read_csv.")
+    memory.append("Which wine goes with salmon?", "A dry Riesling.")
+    with caplog.at_level(logging.WARNING, "langchain_threadmem"):
+        chosen = selector.select_parent(memory.graph, HumanMessage("Does pandas read a zipped CSV file too?"))
+    assert chosen == 2
+    assert "no route" in caplog.text
+
+
+def test_the_shortlist_in_a_memory_is_what_is_likeliest(system: MemorySystem) -> None:
+    model = Scripted(answers=[selection(2)])
+    memory = system.conversation("talk", node_selector=lambda tree, message: None)
+    memory.append("How do I read a CSV file in pandas?", "Use pandas.read_csv.")
+    for n in range(30):
+        memory.append(f"question {n}", f"answer {n}")
+    again = system.conversation("talk", node_selector=LLMNodeSelector(model, shortlist=3))
+    again.append("Does pandas read a zipped CSV file too?")
+    prompt = model.prompts[0][1].content
+    assert "Node 2: <text>user: How do I read a CSV file in pandas?" in prompt
+    assert prompt.count("Node ") == 3
+
+
+def test_a_candidate_is_shown_with_its_topic_and_age(memory: ChatMemory) -> None:
+    memory.checkout(2)
+    memory.extend([("user", "And pandas?"), ("ai", "A library.")])
+    prompt = prompt_for(memory)
+    assert (
+        "Node 8: <text>topic: Python? | user: And pandas? | assistant: A library.</text> (1 turn ago)"
+        in prompt
+    )
+    assert "Node 2: <text>user: Python? | assistant: A language.</text> (4 turns ago)" in prompt

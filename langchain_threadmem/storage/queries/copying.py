@@ -38,7 +38,7 @@ def moved(key: int, segments: Mapping[int, int]) -> int:
 
 
 def copy_tree(conn: Conn, source: int, target: int) -> dict[int, int]:
-    """Copy every message of a tree to an empty one, whatever its state, with summaries and vectors.
+    """Copy every message of a tree to an empty one, whatever its state, with summaries, vectors and reasons.
 
     Returns:
         The new segment of each old one.
@@ -51,7 +51,7 @@ def copy_tree(conn: Conn, source: int, target: int) -> dict[int, int]:
         segments[old] = int(row[0])
     rows = conn.all(_NODES, source)
     conn.many(_INSERT, [(moved(row[0], segments), target, *row[2:]) for row in rows])
-    for statement in growth.COPIES:
+    for statement in (*growth.COPIES, growth.COPY_CHOICE):
         conn.many(statement, [(moved(row[0], segments), row[0]) for row in rows])
     head = trees.head(conn, source)
     tip, system = (None if key is None else moved(key, segments) for key in (head.tip, head.system))

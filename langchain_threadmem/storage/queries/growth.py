@@ -10,17 +10,29 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import BigInteger, and_, bindparam, desc, exists, literal_column, select, union_all, update
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    and_,
+    bindparam,
+    desc,
+    exists,
+    literal_column,
+    select,
+    union_all,
+    update,
+)
 
-from langchain_threadmem.core.nodes import MessageSummary, State
+from langchain_threadmem.core.nodes import MessageSummary, Placement, State
 from langchain_threadmem.errors import MessageIdConflictError, NodeNotFoundError
-from langchain_threadmem.storage.queries import digests, nodes, summaries, trees, units
+from langchain_threadmem.storage.queries import choices, digests, nodes, summaries, trees, units
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     POSITION_BITS,
+    choice,
     embedding,
     node,
     segment,
@@ -50,6 +62,7 @@ class Draft(NamedTuple):
         body: JSON text, see `core.bodies`.
         created: Seconds since 1970, UTC.
         given: Whether the id came with the message; one made for it cannot be taken already.
+        placement: Why it goes where it goes, if that was weighed.
     """
 
     message: str
@@ -57,6 +70,7 @@ class Draft(NamedTuple):
     body: str
     created: float
     given: bool
+    placement: Placement | None = None
 
 
 class Saved(NamedTuple):
@@ -198,18 +212,24 @@ _COPIED = (
     # Not its parent: a summary covers what was said in the old place.
     [*unit.c["key", "visits", "last_visit", "never_delete", "forgotten"]],
 )
-COPIES = tuple(
-    Statement(
+
+
+def _copy_of(columns: Sequence[Column[Any]]) -> Statement:
+    key, *rest = columns
+    return Statement(
         key.table.insert().from_select(
-            [column.name for column in (key, *rest)],
+            [column.name for column in columns],
             select(bindparam("new", type_=BigInteger()), *rest).where(key == bindparam("old")),
         ),
         "new",
         "old",
     )
-    for key, *rest in _COPIED
-)
+
+
+COPIES = tuple(map(_copy_of, _COPIED))
 """Give a node under a new key what is kept beside it: parameters `new` and `old`."""
+COPY_CHOICE = _copy_of([*choice.c["key", "reason", "chances"]])
+"""The same for why it is where it is; not for a node that was moved, which is somewhere else for certain."""
 
 
 @dataclass(slots=True)
@@ -248,6 +268,7 @@ class _Appender:
         self._ends: dict[int, _End] = {}
         self._rows: list[tuple[object, ...]] = []
         self._known: dict[tuple[int, str], tuple[str, Placed]] = {}
+        self._weighed: list[tuple[int, str, Placement]] = []
 
     def place(self, tree_id: int, drafts: Sequence[Draft], parent: Parent) -> list[Placed]:
         end = self._ends.get(tree_id) or self._end(tree_id)
@@ -258,7 +279,7 @@ class _Appender:
         places: list[Placed] = []
         seq = end.seq
         for draft in drafts:
-            message, role, body, created, given = draft
+            message, role, body, created, given, placement = draft
             if role == "system" and (same := self._in_force(end)) is not None and same[0] == body:
                 places.append(same[1])
                 continue
@@ -275,6 +296,8 @@ class _Appender:
             place = Placed(key, seq, above, created)
             self._rows.append((key, tree_id, seq, above, message, role, body, created, 0, None))
             places.append(place)
+            if placement is not None:
+                self._weighed.append((key, message, placement))
             above, taken = seq, False
             if given:
                 self._known[tree_id, message] = (body, place)
@@ -287,6 +310,8 @@ class _Appender:
     def finish(self) -> None:
         """Write what waits, and say where the trees end now if their rows do not."""
         self._flush()
+        if self._weighed:
+            choices.put(self._conn, self._weighed)
         for tree_id, end in self._ends.items():
             if end.stale:
                 trees.settle(self._conn, tree_id, end.tip, end.system)

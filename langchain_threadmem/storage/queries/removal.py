@@ -6,6 +6,7 @@ from sqlalchemy import BigInteger, BindParameter, bindparam, delete, select, upd
 
 from langchain_threadmem.storage.queries import gists, lexicon, marks
 from langchain_threadmem.storage.schema import (
+    choice,
     digest,
     draft,
     embedding,
@@ -22,7 +23,7 @@ _TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
 _keys = select(node.c.key).where(node.c.tree == _TREE)
 _DERIVED = tuple(
     Statement(delete(table).where(table.c.key.in_(_keys)), "tree")
-    for table in (embedding, gist, summary, unit)
+    for table in (choice, embedding, gist, summary, unit)
 )
 _SUMMARISED = tuple(
     Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (digest, draft)

@@ -1,0 +1,311 @@
+"""Fitting in NumPy: small listwise networks, and what follows what in the space of an embedding.
+
+Everything here is plain gradient descent (Adam with decoupled weight decay and a rate that falls along a
+cosine) and Newton's method for the two logistic regressions.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks._dialogs import Dialog, Floats, Pools, Vectors
+from langchain_threadmem.core.evidence import Compatibility
+from langchain_threadmem.core.network import WIDEST, Networks
+from langchain_threadmem.core.wording import Wording, answer_words, message_words
+
+Table = NDArray[np.float64]
+WORD_RANK = 24
+WORD_STEPS = 1500
+WORD_DIALOGS = 6
+"""A word is learned if so many dialogs hold it, from more than one source."""
+LOGISTIC_STEPS = 200
+Arrays = dict[str, Floats]
+
+
+@dataclass(frozen=True)
+class State:
+    """One message to place: a row for each candidate, and which of them is right."""
+
+    rows: Floats
+    right: int
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a network is fitted."""
+
+    hidden: int = 32
+    epochs: int = 24
+    batch: int = 128
+    rate: float = 3e-3
+    decay: float = 3e-3
+    drop: float = 0.15
+    """Share of the hidden units, and twice that of the columns, left out at each step."""
+
+
+class Adam:
+    """Adam with decoupled weight decay; the rate rises for a few steps, then falls to nothing."""
+
+    def __init__(self, held: Arrays, rate: float, decay: float, steps: int, warm: int) -> None:
+        self.held, self.rate, self.decay, self.steps, self.warm = held, rate, decay, steps, warm
+        self.first = {name: np.zeros_like(value) for name, value in held.items()}
+        self.second = {name: np.zeros_like(value) for name, value in held.items()}
+        self.step = 0
+
+    def update(self, slopes: Arrays) -> None:
+        """Move every array by one step against its slope."""
+        self.step += 1
+        fall = 0.5 * (1 + np.cos(np.pi * self.step / self.steps))
+        rate = self.rate * min(1.0, self.step / self.warm) * fall
+        for name, value in self.held.items():
+            slope = slopes[name]
+            self.first[name] = 0.9 * self.first[name] + 0.1 * slope
+            self.second[name] = 0.999 * self.second[name] + 0.001 * slope * slope
+            mean = self.first[name] / (1 - 0.9**self.step)
+            spread = np.sqrt(self.second[name] / (1 - 0.999**self.step)) + 1e-8
+            value -= (rate * (mean / spread + self.decay * value)).astype(np.float32)
+
+
+def fit_networks(states: Sequence[State], recipe: Recipe, count: int, seed: int = 0) -> Networks:
+    """Fit some networks to find the right candidates; they differ in their random beginnings."""
+    rows = np.concatenate([state.rows for state in states])
+    mean, spread = rows.mean(0), rows.std(0)
+    scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-6)
+    rows = ((rows - mean) * scale).clip(-WIDEST, WIDEST)
+    sizes = np.array([len(state.rows) for state in states])
+    starts = np.concatenate([[0], sizes.cumsum()[:-1]])
+    right = np.array([state.right for state in states])
+    fitted = [
+        _fit_network(rows, sizes, starts, right, recipe, np.random.default_rng(seed + i))
+        for i in range(count)
+    ]
+    held = [np.stack([one[name] for one in fitted]) for name in ("inner", "bias", "outer", "direct")]
+    return Networks(mean, scale, *held)
+
+
+def _fit_network(
+    rows: Floats,
+    sizes: NDArray[np.intp],
+    starts: NDArray[np.intp],
+    right: NDArray[np.intp],
+    recipe: Recipe,
+    rng: np.random.Generator,
+) -> Arrays:
+    columns, hidden, count = rows.shape[1], recipe.hidden, len(sizes)
+    held: Arrays = {
+        "inner": (rng.normal(size=(columns, hidden)) / np.sqrt(columns)).astype(np.float32),
+        "bias": np.zeros(hidden, np.float32),
+        "outer": (rng.normal(size=hidden) / np.sqrt(hidden)).astype(np.float32),
+        "direct": np.zeros(columns, np.float32),
+    }
+    batches = -(-count // recipe.batch)
+    adam = Adam(held, recipe.rate, recipe.decay, recipe.epochs * batches, warm=50)
+    for _ in range(recipe.epochs):
+        order = rng.permutation(count)
+        for begin in range(0, count, recipe.batch):
+            drawn = order[begin : begin + recipe.batch]
+            size = sizes[drawn]
+            first = np.concatenate([[0], size.cumsum()[:-1]])
+            seen = rows[np.repeat(starts[drawn] - first, size) + np.arange(size.sum())]
+            seen = seen * (rng.random(columns) > recipe.drop / 2)
+            kept = (rng.random(hidden) > recipe.drop) / (1 - recipe.drop)
+            raw = seen @ held["inner"] + held["bias"]
+            gate = ((raw > 0) * kept).astype(np.float32)
+            active = raw * gate
+            scores = active @ held["outer"] + seen @ held["direct"]
+            chances = np.exp(scores - np.repeat(np.maximum.reduceat(scores, first), size))
+            chances /= np.repeat(np.add.reduceat(chances, first), size)
+            chances[first + right[drawn]] -= 1
+            slope = (chances / len(drawn)).astype(np.float32)
+            back = np.outer(slope, held["outer"]) * gate
+            adam.update(
+                {
+                    "inner": seen.T @ back,
+                    "bias": back.sum(0),
+                    "outer": active.T @ slope,
+                    "direct": seen.T @ slope,
+                }
+            )
+    return held
+
+
+def fit_compatibility(
+    dialogs: Mapping[str, Dialog], vectors: Vectors, *, rank: int, steps: int, seed: int
+) -> Compatibility:
+    """Learn what follows what: two low-rank products over frozen vectors, and two logistic regressions.
+
+    One product finds the turn that a message answers among all that were said in a few dialogs, the other
+    any earlier turn of its dialog. The regressions tell the first message and the last turn of a dialog.
+    """
+    held = _fit_products(list(dialogs.values()), vectors, rank, steps, seed)
+    said = [turn for one in dialogs.values() for turn in one.turns]
+    humans = np.array([vectors[human] for human, _ in said])
+    answers = np.array([vectors[answer] for _, answer in said])
+    opener, closing = _fit_ends(list(dialogs.values()), humans, answers)
+    return Compatibility(**held, opener=opener, closing=closing)
+
+
+def fit_wording(
+    dialogs: Mapping[str, Dialog], *, rank: int = WORD_RANK, steps: int = WORD_STEPS, seed: int
+) -> Wording:
+    """Learn what follows what word by word, from words that several sources have in common."""
+    said = list(dialogs.values())
+    holders: dict[str, set[str]] = defaultdict(set)
+    for one in said:
+        for human, answer in one.turns:
+            for word in message_words(human) | answer_words(answer):
+                holders[word].add(one.name)
+    words = sorted(
+        word
+        for word, names in holders.items()
+        if len(names) >= WORD_DIALOGS and len({name.split(":")[0] for name in names}) > 1
+    )
+    none = np.zeros((len(words), rank), np.float32)
+    empty = Wording(tuple(words), none, none, none[:, 0], none[:, :2].T)
+
+    def table(texts: Iterable[set[str]]) -> Floats:
+        listed = list(texts)
+        rows = np.zeros((len(listed), len(words)), np.float32)
+        for i, text in enumerate(listed):
+            at, share = empty.shares(text)
+            rows[i, at] = share
+        return rows
+
+    humans = {one.name: table(message_words(human) for human, _ in one.turns) for one in said}
+    answers = {one.name: table(answer_words(answer) for _, answer in one.turns) for one in said}
+    rng, noise = random.Random(seed), np.random.default_rng(seed)
+    pools = Pools(said)
+    held: Arrays = {
+        name: (0.3 * noise.normal(size=(len(words), rank))).astype(np.float32)
+        for name in ("answer", "message")
+    }
+    adam, drop, bags = Adam(held, 1e-2, 0.02, steps, warm=100), 0.25, 4
+    for _ in range(steps):
+        slopes = {name: np.zeros_like(value) for name, value in held.items()}
+        for _ in range(bags):
+            drawn = pools.draw(rng, rng.choice([2, 3, 4, 6, 8]) + 1, 0.6, 0.2)
+            heard = np.concatenate([humans[one.name] for one in drawn])
+            ended = np.concatenate([answers[one.name] for one in drawn])
+            heard = heard * (noise.random(heard.shape, np.float32) > drop)
+            ended = ended * (noise.random(ended.shape, np.float32) > drop)
+            future, true, _ = _relations(drawn)
+            weight = true.any(1, keepdims=True) / max(true.sum(), 1) / bags
+            _descend(slopes, held, ended, None, heard, ("answer", "", "message"), future, true, weight)
+        adam.update(slopes)
+    all_humans = np.concatenate([humans[one.name] for one in said])
+    all_answers = np.concatenate([answers[one.name] for one in said])
+    opener, closing = _fit_ends(said, all_humans, all_answers)
+    return Wording(tuple(words), held["answer"], held["message"], opener, closing)
+
+
+def _relations(
+    drawn: Sequence[Dialog],
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Of each message to each turn: not said yet, continued by it, earlier in its dialog."""
+    dialog = np.repeat(np.arange(len(drawn)), [len(one.turns) for one in drawn])
+    place = np.concatenate([np.arange(len(one.turns)) for one in drawn])
+    same = dialog[:, None] == dialog
+    future = same & (place >= place[:, None])
+    return future, same & (place == place[:, None] - 1), same & ~future
+
+
+def _fit_products(dialogs: Sequence[Dialog], vectors: Vectors, rank: int, steps: int, seed: int) -> Arrays:
+    rng, noise = random.Random(seed), np.random.default_rng(seed)
+    pools = Pools(dialogs)
+    texts = np.array([vectors[text] for dialog in dialogs for turn in dialog.turns for text in turn])
+    # At first the products are the cosine along the main directions, times what suits a softmax.
+    texts = texts - texts.mean(0)
+    main = np.linalg.eigh(texts.T @ texts)[1][:, ::-1][:, :rank].astype(np.float32) * np.float32(12**0.5)
+    held: Arrays = {
+        "answer": 0.7 * main,
+        "human": 0.3 * main,
+        "message": main.copy(),
+        "thread": 0.5 * main,
+        "topic": main.copy(),
+    }
+    adam, drop, bags = Adam(held, 2e-3, 0.05, steps, warm=100), 0.3, 4
+    for _ in range(steps):
+        slopes = {name: np.zeros_like(value) for name, value in held.items()}
+        for _ in range(bags):
+            drawn = pools.draw(rng, rng.choice([2, 3, 4, 6, 8]) + 1, 0.6, 0.2)
+            kept = (noise.random(texts.shape[1]) > drop) / (1 - drop)
+            humans = np.array([vectors[human] for one in drawn for human, _ in one.turns]) * kept
+            answers = np.array([vectors[answer] for one in drawn for _, answer in one.turns]) * kept
+            humans, answers = humans.astype(np.float32), answers.astype(np.float32)
+            future, true, earlier = _relations(drawn)
+            weight = true.any(1, keepdims=True) / max(true.sum(), 1) / bags
+            _descend(
+                slopes, held, answers, humans, humans, ("answer", "human", "message"), future, true, weight
+            )
+            both = answers + humans
+            _descend(slopes, held, both, None, humans, ("thread", "", "topic"), future, earlier, weight)
+        adam.update(slopes)
+    return held
+
+
+def _descend(
+    slopes: Arrays,
+    held: Arrays,
+    answers: Floats,
+    humans: Floats | None,
+    messages: Floats,
+    names: tuple[str, str, str],
+    future: NDArray[np.bool_],
+    right: NDArray[np.bool_],
+    weight: Table,
+) -> None:
+    """Add the slope of one product: each message is to find one of its right turns among all not later."""
+    key, second, query = names
+    keys = answers @ held[key]
+    if humans is not None:
+        keys = keys + humans @ held[second]
+    queries = messages @ held[query]
+    scores = queries @ keys.T
+    scores[future] = -1e9
+    chances = np.exp(scores - scores.max(1, keepdims=True))
+    chances /= chances.sum(1, keepdims=True)
+    good = chances * right
+    slope = ((chances - good / (good.sum(1, keepdims=True) + 1e-9)) * weight).astype(np.float32)
+    slopes[query] += messages.T @ (slope @ keys)
+    back = slope.T @ queries
+    slopes[key] += answers.T @ back
+    if humans is not None:
+        slopes[second] += humans.T @ back
+
+
+def _fit_ends(dialogs: Sequence[Dialog], humans: Floats, answers: Floats) -> tuple[Floats, Floats]:
+    """How much a message looks like the first of a dialog, and a turn like the last."""
+    sizes = Counter(one.source for one in dialogs for _ in one.turns)
+    weights = np.concatenate([np.full(len(one.turns), sizes[one.source] ** -0.5) for one in dialogs])
+    weights /= weights.mean()
+    places = np.concatenate([np.arange(len(one.turns)) for one in dialogs])
+    left = np.concatenate([np.arange(len(one.turns))[::-1] for one in dialogs])
+    opener = _logistic(humans, places == 0, weights)
+    closing = _logistic(np.concatenate([answers, humans], 1), left == 0, weights)
+    return opener, closing.reshape(2, -1)
+
+
+def _logistic(rows: Floats, right: NDArray[np.bool_], weights: Table, penalty: float = 1.0) -> Floats:
+    """The weights of a logistic regression with an L2 penalty, without the constant."""
+    held: Arrays = {
+        "weights": np.zeros(rows.shape[1], np.float32),
+        "constant": np.zeros(1, np.float32),
+    }
+    adam = Adam(held, 0.1, 0.0, LOGISTIC_STEPS, warm=10)
+    each = (weights / weights.sum()).astype(np.float32)
+    for _ in range(LOGISTIC_STEPS):
+        chances = 1 / (1 + np.exp(-(rows @ held["weights"] + held["constant"])))
+        back = (each * (chances - right)).astype(np.float32)
+        adam.update(
+            {
+                "weights": rows.T @ back + penalty / len(rows) * held["weights"],
+                "constant": back.sum(keepdims=True),
+            }
+        )
+    return held["weights"]

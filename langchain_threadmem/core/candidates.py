@@ -1,0 +1,115 @@
+"""Which earlier turns are candidates, and what the tree says about them.
+
+Plain arrays over the turn ends of a conversation, oldest first. The tree is what earlier choices made of it;
+`probabilities` and `along` take into account how sure those choices were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_threadmem.core.nodes import TurnEnd
+from langchain_threadmem.errors import InputError
+
+Table: TypeAlias = NDArray[np.float64]
+Places: TypeAlias = NDArray[np.intp]
+Tracks: TypeAlias = list[list[tuple[int, float]]]
+"""For each turn, what it may have continued and with what probability."""
+
+PATH = 6
+"""How many turns of a thread, counted from its end, speak for it."""
+PATH_DECAY = 0.7
+RECENT_TURNS = 24
+"""How many of the latest turns are candidates even where they have been continued."""
+RECENT_THREADS = 24
+SIMILAR_THREADS = 12
+SIMILAR_TURNS = 6
+
+
+def links(
+    turn_ends: Sequence[TurnEnd],
+) -> tuple[Places, Places, dict[int, int]]:
+    """For each turn end, where the one it continued stands (-1: none) and where its thread opened."""
+    places: dict[int, int] = {}
+    previous: list[int] = []
+    openings: list[int] = []
+    latest = 0
+    for place, turn in enumerate(turn_ends):
+        if turn.id <= latest:
+            raise InputError(
+                f"turn ends come oldest first, but {turn.id!r} follows {latest!r}; sort them by id"
+            )
+        latest = turn.id
+        if turn.previous is None:
+            before, opening = -1, place
+        elif turn.previous in places:
+            before = places[turn.previous]
+            opening = openings[before]
+        else:
+            raise InputError(
+                f"turn end {turn.id!r} continues {turn.previous!r}, which is not among the earlier ones; "
+                "pass the turn ends of the whole conversation"
+            )
+        places[turn.id] = place
+        previous.append(before)
+        openings.append(opening)
+    return np.array(previous, np.intp), np.array(openings, np.intp), places
+
+
+def shortlist(ended: NDArray[np.bool_], nearest: Table, *, similar: bool) -> Places:
+    """Positions of the candidates, rising: a number that does not grow with the conversation."""
+    chosen = np.zeros(len(ended), bool)
+    chosen[-RECENT_TURNS:] = True
+    ends = np.flatnonzero(ended)
+    chosen[ends[-RECENT_THREADS:]] = True
+    if similar:
+        chosen[ends[np.argsort(-nearest[ends], kind="stable")[:SIMILAR_THREADS]]] = True
+        chosen[np.argsort(-nearest, kind="stable")[:SIMILAR_TURNS]] = True
+    return np.flatnonzero(chosen)
+
+
+def paths(previous: Places, positions: Places) -> Places:
+    """Find the last turns of each thread, its end first, -1 where it is shorter."""
+    path = np.full((len(positions), PATH), -1, np.intp)
+    path[:, 0] = positions
+    for step in range(1, PATH):
+        before = path[:, step - 1]
+        path[:, step] = np.where(before >= 0, previous[before], -1)
+    return path
+
+
+def probabilities(
+    turn_ends: Sequence[TurnEnd], previous: Places, places: Mapping[int, int]
+) -> tuple[Table, Table, Tracks]:
+    """How far each turn has been continued, how surely it was placed, and what it may have continued."""
+    softly, placed = [0.0] * len(turn_ends), np.ones(len(turn_ends))
+    tracks: Tracks = []
+    for place, (turn, before) in enumerate(zip(turn_ends, previous.tolist(), strict=True)):
+        track: list[tuple[int, float]] = [] if before < 0 or turn.chances else [(before, 1.0)]
+        for parent, chance in turn.chances:
+            if parent == turn.previous:
+                placed[place] = chance
+            at = None if parent is None else places.get(parent)
+            if at is not None:
+                track.append((at, chance))
+        for at, chance in track:
+            softly[at] += chance
+        tracks.append(track)
+    return np.array(softly), placed, tracks
+
+
+def along(values: Table, tracks: Tracks) -> Table:
+    """Values of turns, each averaged with those of the turns that it may have continued."""
+    found: list[float] = values.tolist()
+    for place, track in enumerate(tracks):
+        if track:
+            sure = mean = 0.0
+            for at, chance in track:
+                sure += chance
+                mean += chance * found[at]
+            found[place] = (1.0 - PATH_DECAY * sure) * found[place] + PATH_DECAY * mean
+    return np.array(found)

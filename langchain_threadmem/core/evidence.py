@@ -1,0 +1,316 @@
+"""What speaks for each candidate: meaning, words, how its turn ended, where it stands.
+
+Each function fills some of the columns of `features.FEATURES`, one number for each candidate. `path` has a
+row for each: the places of the last turns of its thread, its own first, -1 where the thread is shorter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_threadmem.core.cache import LruCache
+from langchain_threadmem.core.candidates import Places, Table, Tracks, along
+from langchain_threadmem.core.cues import ENDED, HEARD, Cues, end_cues, message_cues, names, terms
+from langchain_threadmem.core.nodes import TurnEnd
+from langchain_threadmem.core.wording import REMEMBERED, Wording
+from langchain_threadmem.errors import InputError
+
+Floats: TypeAlias = NDArray[np.float32]
+
+CALIBRATION_TURNS = 32
+"""How many of the latest turns tell what similarity is usual."""
+PRIOR_PAIRS = 8.0
+"""The first guess of what is usual weighs as much as this many pairs of texts."""
+ENOUGH_WORDS = 8.0
+"""Rarity of shared words is counted up to here, about three rare words."""
+
+ENOUGH_VALUES = 3
+MOST_CHILDREN = 3.0
+LEAST = -9.0
+"""Less than any similarity or compatibility."""
+ENDS = {name: place for place, name in enumerate(ENDED)}
+SAYS = {name: place for place, name in enumerate(HEARD)}
+FITS = {
+    "closed": ("asks_closed", ("agreement", "refusal")),
+    "choice": ("asks_choice", ("alternative", "capital")),
+    "number": ("asks_number", ("number",)),
+    "time": ("asks_time", ("moment",)),
+    "place": ("asks_place", ("place", "capital")),
+    "name": ("asks_name", ("name", "capital")),
+    "confirm": ("confirm", ("agreement", "refusal", "change")),
+    "offer": ("offer", ("farewell", "refusal", "thanks", "request")),
+    "close": ("farewell", ("farewell", "thanks")),
+    "done": ("done", ("thanks", "question")),
+}
+"""What an answer asks for, and what in a message would give it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compatibility:
+    """Learned on the vectors of one embedding model: what follows what, and what belongs together.
+
+    Attributes:
+        answer: Of shape (dimensions, rank); with `human`, makes the key of a turn.
+        human: The same shape.
+        message: The same shape; makes the query of a message.
+        thread: The same shape; makes the key of a turn that speaks for its thread.
+        topic: The same shape; makes the query of a message for threads.
+        opener: Of shape (dimensions,): how much a message looks like the first of a thread.
+        closing: Of shape (2, dimensions), for answer and human message: how much a turn looks like the last.
+    """
+
+    answer: Floats
+    human: Floats
+    message: Floats
+    thread: Floats
+    topic: Floats
+    opener: Floats
+    closing: Floats
+    _held: LruCache[tuple[str, str], float] = field(default_factory=lambda: LruCache(REMEMBERED))
+
+    def fits(
+        self, turn_ends: Sequence[TurnEnd], humans: Floats, answers: Floats, pairs: Sequence[tuple[int, int]]
+    ) -> list[float]:
+        """How well earlier turns followed those that they continue.
+
+        Each is worked out once: a text has one vector.
+
+        Args:
+            turn_ends: The turns.
+            humans: Vectors of their human messages.
+            answers: Vectors of their answers.
+            pairs: Places of a turn and of the one it continues.
+        """
+        names = [(turn_ends[above].answer, turn_ends[place].human) for place, above in pairs]
+        found = [self._held.get(name) for name in names]
+        new = [i for i, held in enumerate(found) if held is None]
+        if new:
+            places, above = np.array([pairs[i] for i in new]).T
+            keys = answers[above] @ self.answer + humans[above] @ self.human
+            for i, fit in zip(new, (keys * (humans[places] @ self.message)).sum(1).tolist(), strict=True):
+                found[i] = fit
+                self._held.put(names[i], fit)
+        return [held for held in found if held is not None]
+
+
+def similarities(humans: Floats, answers: Floats, vector: Floats) -> tuple[Table, Table, Table]:
+    """Greater cosine with each turn, then those with its message and its answer in usual spreads."""
+    to_human = (humans @ vector).astype(float)
+    to_answer = (answers @ vector).astype(float)
+    late_humans, late_answers = humans[-CALIBRATION_TURNS:], answers[-CALIBRATION_TURNS:]
+    elsewhere = ~np.eye(len(late_humans), dtype=bool)
+    seen = np.concatenate(
+        [
+            to_human,
+            to_answer,
+            (late_humans @ late_humans.T)[elsewhere],
+            (late_answers @ late_humans.T)[elsewhere],
+        ]
+    )
+    if not np.isfinite(seen).all():
+        raise InputError("a vector of an earlier turn is not finite; embed it again, or pass no vector")
+    # The first guess: unrelated texts lie about twice as far apart as a message and its answer.
+    apart = float((1.0 - (late_humans * late_answers).sum(1)).mean())
+    apart = max(apart, float((1.0 - seen).mean()) / 4, 1e-6)
+    weight = len(seen) + PRIOR_PAIRS
+    usual = (seen.sum() + PRIOR_PAIRS * (1.0 - 2.0 * apart)) / weight
+    spread = math.sqrt((((seen - usual) ** 2).sum() + PRIOR_PAIRS * (0.4 * apart) ** 2) / weight)
+    return np.maximum(to_human, to_answer), (to_human - usual) / spread, (to_answer - usual) / spread
+
+
+def by_meaning(
+    to_human: Table, to_answer: Table, openings: Places, path: Places, weight: Table, tracks: Tracks
+) -> dict[str, Table]:
+    """How near the message is to the turn, and to the turns before it in its thread."""
+    nearest, both = np.maximum(to_human, to_answer), (to_human + to_answer) / 2
+    inside, positions = path >= 0, path[:, 0]
+    return {
+        "answer": to_answer[positions],
+        "human": to_human[positions],
+        "nearest": nearest[positions],
+        "thread": (both[path] * weight).sum(1),
+        "thread_best": np.where(inside, nearest[path], LEAST).max(1),
+        "thread_human": _best_before(to_human, path),
+        "opening": to_human[openings[positions]],
+        "soft_thread": along(both, tracks)[positions],
+    }
+
+
+def by_learning(
+    learned: Compatibility,
+    turn_ends: Sequence[TurnEnd],
+    humans: Floats,
+    answers: Floats,
+    vector: Floats,
+    previous: Places,
+    path: Places,
+    weight: Table,
+    tracks: Tracks,
+) -> dict[str, Table]:
+    """What the vectors tell by what was learned about the model that made them."""
+    positions = path[:, 0]
+    topic = learned.thread @ (vector @ learned.topic)
+    belongs = answers @ topic + humans @ topic
+    query = vector @ learned.message
+    follows = answers @ (learned.answer @ query) + humans @ (learned.human @ query)
+    pairs = _continued(previous, positions)
+    own, best = _fits(len(humans), pairs, learned.fits(turn_ends, humans, answers, pairs))
+    continued = best[positions] > LEAST
+    return {
+        "same": (belongs[path] * weight).sum(1),
+        "soft_same": along(belongs.astype(float), tracks)[positions],
+        "compatible": follows[positions].astype(float),
+        "compatible_before": _best_before(follows, path),
+        "own_fit": own[positions],
+        "child_fit": np.where(continued, best[positions], 0.0),
+        "child_lead": np.where(continued, follows[positions] - best[positions], 0.0),
+        "closing": (answers[positions] @ learned.closing[0] + humans[positions] @ learned.closing[1]).astype(
+            float
+        ),
+    }
+
+
+def by_wording(
+    wording: Wording, turn_ends: Sequence[TurnEnd], previous: Places, path: Places, message: str
+) -> dict[str, Table]:
+    """What the words tell by what was learned about what follows what."""
+    positions = path[:, 0]
+    looked = np.unique(path[path >= 0])
+    keys = np.array([wording.of_answer(turn_ends[i].answer) for i in looked.tolist()])
+    follows = np.zeros(len(turn_ends))
+    follows[looked] = keys[:, :-1] @ wording.of_message(message)[:-2]
+    pairs = _continued(previous, positions)
+    fits: list[float] = []
+    if pairs:
+        above = np.array([wording.of_answer(turn_ends[i].answer) for _, i in pairs])
+        below = np.array([wording.of_message(turn_ends[i].human) for i, _ in pairs])
+        fits = (above[:, :-1] * below[:, :-2]).sum(1).tolist()
+    own, best = _fits(len(turn_ends), pairs, fits)
+    continued = best[positions] > LEAST
+    closing = keys[np.searchsorted(looked, positions), -1]
+    return {
+        "follows": follows[positions],
+        "follows_before": _best_before(follows, path),
+        "own_follows": own[positions],
+        "child_follows": np.where(continued, best[positions], 0.0),
+        "child_follows_lead": np.where(continued, follows[positions] - best[positions], 0.0),
+        "closing_words": np.array(
+            [
+                end + wording.of_message(turn_ends[i].human)[-1]
+                for end, i in zip(closing.tolist(), positions.tolist(), strict=True)
+            ],
+            float,
+        ),
+    }
+
+
+def _continued(previous: Places, positions: Places) -> list[tuple[int, int]]:
+    """Turns that are candidates or continue one, each with what it continues."""
+    candidate = np.zeros(len(previous), bool)
+    candidate[positions] = True
+    turns = np.flatnonzero((previous >= 0) & (candidate | candidate[previous]))
+    return list(zip(turns.tolist(), previous[turns].tolist(), strict=True))
+
+
+def _fits(count: int, pairs: Sequence[tuple[int, int]], fits: Sequence[float]) -> tuple[Table, Table]:
+    """For each turn how well it followed what it continues, and the best of those that continued it."""
+    own, best = [0.0] * count, [LEAST] * count
+    for (place, above), fit in zip(pairs, fits, strict=True):
+        own[place] = fit
+        best[above] = max(best[above], fit)
+    return np.array(own), np.array(best)
+
+
+def by_words(turn_ends: Sequence[TurnEnd], path: Places, message: str, cues: Cues) -> dict[str, Table]:
+    """Rarity of the words, and the number of values, that a turn and its thread share with the message."""
+    asked, carried = terms(message, cues), names(message)
+    turns = {i: turn_ends[i] for i in set(path.ravel().tolist()) if i >= 0}
+    answers = {i: asked & terms(turn.answer, cues) for i, turn in turns.items()}
+    shared = {i: answers[i] | (asked & terms(turn.human, cues)) for i, turn in turns.items()}
+    values = {i: carried and carried & names(turn.answer) for i, turn in turns.items()}
+    either = {i: carried and values[i] | (carried & names(turn.human)) for i, turn in turns.items()}
+    seen = Counter(term for found in shared.values() for term in found)
+    # Summed in one order only: the order of a set of words differs between two runs of Python.
+    rarity = {term: math.log((len(turns) + 1) / (seen[term] + 0.5)) for term in sorted(seen)}
+
+    def score(found: frozenset[str]) -> float:
+        if not found:
+            return 0.0
+        return min(sum(rarity[term] for term in sorted(found)), ENOUGH_WORDS)
+
+    nothing: frozenset[str] = frozenset()
+    rows = [[i for i in row if i >= 0] for row in path.tolist()]
+    threads = [nothing.union(*(shared[i] for i in row)) for row in rows]
+    # Threads that fork share their oldest turns: a word that only they hold is still theirs alone.
+    holders: dict[str, set[int]] = {}
+    for row, found in zip(rows, threads, strict=True):
+        for term in found:
+            holders.setdefault(term, set()).add(row[-1])
+    only = frozenset(term for term, held in holders.items() if len(held) == 1)
+    known = [nothing.union(*(either[i] for i in row)) for row in rows]
+    return {
+        "answer_words": np.array([score(answers[row[0]]) for row in rows]),
+        "turn_words": np.array([score(shared[row[0]]) for row in rows]),
+        "thread_words": np.array([score(found) for found in threads]),
+        "only_words": np.array([score(found & only) for found in threads]),
+        "known": np.array([len(found) / max(len(asked), 1) for found in threads]),
+        "values": np.array([min(len(values[row[0]]), ENOUGH_VALUES) for row in rows], float),
+        "thread_values": np.array([min(len(found), ENOUGH_VALUES) for found in known], float),
+    }
+
+
+def by_ends(turn_ends: Sequence[TurnEnd], path: Places, message: str, cues: Cues) -> dict[str, Table]:
+    """How the turns ended, and whether the message gives what they asked for."""
+    heard = message_cues(message, cues)
+    ends = [end_cues(turn_ends[i].human, turn_ends[i].answer, cues) for i in path[:, 0].tolist()]
+    before = [
+        end_cues(turn_ends[i].human, turn_ends[i].answer, cues)[ENDS["human_farewell"]] if i >= 0 else 0.0
+        for i in path[:, 1].tolist()
+    ]
+    said = np.array(ends)
+    found = {"end_" + name: said[:, place] for name, place in ENDS.items()}
+    fits = {
+        "fit_" + name: said[:, ENDS[asked]] * max(heard[SAYS[gift]] for gift in given)
+        for name, (asked, given) in FITS.items()
+    }
+    total: Table = np.sum(list(fits.values()), axis=0)
+    return found | fits | {"fit": total, "before_farewell": np.array(before)}
+
+
+def by_place(
+    previous: Places, path: Places, ended: NDArray[np.bool_], softly: Table, placed: Table
+) -> dict[str, Table]:
+    """Where the candidates stand in the tree, in time, and how sure that is."""
+    count, positions, inside = len(previous), path[:, 0], path >= 0
+    followers = np.flatnonzero(previous >= 0)
+    threads_since = ended[::-1].cumsum()[::-1] - ended
+    children = np.bincount(previous[followers], minlength=count)
+    newest = np.full(count, count)
+    newest[previous[followers]] = followers
+    return {
+        "latest": (positions == count - 1).astype(float),
+        "second": (ended[positions] & (threads_since[positions] == 1)).astype(float),
+        "turns_since": np.log1p(count - 1 - positions),
+        "threads_since": np.log1p(threads_since[positions]),
+        "depth": np.log1p(inside.sum(1) - 1),
+        "continued": 1.0 - ended[positions],
+        "continued_softly": np.minimum(softly[positions], MOST_CHILDREN),
+        "children": np.minimum(children[positions], MOST_CHILDREN),
+        "child_since": np.log1p(count - newest[positions]),
+        "placed": placed[positions],
+        "path_placed": np.where(inside, placed[path], 1.0).prod(1),
+    }
+
+
+def _best_before(values: Table | Floats, path: Places) -> Table:
+    """The greatest value among the turns before the last of each thread; 0 where there are none."""
+    inside = path[:, 1:] >= 0
+    best = np.where(inside, values[path[:, 1:]], LEAST).max(1)
+    return np.where(inside[:, 0], best, 0.0)

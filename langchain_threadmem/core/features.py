@@ -1,0 +1,294 @@
+"""What is known of each candidate for the parent of a message, as rows of plain numbers.
+
+Candidates are a new root, the ends of the threads, the latest turns even where they have been
+continued already, and what lies nearest: when a message was put into the wrong thread, the next
+message of the right one must still be able to go where it belongs, and an old answer can be
+answered twice.
+
+A row tells what the message is (`heard_...`, the same in all rows), how the candidate's turn
+ended, how near the two are by meaning and by words, each also against the best of the other
+candidates (`..._lead`), and where the candidate stands in the tree. Earlier choices count as much
+as they were sure: a turn that was placed here with a probability of 0.6 has continued this answer
+by 0.6.
+
+Similarities are measured in units of the conversation: their usual level and spread in it. So
+embeddings whose cosines all lie between 0.7 and 0.9 work like those that use the whole range.
+Whatever belongs to one language is in `cues.Cues`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_threadmem.core.candidates import (
+    PATH,
+    PATH_DECAY,
+    Places,
+    Table,
+    links,
+    paths,
+    probabilities,
+    shortlist,
+)
+from langchain_threadmem.core.cues import ENDED, HEARD, Cues, end_cues, message_cues
+from langchain_threadmem.core.evidence import (
+    ENDS,
+    FITS,
+    Compatibility,
+    Floats,
+    by_ends,
+    by_learning,
+    by_meaning,
+    by_place,
+    by_wording,
+    by_words,
+    similarities,
+)
+from langchain_threadmem.core.nodes import TurnEnd
+from langchain_threadmem.core.wording import Wording
+from langchain_threadmem.errors import InputError
+
+_BEST = {
+    "nearest": "nearest",
+    "thread": "thread",
+    "compatible": "compatible",
+    "same": "same",
+    "words": "thread_words",
+    "known": "known",
+    "values": "thread_values",
+    "fit": "fit",
+    "follows": "follows",
+}
+"""What the new root is told of the best candidate."""
+_LED = (
+    "answer",
+    "nearest",
+    "thread",
+    "compatible",
+    "same",
+    "follows",
+    "turn_words",
+    "thread_words",
+    "only_words",
+    "fit",
+)
+
+_CANDIDATE = (
+    # similarity of the message to ...
+    "answer",  # the answer
+    "human",  # the human message before it
+    "nearest",  # the nearer of the two
+    "thread",  # the last turns of the thread on average, the latest weighing most
+    "thread_best",  # the nearest text of the last turns
+    "thread_human",  # the nearest human message of the turns before the last
+    "opening",  # the message that opened the thread
+    "soft_thread",  # the thread as the probabilities of earlier choices have it
+    # learned from dialogs, for vectors of one model only
+    "compatible",  # how well the message follows the turn
+    "compatible_before",  # ... the turns before, the best of them
+    "same",  # how well it fits the last turns of the thread
+    "soft_same",  # ... the thread as the probabilities of earlier choices have it
+    "own_fit",  # how well the turn itself followed what it continued
+    "child_fit",  # how well what continued it did; the best
+    "child_lead",  # how much better the message does
+    # rarity of the words that the message shares with ...
+    "answer_words",  # the answer
+    "turn_words",  # the turn
+    "thread_words",  # the last turns of the thread
+    "only_words",  # this thread and no other
+    "known",  # share of the message's words that the thread knows
+    "values",  # numbers and names shared with the answer
+    "thread_values",  # ... with the last turns of the thread
+    *("fit_" + name for name in FITS),
+    "fit",  # how many of them fit
+    *("end_" + name for name in ENDED),
+    "before_farewell",  # the turn before the last wound up
+    "closing",  # learned: how much the turn looks like the last of its thread
+    # learned word by word: how well ...
+    "follows",  # the message follows the answer
+    "follows_before",  # ... the turns before, the best of them
+    "own_follows",  # the turn itself followed what it continued
+    "child_follows",  # what continued it did; the best
+    "child_follows_lead",  # ... and how much better the message does
+    "closing_words",  # the turn looks like the last of its thread
+    # the place in the tree
+    "latest",
+    "second",  # end of the thread that was active before the latest
+    "turns_since",  # logarithm of 1 + turns, and so on
+    "threads_since",
+    "depth",
+    "continued",  # 1 if it has been continued
+    "continued_softly",  # by the sum of probabilities
+    "children",
+    "child_since",  # turns since it was last continued
+    "placed",  # probability with which it was placed itself
+    "path_placed",  # ... and the turns before it
+    *("lead_" + name for name in _LED),
+)
+_ROOT = (
+    "root",
+    "root_human",  # highest similarity to a human message
+    "root_opening",  # highest similarity to one that opened a thread
+    "root_nearest",
+    "root_thread",
+    "root_compatible",
+    "root_same",
+    "root_words",
+    "root_known",
+    "root_values",
+    "root_fit",
+    "root_follows",
+    "root_opener",  # learned: how much the message looks like the first of a thread
+    "root_opener_words",
+)
+_ALL = (
+    "opener",
+    "opener_words",
+    "turns",
+    "threads",
+    "latest_asks",
+    "latest_closed",
+    "latest_placed",
+    "latest_alone",
+)
+FEATURES = (*_CANDIDATE, *_ROOT, *("all_" + name for name in _ALL), *("heard_" + name for name in HEARD))
+"""The columns of `Candidates.rows`."""
+_AT = {name: place for place, name in enumerate(FEATURES)}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What a scorer is given: positions in time and a row of numbers for each.
+
+    Attributes:
+        positions: Indexes into the turn ends, rising; one row each.
+        rows: One column for each of `FEATURES`; the last row is the new root.
+        openings: For each position, the index of the turn that opened its thread.
+        continued: For each position, whether that turn has been continued already.
+        cosines: For each position, the greater cosine of message and turn; NaN without vectors.
+    """
+
+    positions: Places
+    rows: Table
+    openings: Places
+    continued: NDArray[np.bool_]
+    cosines: Table
+
+
+def describe(
+    turn_ends: Sequence[TurnEnd],
+    human_vectors: Floats,
+    answer_vectors: Floats,
+    message: str,
+    vector: Floats | None,
+    cues: Cues,
+    wording: Wording,
+    compatibility: Compatibility | None = None,
+) -> Candidates:
+    """Candidates for the parent of a message, each with a row of numbers for a scorer.
+
+    The arguments and errors are those of `choosing.choose`; there must be at least one turn end.
+
+    Example:
+        >>> import numpy as np
+        >>> from langchain_threadmem.core.cues import ENGLISH
+        >>> from langchain_threadmem.core.network import wording
+        >>> none = np.zeros((1, 0), np.float32)
+        >>> turns = [TurnEnd(2, None, "Hello", "Hi!")]
+        >>> found = describe(turns, none, none, "How are you?", None, ENGLISH, wording())
+        >>> found.rows.shape == (2, len(FEATURES))
+        True
+    """
+    previous, openings, places = links(turn_ends)
+    count = len(turn_ends)
+    ended = np.ones(count, bool)
+    ended[previous[previous >= 0]] = False
+    to_human, to_answer, cosines = np.zeros(count), np.zeros(count), np.full(count, np.nan)
+    if vector is not None:
+        _check_vectors(count, human_vectors, answer_vectors, vector)
+        cosines, to_human, to_answer = similarities(human_vectors, answer_vectors, vector)
+    positions = shortlist(ended, np.maximum(to_human, to_answer), similar=vector is not None)
+    path = paths(previous, positions)
+    decay = np.where(path >= 0, PATH_DECAY ** np.arange(PATH), 0.0)
+    weight = decay / decay.sum(1, keepdims=True)
+    softly, placed, tracks = probabilities(turn_ends, previous, places)
+
+    columns = by_meaning(to_human, to_answer, openings, path, weight, tracks)
+    opener = 0.0
+    if compatibility is not None and vector is not None:
+        opener = float(vector @ compatibility.opener)
+        columns |= by_learning(
+            compatibility, turn_ends, human_vectors, answer_vectors, vector, previous, path, weight, tracks
+        )
+    columns |= by_wording(wording, turn_ends, previous, path, message)
+    columns |= by_words(turn_ends, path, message, cues)
+    columns |= by_ends(turn_ends, path, message, cues)
+    columns |= by_place(previous, path, ended, softly, placed)
+    leaves = ended[positions]
+    led = [name for name in _LED if name in columns]
+    leads = _leads(np.stack([columns[name] for name in led], 1), leaves)
+    columns |= {"lead_" + name: leads[:, place] for place, name in enumerate(led)}
+
+    rows = np.zeros((len(positions) + 1, len(FEATURES)))
+    for name, column in columns.items():
+        rows[:-1, _AT[name]] = column
+    root = rows[-1]
+    root[_AT["root"]] = 1.0
+    opener_words = float(wording.of_message(message)[-2])
+    root[_AT["root_opener"]] = opener
+    root[_AT["root_opener_words"]] = opener_words
+    root[_AT["root_human"]] = to_human.max()
+    root[_AT["root_opening"]] = to_human[openings].max()
+    for name, source in _BEST.items():
+        if source in columns:
+            root[_AT["root_" + name]] = columns[source].max()
+    last = end_cues(turn_ends[-1].human, turn_ends[-1].answer, cues)
+    common = {
+        "opener": opener,
+        "opener_words": opener_words,
+        "turns": math.log1p(count),
+        "threads": math.log1p(int(leaves.sum())),
+        "latest_asks": last[ENDS["asks"]],
+        "latest_closed": max(last[ENDS["farewell"]], last[ENDS["human_farewell"]]),
+        "latest_placed": float(placed[-1]),
+        "latest_alone": float(previous[-1] < 0),
+    }
+    for name, value in common.items():
+        rows[:, _AT["all_" + name]] = value
+    rows[:, _AT["heard_" + HEARD[0]] :] = message_cues(message, cues)
+    return Candidates(positions, rows, openings[positions], ~leaves, cosines[positions])
+
+
+def _check_vectors(count: int, humans: Floats, answers: Floats, vector: Floats) -> None:
+    expected = (count, *vector.shape)
+    if vector.ndim != 1 or humans.shape != expected or answers.shape != expected:
+        raise InputError(
+            f"{count!r} turn ends and a vector of shape {vector.shape!r} need matrices of shape "
+            f"{expected!r}, not {humans.shape!r} and {answers.shape!r}; embed all with one model, "
+            "or pass no vector"
+        )
+    if not np.isfinite(vector).all():
+        raise InputError(
+            f"the vector of the message is not finite: {vector!r}; pass None to go by words alone"
+        )
+
+
+def _leads(table: Table, leaves: NDArray[np.bool_]) -> Table:
+    """How far each candidate is ahead of the best other end of a thread, column by column.
+
+    The only end of a thread is ahead of nothing.
+    """
+    ends, columns = np.flatnonzero(leaves), np.arange(table.shape[1])
+    held = table[ends]
+    first = held.argmax(0)
+    ahead: Table = table - held[first, columns]
+    others = held.copy()
+    others[first, columns] = -np.inf
+    second = others.max(0) if len(ends) > 1 else held[0]
+    ahead[ends[first], columns] = held[first, columns] - second
+    return ahead

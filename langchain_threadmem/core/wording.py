@@ -1,0 +1,104 @@
+"""What follows what, learned word by word: needs no embedding, and serves every one.
+
+"For how many?" is followed by a number, "is that right?" by a yes. `Wording` has two short vectors for each
+of some thousand common words: as one of the last words of an answer, and as one of the first of a message.
+The product of their sums tells how well a message follows an answer. Words that are not in the vocabulary
+count for nothing, so a language that it does not hold is neither helped nor misled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_threadmem.core.cache import LruCache
+
+Floats: TypeAlias = NDArray[np.float32]
+
+MESSAGE_START = 300
+"""Characters at the beginning of a message that are read."""
+ANSWER_END = 160
+"""Characters at the end of an answer that are read."""
+NUMBER = "<number>"
+REMEMBERED = 4096
+
+_TOKEN = re.compile(r"\d+|[^\W\d_]+(?:'[^\W\d_]+)*|\?")
+
+
+def message_words(text: str) -> set[str]:
+    """The words of a message that are looked at; every number is the same word.
+
+    Example:
+        >>> sorted(message_words("At 7, for two?"))
+        ['<number>', '?', 'at', 'for', 'two']
+    """
+    return _words(text[:MESSAGE_START])
+
+
+def answer_words(text: str) -> set[str]:
+    """The words of an answer that are looked at."""
+    return _words(text[-ANSWER_END:])
+
+
+def _words(text: str) -> set[str]:
+    found = _TOKEN.findall(text.lower().replace("\u2019", "'"))
+    return {NUMBER if word.isdigit() else word for word in found}
+
+
+@dataclass(frozen=True, eq=False)
+class Wording:
+    """Numbers for the words of a vocabulary.
+
+    Attributes:
+        vocabulary: The words, in the order of the rows.
+        answer: Of shape (words, rank): a word at the end of an answer.
+        message: Of shape (words, rank): a word at the beginning of a message.
+        opener: Of shape (words,): how much it makes a message look like the first of a thread.
+        closing: Of shape (2, words), in answer and human message: how much like the last turn of a thread.
+    """
+
+    vocabulary: tuple[str, ...]
+    answer: Floats
+    message: Floats
+    opener: Floats
+    closing: Floats
+    _held: LruCache[tuple[str, str], Floats] = field(default_factory=lambda: LruCache(REMEMBERED))
+
+    @cached_property
+    def rows(self) -> Mapping[str, int]:
+        """The row of each word."""
+        return {word: row for row, word in enumerate(self.vocabulary)}
+
+    def shares(self, words: Iterable[str]) -> tuple[list[int], float]:
+        """The rows of those words that are in the vocabulary, and what each weighs."""
+        rows = sorted(self.rows[word] for word in words if word in self.rows)
+        return rows, (len(rows) + 1) ** -0.5
+
+    def of_message(self, text: str) -> Floats:
+        """A message: its vector, then how much it opens, then how much it closes."""
+        return self._vector("message", text)
+
+    def of_answer(self, text: str) -> Floats:
+        """An answer: its vector, then how much it closes."""
+        return self._vector("answer", text)
+
+    def _vector(self, side: str, text: str) -> Floats:
+        held = self._held.get((side, text))
+        if held is None:
+            asked = side == "message"
+            rows, share = self.shares(message_words(text) if asked else answer_words(text))
+            main = (self.message if asked else self.answer)[rows].sum(0)
+            ends = (
+                [self.opener[rows].sum(), self.closing[1, rows].sum()]
+                if asked
+                else [self.closing[0, rows].sum()]
+            )
+            held = (np.append(main, ends) * share).astype(np.float32)
+            self._held.put((side, text), held)
+        return held

@@ -1,0 +1,46 @@
+"""Choices of a thread: why a human message was placed where it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from sqlalchemy import bindparam, select
+
+from langchain_threadmem.core.nodes import Placement
+from langchain_threadmem.storage.schema import choice, node
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of
+
+_PUT = insert_of(choice, replace=True)
+_SINCE = Statement(
+    select(node.c.seq, node.c.message, choice.c.reason, choice.c.chances)
+    .join(choice, choice.c.key == node.c.key)
+    .where(node.c.tree == bindparam("tree"), node.c.seq > bindparam("seq"))
+    .order_by(node.c.seq),
+    "tree",
+    "seq",
+)
+
+
+def put(conn: Conn, placed: Iterable[tuple[int, str, Placement]]) -> None:
+    """Keep why nodes were placed where they are, by their keys and messages; a reason quotes messages, and
+    is sealed like one.
+    """
+    seal = conn.seal
+    rows = [
+        (key, kept.reason if seal is None else seal.text(message, kept.reason), json.dumps(kept.chances))
+        for key, message, kept in placed
+    ]
+    conn.many(_PUT, rows)
+
+
+def since(conn: Conn, tree_id: int, seq: int = 0) -> dict[int, Placement]:
+    """The choices for the nodes of a tree that were written after the one numbered `seq`."""
+    seal = conn.seal
+    return {
+        found: Placement(
+            reason if seal is None else seal.open_text(message, reason),
+            tuple((candidate, chance) for candidate, chance in json.loads(chances)),
+        )
+        for found, message, reason, chances in conn.all(_SINCE, tree_id, seq)
+    }

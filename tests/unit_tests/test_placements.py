@@ -1,0 +1,126 @@
+"""Why a message is where it is: kept with the node, looked at by later choices, shown to people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import StringIO
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from rich.console import Console
+
+from langchain_threadmem import ChatMemory, MemorySystem, SemanticNodeSelector
+from langchain_threadmem.core.nodes import Placement, TurnEnd
+from langchain_threadmem.terminal import draw_tree
+
+Wrap = Callable[[ChatMemory], Any]
+
+
+class Weighing:
+    """A selector that always continues the first answer and says why."""
+
+    def __init__(self) -> None:
+        self.seen: list[TurnEnd] = []
+
+    def select_parent(self, tree: Any, message: Any) -> int | None:
+        self.seen = list(tree.turn_ends())
+        if not self.seen:
+            return None
+        tree.reason, tree.chances = "because <of> it", ((2, 0.75), (None, 0.25))
+        return 2
+
+
+@pytest.fixture
+def selector() -> Weighing:
+    return Weighing()
+
+
+def placements(verb: Any) -> list[Placement | None]:
+    return [node.placement for node in verb.history()]
+
+
+def test_a_choice_is_kept_with_the_human_message(
+    system: MemorySystem, verbs: Wrap, selector: Weighing
+) -> None:
+    verb = verbs(system.conversation("talk", node_selector=selector))
+    verb.append("one", "first")
+    verb.append("two", "second")
+    why = Placement("because <of> it", ((2, 0.75), (None, 0.25)))
+    assert placements(verb) == [None, None, why, None]
+
+
+def test_later_choices_see_how_sure_earlier_ones_were(
+    system: MemorySystem, verbs: Wrap, selector: Weighing
+) -> None:
+    verb = verbs(system.conversation("talk", node_selector=selector))
+    for text in ("one", "two", "three"):
+        verb.append(text, text.upper())
+    assert [end.chances for end in selector.seen] == [(), ((2, 0.75), (None, 0.25))]
+
+
+def test_choices_outlive_the_process(url: str, owner: str, selector: Weighing) -> None:
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        memory = system.conversation("talk", node_selector=selector)
+        memory.append("one", "first")
+        memory.append("two", "second")
+    again = Weighing()
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        system.conversation("talk", node_selector=again).append("three", "third")
+    assert [end.chances for end in again.seen] == [(), ((2, 0.75), (None, 0.25))]
+
+
+def test_a_turn_that_was_moved_is_where_it_is_for_certain(
+    system: MemorySystem, verbs: Wrap, selector: Weighing
+) -> None:
+    verb = verbs(system.conversation("talk", node_selector=selector))
+    verb.append("one", "first")
+    verb.append("two", "second")
+    verb.place(3, None)
+    verb.append("three", "third")
+    assert [(end.human, end.chances) for end in selector.seen] == [("one", ()), ("two", ())]
+
+
+def test_erasing_a_conversation_erases_its_choices(
+    system: MemorySystem, verbs: Wrap, selector: Weighing
+) -> None:
+    verb = verbs(system.conversation("talk", node_selector=selector))
+    verb.append("one", "first")
+    verb.append("two", "second")
+    verb.reset()
+    verb.append("one", "first")
+    verb.append("two", "second")
+    assert len([found for found in placements(verb) if found]) == 1
+
+
+def test_the_semantic_selector_weighs_its_candidates(system: MemorySystem, verbs: Wrap) -> None:
+    verb = verbs(system.conversation("talk", node_selector=SemanticNodeSelector()))
+    verb.append("How do I read a CSV file in Python?", "Use the csv module.")
+    verb.append("And how do I skip the header row of the CSV file?", "Call next(reader) once.")
+    kept = verb.history()[2].placement
+    assert kept.reason == "continues the last thread"
+    assert {candidate for candidate, _ in kept.chances} == {2, None}
+    assert sum(chance for _, chance in kept.chances) == pytest.approx(1.0)
+
+
+def test_a_message_that_continues_the_tip_by_default_has_no_reason(system: MemorySystem) -> None:
+    memory = system.conversation("talk")
+    memory.append("one", "first")
+    assert [node.placement for node in memory.history] == [None, None]
+
+
+def test_reasons_are_shown_in_the_terminal(selector: Weighing) -> None:
+    memory = ChatMemory(node_selector=selector, embeddings=False)
+    memory.append("one", "first")
+    memory.append("two", "second")
+    console = Console(width=100, file=StringIO())
+    console.print(draw_tree(memory.history, reasons=True))
+    assert "because <of> it; node 2: 75 %, new thread: 25 %" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_reasons_are_shown_on_the_page_as_plain_text(selector: Weighing) -> None:
+    memory = ChatMemory(node_selector=selector, embeddings=False)
+    memory.append(HumanMessage("one"), "first")
+    memory.append("two", "second")
+    page = memory.export("html")
+    assert "because &lt;of&gt; it; node 2: 75 %, new thread: 25 %" in page
