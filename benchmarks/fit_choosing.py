@@ -117,7 +117,7 @@ def grow(
             if turn.previous in ids:
                 states.append(State(found.rows.astype(np.float32), ids.index(turn.previous)))
             if networks is not None:
-                scores = networks.scores(found.rows).mean(0)
+                scores = network.score(networks, found.rows)
                 weighed = np.exp(scores - scores.max())
                 weighed /= weighed.sum()
                 best = np.argsort(-weighed, kind="stable")[:CHANCES_KEPT].tolist()

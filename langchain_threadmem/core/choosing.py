@@ -22,7 +22,7 @@ import numpy as np
 from langchain_threadmem.core.cues import ENGLISH, HEARD, Cues, message_cues
 from langchain_threadmem.core.evidence import Floats
 from langchain_threadmem.core.features import Candidates, describe
-from langchain_threadmem.core.network import compatibility, networks, way_to_go, wording
+from langchain_threadmem.core.network import compatibility, networks, score, way_to_go, wording
 from langchain_threadmem.core.nodes import TurnEnd
 
 CHANCES_KEPT = 5
@@ -103,7 +103,7 @@ def choose(
     way = way_to_go(model, None if vector is None else len(vector))
     learned = compatibility() if way == "local" else None
     found = describe(turn_ends, human_vectors, answer_vectors, message, vector, cues, wording(), learned)
-    scores = networks(way).scores(found.rows).mean(0)
+    scores = score(networks(way), found.rows)
     chances = np.exp(scores - scores.max())
     chances /= chances.sum()
     # Rows rise with time and the root comes last: read backwards, the first best is the latest.

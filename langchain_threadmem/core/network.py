@@ -30,6 +30,12 @@ FITTED_ON = "all-minilm-l6-v2"
 FILE = "choosing.npz"
 COMPATIBILITY = ("answer", "human", "message", "thread", "topic", "opener", "closing")
 """The arrays of `Compatibility`, in its order."""
+UNHEARD_OF = 2.0
+"""What speaks for a new root if a message is about something that no thread is about."""
+NEAR = 1.0
+"""A similarity, in usual spreads, from which on a message may be about the same thing."""
+LEANING = ("short", "reply", "agreement", "refusal", "reference", "connective", "return")
+"""Cues of a message that leans on what was said before."""
 WIDEST = 4.0
 """A column counts up to this many of its usual spreads, so that no odd value outvotes all others."""
 
@@ -65,6 +71,22 @@ class Networks:
         hidden = np.maximum(seen @ self.inner + self.bias[:, None, :], 0.0)
         found: Table = ((hidden @ self.outer[:, :, None])[..., 0] + self.direct @ seen.T).astype(float)
         return found
+
+
+def score(held: Networks, rows: Table) -> Table:
+    """The score of each candidate; the softmax of the scores is a choice.
+
+    The mean over the networks, and a guard: most of the dialogs that they were fitted on are of few subjects,
+    and people who had a task opened them with a greeting or a request. Elsewhere a message often opens a
+    thread by its subject alone: it points at nothing, replies to nothing, shares no word with any thread and
+    is near none. `UNHEARD_OF` speaks for a new root then; it was set on dialogs that nothing was fitted on.
+    """
+    scores: Table = held.scores(rows).mean(0)
+    root = dict(zip(FEATURES, rows[-1].tolist(), strict=True))
+    leans = any(root["heard_" + name] for name in LEANING)
+    if not leans and root["root_known"] == 0.0 and root["root_nearest"] < NEAR:
+        scores[-1] += UNHEARD_OF
+    return scores
 
 
 @cache

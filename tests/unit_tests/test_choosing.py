@@ -85,6 +85,12 @@ def test_a_greeting_with_a_request_opens_a_root() -> None:
     assert on_words("Hello, I need a plumber for a leaking pipe in the kitchen") is None
 
 
+def test_a_subject_that_nobody_spoke_of_opens_a_root_without_greeting_or_request() -> None:
+    humans, answers = three_topics()
+    message = "Which museum in Florence shows paintings by Botticelli?"
+    assert choose(TURNS[:1], humans[:1], answers[:1], message, topics(4)[3]).parent_id is None
+
+
 def test_similarity_returns_to_an_older_thread_that_shares_no_word() -> None:
     humans, answers = three_topics()
     vector = near(topics(3)[0], 3)
@@ -100,7 +106,8 @@ def test_a_request_that_resembles_nothing_opens_a_root() -> None:
 
 def test_the_nearest_text_alone_does_not_decide() -> None:
     humans, answers = three_topics()
-    vector = near(topics(3)[0], 3)
+    vector = unit(topics(4)[3] + 0.2 * topics(3)[0])
+    assert int(np.argmax(np.maximum(humans @ vector, answers @ vector))) == TURNS.index(CSV)
     assert choose(TURNS, humans, answers, "Yes, two", vector).parent_id == RUN.id
 
 

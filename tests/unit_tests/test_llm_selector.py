@@ -347,12 +347,14 @@ def test_answers_that_were_sent_back_are_counted(memory: ChatMemory) -> None:
 
 
 def test_a_cascade_whose_model_fails_takes_the_semantic_choice(caplog: pytest.LogCaptureFixture) -> None:
-    memory, selector, _ = cascade(0.999, ConnectionError("no route"))
+    _, selector, _ = cascade(0.999, ConnectionError("no route"))
+    memory = ChatMemory(node_selector=lambda tree, message: None, embeddings=False)
+    message = HumanMessage("Does pandas read a zipped CSV file too?")
     memory.append("How do I read a CSV file in pandas?", "Use pandas.read_csv.")
     memory.append("Which wine goes with salmon?", "A dry Riesling.")
     with caplog.at_level(logging.WARNING, "langchain_threadmem"):
-        chosen = selector.select_parent(memory.graph, HumanMessage("Does pandas read a zipped CSV file too?"))
-    assert chosen == 2
+        chosen = selector.select_parent(memory.graph, message)
+    assert chosen == SemanticNodeSelector().select_parent(memory.graph, message) == 2
     assert "no route" in caplog.text
 
 
