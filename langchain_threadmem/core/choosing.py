@@ -84,7 +84,7 @@ def choose(
     Raises:
         InputError: Rows, lengths or ids do not fit together, or a vector is not finite.
 
-    Cost: 2 to 3 ms at 400 turns if the words of the candidates have been read before (caches of 4,096
+    Cost: 2 to 3 ms at 250 turns if the words of the candidates have been read before (caches of 4,096
     texts), some 15 ms if none have. The data file is read at the first call (20 ms).
 
     Example:

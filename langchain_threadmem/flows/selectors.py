@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
-CONSIDERED = 400
+CONSIDERED = 256
 """How many of the newest turn ends the semantic selector looks at."""
 
 
