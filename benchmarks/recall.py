@@ -77,8 +77,10 @@ SETS = (
 MOST_MS = (10, 2)
 """Milliseconds that a query may take on one core: the query's embedding included, and by words alone."""
 
-Finder = Callable[[str], list[str]]
-"""From a question to ids of messages, the best first."""
+Finder = Callable[[str, int], list[str]]
+"""From a question and a number to ids of messages, the best first."""
+ENOUGH = 200
+"""More messages than `ROOM` words hold."""
 
 
 @dataclass
@@ -128,8 +130,8 @@ def ours(messages: Sequence[dict[str, Any]], embeddings: Any) -> tuple[Finder, C
     memory = ChatMemory(embeddings=embeddings)
     memory.extend(map(message_of, messages))
 
-    def find(question: str) -> list[str]:
-        hits = memory.recall(question, n_results=MOST, context_depth=0)
+    def find(question: str, most: int) -> list[str]:
+        hits = memory.recall(question, n_results=most, context_depth=0)
         return [str(hit.node.message.id) for hit in hits]
 
     return find, memory
@@ -146,9 +148,9 @@ def okapi(messages: Sequence[dict[str, Any]]) -> Finder:
     index = BM25Okapi([tokens(row["text"]) for row in messages])
     ids = [str(row["id"]) for row in messages]
 
-    def find(question: str) -> list[str]:
+    def find(question: str, most: int) -> list[str]:
         scores = index.get_scores(tokens(question))
-        return [ids[n] for n in (-scores).argsort(kind="stable")[:MOST]]
+        return [ids[n] for n in (-scores).argsort(kind="stable")[:most]]
 
     return find
 
@@ -167,9 +169,9 @@ def chroma(messages: Sequence[dict[str, Any]], embeddings: LocalEmbeddings) -> F
     texts = [row["text"] for row in messages]
     collection.add(ids=[str(row["id"]) for row in messages], embeddings=embeddings.embed_array(texts))
 
-    def find(question: str) -> list[str]:
+    def find(question: str, most: int) -> list[str]:
         vector = np.asarray(embeddings.embed_query(question), np.float32)
-        return collection.query(query_embeddings=vector[None], n_results=min(MOST, len(texts)))["ids"][0]
+        return collection.query(query_embeddings=vector[None], n_results=min(most, len(texts)))["ids"][0]
 
     return find
 
@@ -217,10 +219,10 @@ def judge(
             continue
         for name, finder in finders.items():
             begin = time.process_time()
-            found = finder(question["question"])
+            found = finder(question["question"], MOST)
             results[name].queries.append(time.process_time() - begin)
             figures = scores(list(dict.fromkeys(unit[id_] for id_ in found)), evidence)
-            kept = {unit[id_] for id_ in within_room(found, length)}
+            kept = {unit[id_] for id_ in within_room(finder(question["question"], ENOUGH), length)}
             results[name].figures.append(figures | {WORDS: len(evidence & kept) / len(evidence)})
 
 
@@ -236,9 +238,9 @@ def evaluate(
         messages = conversation["messages"]
         begin = time.process_time()
         find, memory = ours(messages, embeddings)
-        memory.flush() if embeddings else find("anything")
+        memory.flush() if embeddings else find("anything", MOST)
         added.append((time.process_time() - begin) / len(messages))
-        find("anything")
+        find("anything", MOST)
         finders: dict[str, Finder] = {OURS: find, "rank_bm25": okapi(messages)}
         if embeddings:
             finders["Chroma"] = chroma(messages, embeddings)

@@ -287,7 +287,9 @@ def _frequency(conn: Conn, keys: NDArray[np.int64], documents: int) -> int:
     if len(keys) < lexicon.MOST_PER_WORD:
         return len(keys)
     # The list was cut: judge by how far back it reaches.
-    reach = nodes.reach(conn, int(keys[0]), int(keys[-1]))
+    newest, oldest = int(keys[0]), int(keys[-1])
+    same = newest >> POSITION_BITS == oldest >> POSITION_BITS
+    reach = newest - oldest + 1 if same else nodes.reach(conn, newest, oldest)
     return max(len(keys), min(documents, len(keys) * documents // max(reach, len(keys))))
 
 
