@@ -31,7 +31,7 @@ from langgraph.store.base import (
 )
 from numpy.typing import NDArray
 
-from langchain_threadmem.core import exact, namespaces
+from langchain_threadmem.core import exact, matching, namespaces
 from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.errors import EmbeddingError, InputError
 from langchain_threadmem.flows.embedder import Embedder
@@ -267,7 +267,7 @@ def _search(shelf: Shelf, op: SearchOp, vector: Vector | None) -> Read:
     owner, index = shelf.runtime.owner, shelf.index
     bounds = namespaces.below(namespaces.encode(op.namespace_prefix))
     limit, offset = _count("limit", op.limit), _count("offset", op.offset)
-    namespaces.check_filter(op.filter)
+    matching.check_filter(op.filter)
 
     def read(conn: Conn, now: float) -> Answer:
         scores: dict[int, float] = {}
@@ -302,14 +302,14 @@ def _scores(held: Held, vector: Vector) -> dict[int, float]:
 
 
 def _passing(
-    conn: Conn, owner: str, ids: Iterable[int], wanted: namespaces.Filter | None
+    conn: Conn, owner: str, ids: Iterable[int], wanted: matching.Filter | None
 ) -> Iterator[tuple[Row, dict[str, Any]]]:
     """The items that pass a filter, read some at a time as they are asked for."""
     rest = iter(ids)
     while some := list(islice(rest, ROWS_AT_ONCE)):
         for row in items.by_ids(conn, owner, some):
             value = exact.loads(row.value)
-            if namespaces.passes(value, wanted):
+            if matching.passes(value, wanted):
                 yield row, value
 
 
