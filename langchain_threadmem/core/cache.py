@@ -25,7 +25,7 @@ class LruCache(Generic[K, V]):
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._values: OrderedDict[K, V] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def get(self, key: K) -> V | None:
         """The value, which becomes the most recently used; `None` if it is not held."""
@@ -40,8 +40,25 @@ class LruCache(Generic[K, V]):
         with self._lock:
             self._values[key] = value
             self._values.move_to_end(key)
-            if len(self._values) > self._capacity:
-                self._values.popitem(last=False)
+            self._trim()
+
+    def resize(self, capacity: int) -> None:
+        """Hold fewer values from now on, or more; the least recently used ones go."""
+        with self._lock:
+            self._capacity = capacity
+            self._trim()
+
+    def keys(self) -> list[K]:
+        """The keys of the values held, the least recently used first."""
+        with self._lock:
+            return list(self._values)
+
+    def _trim(self) -> None:
+        while len(self._values) > self._capacity:
+            self._dropped(*self._values.popitem(last=False))
+
+    def _dropped(self, key: K, value: V) -> None:
+        """Called with what is no longer held; for caches that keep more beside it."""
 
     def setdefault(self, key: K, make: Callable[[], V]) -> V:
         """The value held, or a new one that is held from now on."""
@@ -53,4 +70,11 @@ class LruCache(Generic[K, V]):
     def drop(self, key: K) -> None:
         """Forget a value, if it is held."""
         with self._lock:
-            self._values.pop(key, None)
+            if key in self._values:
+                self._dropped(key, self._values.pop(key))
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._values
+
+    def __len__(self) -> int:
+        return len(self._values)
