@@ -11,7 +11,17 @@ import sys
 import warnings
 from pathlib import Path
 
-from benchmarks import append, checkpoint, import_time, long_memory, read, recall, recall_speed, threads
+from benchmarks import (
+    append,
+    checkpoint,
+    forgetting,
+    import_time,
+    long_memory,
+    read,
+    recall,
+    recall_speed,
+    threads,
+)
 from benchmarks._measure import Line, show
 
 
@@ -24,7 +34,7 @@ def main() -> int:
     options = parser.parse_args()
     warnings.filterwarnings("ignore", category=DeprecationWarning)  # Peers announce their own end.
     lines: list[Line] = []
-    for speed in (append, read, recall_speed, checkpoint, import_time, long_memory):
+    for speed in (append, read, recall_speed, checkpoint, import_time, long_memory, forgetting):
         print(f"{speed.__name__} ...", file=sys.stderr)
         lines += speed.measure(full=options.full)
     if options.full:

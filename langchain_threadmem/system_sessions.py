@@ -11,18 +11,15 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.core.units import MemoryUnit
 from langchain_threadmem.flows import sessions
-from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql, arun, run
 from langchain_threadmem.flows.whole import Cascade
-from langchain_threadmem.settings import MemorySettings
 from langchain_threadmem.storage.queries import trees
+from langchain_threadmem.system_longterm import LongTermVerbs
 
 
-class SessionVerbs:
+class SessionVerbs(LongTermVerbs):
     """Sessions: each is a conversation, and one of them is the one at hand."""
 
-    runtime: Runtime
-    settings: MemorySettings
     _session: str | None = None
 
     @property
@@ -171,7 +168,7 @@ class SessionVerbs:
         flow = sessions.add(
             self.runtime, self._at_hand(), content, source, creation_time, metadata, never_delete
         )
-        return run(flow, self.runtime)
+        return run(self._kept_small(flow), self.runtime)
 
     async def aadd_memory(
         self,
@@ -186,7 +183,7 @@ class SessionVerbs:
         flow = sessions.add(
             self.runtime, self._at_hand(), content, source, creation_time, metadata, never_delete
         )
-        return await arun(flow, self.runtime)
+        return await arun(self._kept_small(flow), self.runtime)
 
     def _at_hand(self) -> str:
         return self._session or self._begin(None)

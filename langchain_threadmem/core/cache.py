@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -48,10 +48,10 @@ class LruCache(Generic[K, V]):
             self._capacity = capacity
             self._trim()
 
-    def keys(self) -> list[K]:
+    def __iter__(self) -> Iterator[K]:
         """The keys of the values held, the least recently used first."""
         with self._lock:
-            return list(self._values)
+            return iter(list(self._values))
 
     def _trim(self) -> None:
         while len(self._values) > self._capacity:

@@ -28,6 +28,8 @@ class State(IntEnum):
     """Replaced by an edit, a regeneration or a move: in history, out of recall."""
     ASIDE = 2
     """A summary or notice inside a list of messages: no part of the conversation."""
+    PURGED = 3
+    """Erased: only its number is left, so that no other message ever gets it. Nothing shows it."""
 
 
 class MessageSummary(BaseModel):

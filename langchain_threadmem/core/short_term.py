@@ -65,7 +65,7 @@ class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
         >>> memory.fill({1: np.array([1, 0], np.float32), 2: np.array([0, 1], np.float32)})
         >>> memory.search(np.array([1, 0], np.float32), 1, (0.5, None))
         [Hit(key=1, score=1.0)]
-        >>> memory.keys()
+        >>> list(memory)
         [2, 1]
     """
 
@@ -79,6 +79,7 @@ class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
         self._holding: dict[str, set[K]] = {}
         """The units that hold each word."""
         self._words = 0
+        self._bare: dict[K, None] = {}
 
     def resize(self, capacity: int) -> None:
         """Keep fewer units from now on, or more; those used longest ago go."""
@@ -92,6 +93,7 @@ class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
             if held is None or self._text_of(held.unit) != text:
                 self.drop(key)
                 held = _Held(unit, words(text))
+                self._bare[key] = None
                 self._words += len(held.words)
                 for word in held.words:
                     self._holding.setdefault(word, set()).add(key)
@@ -104,9 +106,9 @@ class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
         return None if held is None else held.unit
 
     def bare(self) -> list[K]:
-        """The keys of the units that have no vector yet, the least recently used first."""
+        """The keys of the units that have no vector yet, in the order in which they came."""
         with self._lock:
-            return [key for key, held in self._values.items() if held.row < 0]
+            return list(self._bare)
 
     def fill(self, vectors: dict[K, NDArray[np.float32]]) -> None:
         """Hold the unit vectors of units; those that are no longer held are passed over."""
@@ -115,6 +117,7 @@ class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
                 held = self._values.get(key)
                 if held is not None and held.row < 0:
                     held.row = self._row(key, len(vector))
+                    del self._bare[key]
                     self._matrix[held.row] = vector
 
     def search(
@@ -194,6 +197,7 @@ class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
         return row
 
     def _dropped(self, key: K, value: _Held[V]) -> None:
+        self._bare.pop(key, None)
         self._words -= len(value.words)
         for word in set(value.words):
             self._holding[word].discard(key)

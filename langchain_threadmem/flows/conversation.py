@@ -34,8 +34,12 @@ class Conversation:
     window: Window | None = None
     single_tree: bool = False
     on_selection_failure: OnFailure = "latest"
-    tree: int = field(default=0, init=False)
-    """Id of its tree; 0 until it was looked up."""
+    _tree: int = field(default=0, init=False)
+
+    @property
+    def tree(self) -> int:
+        """Id of its tree; 0 until it was looked up, and once it was erased."""
+        return 0 if self._tree in self.runtime.gone else self._tree
 
 
 def check_on_failure(choice: str) -> None:
@@ -52,7 +56,7 @@ def tree_of(conversation: Conversation) -> Flow[int]:
     """The id of the conversation's tree, made at the first use of the conversation."""
     if not conversation.tree:
         owner, name, now = conversation.runtime.owner, conversation.name, time.time()
-        conversation.tree = yield from Sql(
+        conversation._tree = yield from Sql(
             lambda conn: trees.find_or_create(conn, owner, name, now), write=True
         )
     return conversation.tree

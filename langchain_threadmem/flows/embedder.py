@@ -38,6 +38,11 @@ class Embedder:
         """Whether a model was looked for: nothing was embedded before."""
         self._recent = LruCache[tuple[str, bool], NDArray[np.float32]](remember)
 
+    def forget(self) -> None:
+        """Let go of the texts whose vectors are at hand."""
+        for text in self._recent:
+            self._recent.drop(text)
+
     @property
     def embeddings(self) -> Embeddings | None:
         """The model, or `None`; looked for at the first call."""

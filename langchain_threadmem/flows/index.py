@@ -26,6 +26,7 @@ from langchain_threadmem.storage.queries import (
     gists,
     lexicon,
     marks,
+    memory,
     nodes,
     removal,
     trees,
@@ -86,7 +87,8 @@ def catch_up_words(runtime: Runtime, tree: int) -> Flow[None]:
         mark = marks.get(conn, tree, name)
         rows = nodes.since(conn, tree, mark.seq, WORDS_AT_ONCE)
         if rows:
-            kept = kept_of(runtime, rows)
+            absent = memory.absent(conn, tree, mark.seq)
+            kept = kept_of(runtime, [row for row in rows if row.key not in absent])
             gists.put(conn, kept)
             entries = [gists.entry_of(one.key, one.gist.terms, one.gist.speaker) for one in kept]
             entries = [entry for entry in entries if entry.words]
@@ -171,7 +173,7 @@ def embed_missing(runtime: Runtime, tree: int) -> Flow[int]:
         rows = nodes.since(conn, tree, mark.seq, VECTORS_AT_ONCE)
         if not rows:
             return None
-        known = embeddings.known_since(conn, tree, model, mark.seq)
+        known = embeddings.known_since(conn, tree, model, mark.seq) | memory.absent(conn, tree, mark.seq)
         todo = [
             (row.key, text_of(node.message))
             for row, node in zip(rows, nodes_of(rows), strict=True)

@@ -22,15 +22,22 @@ from langchain_threadmem.core.turns import TurnIndex
 from langchain_threadmem.core.usage import Usage
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.embedder import Embedder
+from langchain_threadmem.flows.steps import arun, run
+from langchain_threadmem.flows.visits import Visits, settle
 from langchain_threadmem.storage.database import Database, open_database
 from langchain_threadmem.storage.queries import marks
 from langchain_threadmem.storage.sealing import Cipher, Seal
 from langchain_threadmem.storage.vectors import ChromaIndex, Claim, ExactIndex, VectorIndex, open_chroma
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
     from chromadb.api import ClientAPI
     from langchain_core.embeddings import Embeddings
 
+    from langchain_threadmem.core.short_term import ShortTermMemory
+    from langchain_threadmem.core.units import MemoryUnit
+    from langchain_threadmem.storage.external import ExternalCollection
     from langchain_threadmem.storage.vectors import Claim, VectorIndex
 
 log = logging.getLogger(__name__)
@@ -66,6 +73,11 @@ class Runtime:
         self.ledgers = LruCache[tuple[int, int], Ledger](CACHED_LEDGERS)
         self.exact = LruCache[tuple[int, int, str], ExactIndex](CACHED_TREES)
         self.usage = Usage()
+        self.visits = Visits()
+        self.gone: set[int] = set()
+        """Trees that were erased: whoever knows one looks its conversation up again."""
+        self.short_term: ShortTermMemory[Hashable, MemoryUnit] | None = None
+        self.external: list[ExternalCollection] = []
         self._vectors = vectors
         self.compared = False
         """Whether the index was compared with SQL since it was opened."""
@@ -155,13 +167,24 @@ class Runtime:
         owner = self.owner if directory is not None else f"{self.owner}/{uuid.uuid4()}"
         return ChromaIndex(client, owner, model, marks.index_of(model))
 
+    def forget_texts(self, gone: Iterable[int], changed: Iterable[int]) -> None:
+        """Let go of what is held at hand of trees: some are gone, some have lost messages."""
+        self.gone.update(gone)
+        for tree in changed:
+            self.turns.drop(tree)
+        self.embedder.forget()
+
     def close(self) -> None:
-        """Close the database and let go of the index."""
+        """Write down what is counted only, close the database and let go of the index."""
+        if not self.database.closed:
+            run(settle(self), self)
         self.database.close()
         self._release()
 
     async def aclose(self) -> None:
         """`close`, on the event loop."""
+        if not self.database.closed:
+            await arun(settle(self), self)
         await self.database.aclose()
         self._release()
 

@@ -20,6 +20,7 @@ from langchain_threadmem.flows.rows import drafts_of, messages_of
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.flows.units import read_units
+from langchain_threadmem.flows.visits import settle
 from langchain_threadmem.flows.whole import Cascade, erase
 from langchain_threadmem.storage.queries import growth, trees, units
 from langchain_threadmem.storage.statements import Conn
@@ -85,13 +86,17 @@ def add(
     drafts = drafts_of([message], [creation_time])
     tree = yield from Sql(lambda conn: trees.find_or_create(conn, owner, session, now), write=True)
 
-    def write(conn: Conn) -> list[MemoryUnit]:
+    def write(conn: Conn) -> tuple[int, MemoryUnit]:
         [place] = growth.append(conn, tree, drafts)
         if never_delete:
             units.protect(conn, place.key)
-        return read_units(conn, owner, [place.key])
+        [unit] = read_units(conn, owner, [place.key])
+        return place.key, unit
 
-    return (yield from Sql(write, write=True))[0]
+    key, unit = yield from Sql(write, write=True)
+    if runtime.short_term is not None:
+        runtime.short_term.add(key, unit)
+    return unit
 
 
 def context(runtime: Runtime, session: str | None, length: int) -> Flow[list[MemoryUnit]]:
@@ -103,6 +108,7 @@ def context(runtime: Runtime, session: str | None, length: int) -> Flow[list[Mem
     if length < 0:
         raise InputError(f"length={length!r} is negative; pass how many messages to show")
     owner = runtime.owner
+    yield from settle(runtime)
 
     def read(conn: Conn) -> list[MemoryUnit]:
         tree = None if session is None else trees.find(conn, owner, session)

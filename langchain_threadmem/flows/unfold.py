@@ -7,6 +7,7 @@ from langchain_threadmem.errors import InputError, UnitNotFoundError
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.flows.units import read_units
+from langchain_threadmem.flows.visits import settle
 from langchain_threadmem.storage.queries import units
 from langchain_threadmem.storage.statements import Conn
 
@@ -19,6 +20,7 @@ def named(runtime: Runtime, name: str, session: str | None) -> Flow[MemoryUnit]:
         InputError: Messages of several sessions have it.
     """
     owner = runtime.owner
+    yield from settle(runtime)
     return (yield from Sql(lambda conn: read_units(conn, owner, [_key_of(conn, owner, name, session)])[0]))
 
 
@@ -32,6 +34,7 @@ def unfold(runtime: Runtime, unit: MemoryUnit | str, levels: int | None) -> Flow
     if levels is not None and levels < 0:
         raise InputError(f"levels={levels!r} is negative; pass how many levels to go down, None for all")
     owner = runtime.owner
+    yield from settle(runtime)
 
     def read(conn: Conn) -> list[MemoryUnit]:
         if isinstance(unit, str):

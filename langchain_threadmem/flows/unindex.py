@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Search
@@ -16,11 +17,19 @@ from langchain_threadmem.storage.queries import (
     trees,
 )
 from langchain_threadmem.storage.queries.marks import Mark
-from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.statements import Conn
 
 
-def take_out(conn: Conn, owner: str, tree: int, rows: Sequence[NodeRow]) -> None:
+class Numbered(Protocol):
+    """What has to be known of a node to take it out: a row of it, or a part of one."""
+
+    @property
+    def key(self) -> int: ...
+    @property
+    def seq(self) -> int: ...
+
+
+def take_out(conn: Conn, owner: str, tree: int, rows: Sequence[Numbered]) -> None:
     """Take nodes of a tree out of its words and vectors, as far as they are in them.
 
     An index outside of the database is told by `forget_vectors`, after the transaction.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from langchain_threadmem.core.bodies import decode
@@ -15,7 +15,7 @@ from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import checkpoints, integrity, nodes, trees
 from langchain_threadmem.storage.queries.lists import Reader
 from langchain_threadmem.storage.queries.nodes import NodeRow
-from langchain_threadmem.storage.schema import POSITION_BITS
+from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS
 from langchain_threadmem.storage.statements import Conn
 
 ROWS_AT_ONCE = 20_000
@@ -75,11 +75,22 @@ def verify(owner: str, only: int | None = None) -> Flow[Verification]:
     return Verification(len(chosen), count, tuple(problems))
 
 
+def problems_of(conn: Conn, owner: str) -> list[str]:
+    """What is wrong with the conversations of an owner, one sentence each; without a key to them, nothing."""
+    found: list[str] = []
+    for name, _ in trees.conversations(conn, owner):
+        try:
+            found += [f"conversation {name!r}: {problem}" for problem in _check(conn, owner, name)[0]]
+        except EncryptionError:
+            continue  # Who copies what is encrypted need not be able to read it.
+    return found
+
+
 def _check(conn: Conn, owner: str, name: str) -> tuple[list[str], int]:
     tree = trees.find(conn, owner, name)
     assert tree is not None, f"conversation {name!r} is gone"
     head = trees.head(conn, tree)
-    segments = integrity.segments(conn, tree)
+    segments, purged = integrity.segments(conn, tree), integrity.purged(conn, tree)
     seq_of: dict[int, int] = {}
     key_of: dict[int, int] = {}
     problems: list[str] = []
@@ -88,7 +99,7 @@ def _check(conn: Conn, owner: str, name: str) -> tuple[list[str], int]:
         for row in rows:
             seq_of[row.key], key_of[row.seq] = row.seq, row.key
         for row in rows:
-            problems += _check_node(row, seq_of, key_of, segments)
+            problems += _check_node(row, seq_of, key_of, segments, purged)
         problems += _check_bodies(rows)
         last = rows[-1].seq
     if (head.tip is not None and head.tip not in seq_of) or (head.tip is None and seq_of):
@@ -113,13 +124,19 @@ def _check_checkpoints(conn: Conn, tree: int) -> list[str]:
 
 
 def _check_node(
-    row: NodeRow, seq_of: dict[int, int], key_of: dict[int, int], segments: dict[int, int | None]
+    row: NodeRow,
+    seq_of: dict[int, int],
+    key_of: dict[int, int],
+    segments: dict[int, int | None],
+    purged: Collection[int],
 ) -> Iterator[str]:
-    segment, position = row.key >> POSITION_BITS, row.key & ((1 << POSITION_BITS) - 1)
+    segment = row.key >> POSITION_BITS
     if segment not in segments:
         yield f"node {row.seq} lies in segment {segment}, which there is not"
         return
-    before = row.key - 1 if position else segments[segment]
+    before = _before(row.key, segments)
+    while before in purged:
+        before = _before(before, segments)
     if row.parent is not None and row.parent not in key_of:
         yield f"node {row.seq} continues node {row.parent}, which there is not"
     elif (None if row.parent is None else key_of[row.parent]) != before:
@@ -128,6 +145,13 @@ def _check_node(
         yield f"node {row.seq} is older than its parent {row.parent}"
     if row.state not in [int(state) for state in State]:
         yield f"node {row.seq} has the unknown state {row.state}"
+
+
+def _before(key: int | None, segments: dict[int, int | None]) -> int | None:
+    """The key that a node follows: the one before it, or the one that its segment forks from."""
+    if key is None:
+        return None
+    return key - 1 if key & LAST_POSITION else segments.get(key >> POSITION_BITS)
 
 
 def _check_bodies(rows: Sequence[NodeRow]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import ColumnElement, and_, not_, or_
+from sqlalchemy import ColumnElement, and_, literal_column, not_, or_
 
 from langchain_threadmem.core.filters import ORDER, Comparison, Condition, Either, Every, Inverse, Kind
 
@@ -21,6 +21,7 @@ _INSTANT = 1e-5
 """Seconds by which a time may differ from what is stored of it: microseconds are rounded."""
 _MOST = 500
 """Operands of one list that are bound."""
+_NEVER: ColumnElement[bool] = literal_column("1 = 0")
 
 Columns = Mapping[str, ColumnElement[Any]]
 """The columns of fields; times are seconds since 1970."""
@@ -92,10 +93,11 @@ def _comparison(condition: Comparison, columns: Columns) -> _Part | None:
     values = [value for value in operands if value is not None]
     match operator:
         case "$eq" | "$in":
-            known = and_(there, column.in_(values))
+            # Written out: a list that SQLAlchemy expands needs all values of the statement at once.
+            known = and_(there, or_(_NEVER, *(column == value for value in values)))
             return _Part(known if None not in operands else or_(column.is_(None), known), True)
         case "$ne" | "$nin":
-            return _Part(and_(there, column.not_in(values)), True)
+            return _Part(and_(there, *(column != value for value in values)), True)
         case "$gt" | "$gte" | "$lt" | "$lte" if condition.kind is Kind.NUMBER:
             compared = cast("ColumnElement[bool]", ORDER[operator](column, operand))
             return _Part(and_(there, compared), True)

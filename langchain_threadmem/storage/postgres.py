@@ -79,6 +79,10 @@ class PostgresDatabase:
         """Run a function in a transaction on the async driver."""
         return await self.awrite(transaction)
 
+    def scrub(self) -> bool:
+        """What was deleted stays in the server's files until its own VACUUM: that is up to who runs it."""
+        return False
+
     def _async_engine(self) -> AsyncEngine:
         # Connections belong to the loop that opened them: each loop gets a pool of its own.
         loop = asyncio.get_running_loop()

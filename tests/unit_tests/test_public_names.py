@@ -53,6 +53,7 @@ SYSTEM_VERBS = [
     *("conversations", "flush", "verify", "reindex", "close"),
     *("start_session", "switch_session", "remove_session", "sessions", "add_memory", "get_context"),
     *("summarize_session", "summarize_long_term_memory", "summarize_in_background", "unit", "unfold"),
+    *("enable_stm", "disable_stm", "query", "forget", "erase", "check_erased"),
 ]
 
 
@@ -96,7 +97,7 @@ def test_every_public_attribute_of_a_memory_is_a_verb_or_an_option() -> None:
 
 def test_a_memory_system_offers_these() -> None:
     public = {name for name in dir(MemorySystem) if not name.startswith("_")}
-    others = {"owner", "conversation", "session_id", "usage"}
+    others = {"owner", "conversation", "session_id", "usage", "connect_external", "disconnect_external"}
     assert public == {*others, *SYSTEM_VERBS, *(f"a{name}" for name in SYSTEM_VERBS)}
 
 

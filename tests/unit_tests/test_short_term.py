@@ -34,13 +34,13 @@ def filled(capacity: int, *numbers: int) -> ShortTermMemory[int, str]:
 
 def test_case_59_the_units_used_last_stay() -> None:
     memory = filled(3, 1, 2, 3, 4)
-    assert memory.keys() == [2, 3, 4]
+    assert list(memory) == [2, 3, 4]
     assert memory.search(axis(2), 1, (0.75, None)) == [Hit(2, 1.0)]
-    assert memory.keys() == [3, 4, 2]
+    assert list(memory) == [3, 4, 2]
     memory.add(5, "text 5")
-    assert memory.keys() == [4, 2, 5]
+    assert list(memory) == [4, 2, 5]
     memory.resize(1)
-    assert memory.keys() == [5]
+    assert list(memory) == [5]
 
 
 @pytest.mark.parametrize("capacity", [0, -1, 1.5, "3", None, True])
@@ -55,7 +55,7 @@ def test_the_nearest_comes_first_and_stays_longest() -> None:
     memory = filled(8, *range(5))
     query = (axis(3) * 3 + axis(1) * 2 + axis(0)) / np.sqrt(np.float32(14))
     assert [hit.key for hit in memory.search(query, 2, EVERYTHING)] == [3, 1]
-    assert memory.keys() == [0, 2, 4, 1, 3]
+    assert list(memory) == [0, 2, 4, 1, 3]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_filter_comes_before_the_number_of_results() -> None:
     assert [hit.key for hit in memory.match(["bread"], 2, wanted)] == [1, 3]
     memory.fill({number: axis(0) for number in range(4)})
     assert {hit.key for hit in memory.search(axis(0), 2, EVERYTHING, wanted)} == {1, 3}
-    assert memory.keys()[:2] == [0, 2]
+    assert list(memory)[:2] == [0, 2]
 
 
 def test_words_are_compared_where_there_are_no_vectors() -> None:
@@ -93,7 +93,7 @@ def test_words_are_compared_where_there_are_no_vectors() -> None:
     found = memory.match(["rye", "bread"], 5)
     assert [hit.key for hit in found] == [0, 2]
     assert found[0].score > found[1].score > 0
-    assert memory.keys() == [1, 3, 2, 0]
+    assert list(memory) == [1, 3, 2, 0]
 
 
 def test_what_waits_for_a_vector_is_listed() -> None:
@@ -157,7 +157,7 @@ def test_it_equals_a_plain_list(capacity: int, steps: list[tuple[str, int]]) -> 
                 plain.move_to_end(number)
         while len(plain) > capacity:
             plain.popitem(last=False)
-        assert memory.keys() == list(plain)
+        assert list(memory) == list(plain)
         assert sorted(hit.key for hit in memory.search(axis(0) * 0, 9, EVERYTHING)) == sorted(plain)
         assert sorted(hit.key for hit in memory.match(["text"], 9)) == sorted(plain)
         for key in plain:  # A search moves what it found; the plain list does the same to stay comparable.

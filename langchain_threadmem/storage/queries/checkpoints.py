@@ -17,6 +17,8 @@ from sqlalchemy.dialects.postgresql import insert
 from langchain_threadmem.storage.schema import blob, checkpoint, tree, write
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
+_UUID_EPOCH = 0x01B21DD213814000  # 100 ns from 1582, where the times in UUIDs begin, to 1970
+
 
 class CheckpointRow(NamedTuple):
     """A checkpoint without the values of its channels."""
@@ -70,6 +72,22 @@ def pack_id(text: str) -> bytes:
             return packed
     other = b"\xff" + text.encode("utf-8", "surrogatepass")
     return other + b"\xff" if len(other) == 16 else other
+
+
+def made_at(packed: bytes) -> float:
+    """When a checkpoint was made, in seconds since 1970, as its id says; 0.0 if it is no UUID with a time.
+
+    LangGraph's ids are UUIDs of version 6, which begin with the time.
+
+    Example:
+        >>> made_at(pack_id("1ef4f797-8335-6428-8001-8a1503f9b875")) > 1.7e9
+        True
+    """
+    if len(packed) != 16 or packed[6] >> 4 != 6:
+        return 0.0
+    number = int.from_bytes(packed)
+    ticks = number >> 80 << 12 | number >> 64 & 0xFFF
+    return (ticks - _UUID_EPOCH) / 1e7
 
 
 def unpack_id(packed: bytes) -> str:

@@ -225,6 +225,11 @@ def delete(conn: Conn, keys: Sequence[int]) -> None:
         conn.run(statement, listed)
 
 
+def uncover(conn: Conn, tree_id: int) -> None:
+    """Take back that messages of a conversation are summarised."""
+    conn.run(_UNMARK, tree_id)
+
+
 def live(conn: Conn, keys: Sequence[int]) -> int:
     """How many of some nodes are there and live."""
     row = conn.one(_LIVE, json.dumps(keys))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, delete, func, select
 
 from langchain_threadmem.storage.schema import embedding, mark, node, recallable, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
@@ -72,6 +72,12 @@ _OF_OWNER = Statement(
 )
 
 
+_COUNT = Statement(
+    select(func.count())
+    .select_from(embedding.join(node, node.c.key == embedding.c.key).join(tree, tree.c.id == node.c.tree))
+    .where(tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model"), recallable),
+    *("owner", "model"),
+)
 _BY_KEYS = Statement(
     select(embedding.c.key, embedding.c.vector).where(
         within(embedding.c.key, "keys"), embedding.c.model == bindparam("model")
@@ -129,6 +135,11 @@ def known_since(conn: Conn, tree_id: int, model: str, seq: int) -> set[int]:
 def of_owner(conn: Conn, owner: str, model: str) -> Vectors:
     """The vectors of all conversations of an owner."""
     return _vectors(conn, conn.all(_OF_OWNER, owner, model))
+
+
+def count(conn: Conn, owner: str, model: str) -> int:
+    """How many vectors of a model all conversations of an owner have."""
+    return int(conn.all(_COUNT, owner, model)[0][0])
 
 
 def by_keys(conn: Conn, model: str, keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:

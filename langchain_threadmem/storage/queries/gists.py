@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, delete, or_, select
 
 from langchain_threadmem.core.gist import Gist, unpack
 from langchain_threadmem.core.language import split
 from langchain_threadmem.core.ledger import Record
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.storage.queries.lexicon import Entry, name_word
-from langchain_threadmem.storage.schema import gist, node, tree
+from langchain_threadmem.storage.schema import gist, node, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
 _PUT = insert_of(gist, replace=True)
@@ -43,7 +43,12 @@ _OF_KEYS = Statement(
     select(*gist.c["key", "terms", "speaker", "traits"]).where(within(gist.c.key, "keys")), "keys"
 )
 _REMOVE_KEYS = Statement(delete(gist).where(within(gist.c.key, "keys")), "keys")
-_DEAD = Statement(select(node.c.seq).where(_IN_TREE, node.c.state != int(State.LIVE)), "tree")
+_DEAD = Statement(
+    select(node.c.seq)
+    .outerjoin(unit, unit.c.key == node.c.key)
+    .where(_IN_TREE, or_(node.c.state != int(State.LIVE), unit.c.forgotten.is_not(None))),
+    "tree",
+)
 _REMOVE = Statement(delete(gist).where(gist.c.key.in_(select(node.c.key).where(_IN_TREE))), "tree")
 
 
@@ -70,7 +75,7 @@ def of_owner(conn: Conn, owner: str, keys: Sequence[int]) -> list[tuple[Record, 
 
 
 def dead(conn: Conn, tree_id: int) -> list[int]:
-    """Numbers of the nodes of a tree that are no part of the conversation any more."""
+    """Numbers of the nodes of a tree that are no part of the conversation any more, or forgotten."""
     return [row[0] for row in conn.all(_DEAD, tree_id)]
 
 

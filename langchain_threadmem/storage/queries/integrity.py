@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import bindparam, select
 
+from langchain_threadmem.core.nodes import State
 from langchain_threadmem.storage.schema import digest, node, segment, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement
 
@@ -27,6 +28,9 @@ _EMPTY = Statement(
 _SEGMENTS = Statement(
     select(segment.c.id, segment.c.parent).where(segment.c.tree == bindparam("tree")), "tree"
 )
+_PURGED = Statement(
+    select(node.c.key).where(node.c.tree == bindparam("tree"), node.c.state == int(State.PURGED)), "tree"
+)
 
 
 def problems(conn: Conn) -> list[str]:
@@ -40,6 +44,11 @@ def dangling(conn: Conn, owner: str) -> list[str]:
         *(f"unit {row[0]!r} lies below a summary that there is not" for row in conn.all(_ORPHANS, owner)),
         *(f"summary {row[0]!r} has no text" for row in conn.all(_EMPTY, owner)),
     ]
+
+
+def purged(conn: Conn, tree_id: int) -> set[int]:
+    """Keys of the nodes of a tree that hold nothing any more."""
+    return {row[0] for row in conn.all(_PURGED, tree_id)}
 
 
 def segments(conn: Conn, tree_id: int) -> dict[int, int | None]:

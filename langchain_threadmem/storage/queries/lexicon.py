@@ -56,6 +56,9 @@ _REMOVE = Statement.of(
     sqlite=f"INSERT INTO {LEXICON} ({LEXICON}, rowid, words) VALUES ('delete', ?, ?)",
     postgresql=f"DELETE FROM {LEXICON} WHERE key = %s AND %s <> ''",
 )
+_COMPACT = Statement.of(
+    sqlite=f"INSERT INTO {LEXICON} ({LEXICON}) VALUES ('optimize')", postgresql="SELECT 1"
+)
 _HOLDING = Statement.of(
     sqlite=f"SELECT rowid FROM {LEXICON} WHERE {LEXICON} MATCH ? ORDER BY rowid DESC LIMIT ?",
     postgresql=f"SELECT key FROM {LEXICON} WHERE words @@ %s::tsquery ORDER BY key DESC LIMIT %s",
@@ -98,6 +101,18 @@ def add(conn: Conn, tree_id: int, owner: str, entries: Iterable[Entry]) -> None:
 def remove(conn: Conn, tree_id: int, owner: str, entries: Iterable[Entry]) -> None:
     """Take nodes out of the index; the entries must be those that were added."""
     conn.many(_REMOVE, _rows(tree_id, owner, entries))
+
+
+def marked(conn: Conn, tree_id: int) -> bool:
+    """Whether the index holds anything of a tree."""
+    word = tree_word(tree_id)
+    return bool(_newest(conn, f"'{word}'" if conn.dialect == "postgresql" else f'"{word}"', 1))
+
+
+def compact(conn: Conn) -> None:
+    """Write the index anew without words that no entry holds any more; some seconds for a million entries."""
+    if conn.dialect == "sqlite":
+        conn.run(_COMPACT)
 
 
 def holding(conn: Conn, word: str, scope: Scope, most: int = MOST_PER_WORD) -> list[int]:

@@ -70,7 +70,7 @@ _COUNT = Statement(
     select(func.count()).where(node.c.key.between(bindparam("first"), bindparam("last"))), "first", "last"
 )
 _RANGE = Statement(
-    select(node.c.key, node.c.message, node.c.body)
+    select(node.c.key, node.c.message, node.c.body, node.c.state)
     .where(node.c.key.between(bindparam("first"), bindparam("last")))
     .order_by(node.c.key),
     "first",
@@ -222,17 +222,20 @@ class Reader:
 
     def __init__(self) -> None:
         self._ranges: dict[Run, list[tuple[int, int]]] = {}
-        self._rows: dict[int, list[tuple[int, str, str]]] = {}
+        self._rows: dict[int, list[tuple[int, str, str, int]]] = {}
         self._above: dict[int, list[tuple[int, int]]] = {}
 
     def load(self, conn: Conn, runs: Sequence[Run]) -> None:
         """Read what the runs lead through."""
         for number, ranges in self._by_segment(conn, runs).items():
-            rows: list[tuple[int, str, str]] = []
+            rows: list[tuple[int, str, str, int]] = []
             for first, last in _merged(ranges):
                 rows += conn.all(_RANGE, first, last)
             if (seal := conn.seal) is not None:
-                rows = [(key, message, seal.open_text(message, body)) for key, message, body in rows]
+                rows = [
+                    (key, message, body if state == State.PURGED else seal.open_text(message, body), state)
+                    for key, message, body, state in rows
+                ]
             self._rows[number] = rows
 
     def keys(self, conn: Conn, runs: Iterable[Run]) -> set[int]:
@@ -262,7 +265,7 @@ class Reader:
         return wanted
 
     def rows(self, run: Run) -> list[tuple[str, str]]:
-        """Message ids and bodies of a run.
+        """Message ids and bodies of a run; what was purged of it is left out.
 
         Raises:
             PersistenceError: A message of it is no longer stored.
@@ -277,7 +280,7 @@ class Reader:
                     f"a checkpoint refers to the messages {first} to {last}, some of which are gone; "
                     "run verify()"
                 )
-            found += [row[1:] for row in part]
+            found += [row[1:3] for row in part if row[3] != State.PURGED]
         return found
 
     def _expand(self, conn: Conn, run: Run) -> list[tuple[int, int]]:

@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, literal_column, select
 
 from langchain_threadmem.core.nodes import State
-from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, node, segment, summary, tree
+from langchain_threadmem.storage.schema import (
+    LAST_POSITION,
+    POSITION_BITS,
+    node,
+    segment,
+    summary,
+    tree,
+    unit,
+)
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
 
@@ -30,13 +38,16 @@ class NodeRow(NamedTuple):
     summary: str | None
 
 
+STORED = node.c.state != literal_column(str(int(State.PURGED)))
+"""Whether a node still holds its message."""
+
+
 def _rows() -> Select[tuple[int]]:
     columns = [
         *node.c["key", "seq", "parent", "message", "role", "body", "created", "state", "superseded_by"]
     ]
-    return select(*columns, summary.c.title, summary.c.summary).outerjoin(
-        summary, summary.c.key == node.c.key
-    )
+    rows = select(*columns, summary.c.title, summary.c.summary)
+    return rows.outerjoin(summary, summary.c.key == node.c.key).where(STORED)
 
 
 _IN_TREE = node.c.tree == bindparam("tree")
@@ -55,7 +66,9 @@ _path = _path.union_all(
 _SPANS = Statement(select(_path.c.segment, _path.c.last).order_by(_path.c.segment), "key")
 _ROWS_OF_RANGE = Statement(_rows().where(_RANGE).order_by(node.c.key), "first", "last")
 _MESSAGES_OF_RANGE = Statement(
-    select(*node.c["message", "body", "role", "seq"]).where(_RANGE).order_by(node.c.key), "first", "last"
+    select(*node.c["message", "body", "role", "seq"]).where(_RANGE, STORED).order_by(node.c.key),
+    "first",
+    "last",
 )
 _BY_KEY = Statement(_rows().where(node.c.key == bindparam("key")), "key")
 _BY_SEQ = Statement(_rows().where(_IN_TREE, node.c.seq == bindparam("seq")), "tree", "seq")
@@ -70,7 +83,13 @@ _OF_OWNER = Statement(
     _rows()
     .add_columns(tree.c.id, tree.c.conversation)
     .join(tree, tree.c.id == node.c.tree)
-    .where(within(node.c.key, "keys"), tree.c.owner == bindparam("owner"), tree.c.scope == ""),
+    .outerjoin(unit, unit.c.key == node.c.key)
+    .where(
+        within(node.c.key, "keys"),
+        tree.c.owner == bindparam("owner"),
+        tree.c.scope == "",
+        unit.c.forgotten.is_(None),
+    ),
     "keys",
     "owner",
 )
@@ -175,7 +194,7 @@ def since(conn: Conn, tree_id: int, seq: int = 0, most: int = EVERYTHING) -> lis
 
 
 def of_owner(conn: Conn, owner: str, keys: Iterable[int]) -> list[tuple[NodeRow, int, str]]:
-    """Those of some nodes that are in an owner's conversations, with tree and conversation."""
+    """Those of some nodes that are in an owner's memory of conversations, with tree and conversation."""
     rows = conn.all(_OF_OWNER, json.dumps(list(keys)), owner)
     found = _opened(conn, [row[:-2] for row in rows])
     return [(node, row[-2], row[-1]) for node, row in zip(found, rows, strict=True)]

@@ -25,6 +25,12 @@ _DERIVED = tuple(
     Statement(delete(table).where(table.c.key.in_(_keys)), "tree")
     for table in (choice, embedding, gist, summary, unit)
 )
+_LET_GO = Statement(
+    update(unit)
+    .where(unit.c.parent.in_(select(digest.c.key).where(digest.c.tree == _TREE)))
+    .values(parent=None),
+    "tree",
+)
 _SUMMARISED = tuple(
     Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (digest, draft)
 )
@@ -41,13 +47,15 @@ _EMPTY = Statement(
 def clear(conn: Conn, tree_id: int, owner: str) -> None:
     """Remove everything in a tree; the tree itself stays, empty, and numbers its nodes from 1 again.
 
+    What lay below summaries in it is below nothing from then on.
+
     Args:
         conn: A write transaction.
         tree_id: The tree.
         owner: Whose it is.
     """
     forget_words(conn, tree_id, owner)
-    for statement in (*_DERIVED, *_SUMMARISED):
+    for statement in (_LET_GO, *_DERIVED, *_SUMMARISED):
         conn.run(statement, tree_id)
     conn.run(_NODES, tree_id)
     conn.run(_SEGMENTS, tree_id)

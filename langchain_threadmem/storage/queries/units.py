@@ -115,7 +115,7 @@ _CHILDREN = Statement(
         .outerjoin(digest, digest.c.key == unit.c.key)
         .join(_above, _above.c.key == unit.c.parent)
     )
-    .where(within(unit.c.parent, "keys"))
+    .where(within(unit.c.parent, "keys"), unit.c.forgotten.is_(None))
     # Sessions below the long-term memory are in the order in which they began.
     .order_by(
         case((_above.c.rank > digest.c.rank, digest.c.started)),

@@ -1,0 +1,128 @@
+"""What forgetting costs among 100,000 messages, and a query of short-term memory.
+
+The messages are in one session and in a hundred. Forgetting is timed twice: the statement that chooses and
+marks what goes, and the whole verb, which also takes it out of the index of words. The vectors of short-term
+memory are made by a stand-in that answers at once.
+
+    python -m benchmarks.forgetting [--full]
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+
+from benchmarks._measure import Line, duration, show
+from langchain_threadmem import MemorySystem
+from langchain_threadmem.storage.queries import memory
+from langchain_threadmem.storage.statements import Conn
+
+MANY = 100_000
+SHARE = 0.1
+DIMENSIONS = 384
+
+
+class StandIn(Embeddings):
+    """Each text is a fixed random direction."""
+
+    model_name = "stand-in"
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return list(np.random.default_rng(abs(hash(text))).standard_normal(DIMENSIONS))
+
+
+class _UndoneError(Exception):
+    """Ends a transaction without keeping what it did."""
+
+
+def measure(*, full: bool = False) -> list[Line]:
+    """The lines of the table."""
+    repeats = 7 if full else 3
+    return [
+        *(line for sessions in (1, 100) for line in _forgetting(sessions, repeats)),
+        *(_short_term(capacity, 200 if full else 50) for capacity in (200, 5_000)),
+    ]
+
+
+def _forgetting(sessions: int, repeats: int) -> list[Line]:
+    what = f"{MANY:,} messages in {sessions} session{'s' * (sessions > 1)}"
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        MemorySystem(Path(directory) / "memory.db", embeddings=False) as system,
+    ):
+        each = MANY // sessions
+        for number in range(sessions):
+            first = number * each
+            texts = [f"message {n} about bread and tea" for n in range(first, first + each)]
+            system.conversation(f"session {number}").extend(texts)
+        system.query("bread", k_limit=1)
+        spent = [_statement(system) for _ in range(repeats)]
+        begin = time.perf_counter()
+        gone = system.forget(SHARE).units
+        whole = time.perf_counter() - begin
+    assert gone == MANY * SHARE
+    return [
+        Line(
+            f"the statement that forgets {SHARE:.0%} of {what}",
+            duration(median(spent)),
+            "",
+            "< 1 s",
+            median(spent) < 1,
+        ),
+        Line(f"forget {SHARE:.0%} of {what}, words too", duration(whole), "", "< 1 s", whole < 1),
+    ]
+
+
+def _statement(system: MemorySystem) -> float:
+    taken = []
+
+    def write(conn: Conn) -> None:
+        begin = time.perf_counter()
+        found = memory.forget(conn, system.owner, int(MANY * SHARE), 1.0)
+        taken.append(time.perf_counter() - begin)
+        assert len(found) == MANY * SHARE
+        raise _UndoneError
+
+    try:
+        system.runtime.database.write(write)
+    except _UndoneError:
+        return taken[0]
+    raise AssertionError("the transaction was kept")
+
+
+def _short_term(capacity: int, repeats: int) -> Line:
+    model = StandIn()
+    with MemorySystem(embeddings=model) as system:
+        nodes = system.conversation("session").extend([f"message {n}" for n in range(capacity)])
+        system.enable_stm(capacity, restore_session_id="session")
+        spent = []
+        for node in [nodes[0], *nodes[: repeats % (capacity + 1)]]:
+            vector = model.embed_query(str(node.message.content))
+            begin = time.perf_counter()
+            [[unit]] = system.query(
+                query_vector=vector, short_term_only=True, k_limit=5, recall_context=False
+            )
+            spent.append(time.perf_counter() - begin)
+            assert unit.content == node.message.content
+    taken = median(spent[1:])
+    bar = ("< 1 ms", taken < 1e-3) if capacity == 200 else ("", None)
+    return Line(f"a query of short-term memory, {capacity:,} units", duration(taken), "", *bar)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--full", action="store_true", help="longer rounds")
+    show(measure(full=parser.parse_args().full))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+"""Erasing: what somebody said is gone for good, everywhere, and a receipt says what it was.
+
+Unlike forgetting, erasing is a duty towards a person, so nothing is left to be cleaned up some other time:
+messages, their words and vectors, checkpoints, and every summary that may quote them go in one transaction;
+then the file is written anew, so that its free space holds nothing of them either. In the end what the
+receipt says is checked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from langchain_threadmem.core.splicing import with_results
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.flows.forget import Leaving, leave_caches
+from langchain_threadmem.flows.runtime import Runtime
+from langchain_threadmem.flows.steps import Flow, Search, Sql
+from langchain_threadmem.flows.unindex import take_out
+from langchain_threadmem.flows.visits import settle
+from langchain_threadmem.storage.queries import (
+    checkpoints,
+    digests,
+    lexicon,
+    nodes,
+    parts,
+    purging,
+    removal,
+    trees,
+)
+from langchain_threadmem.storage.schema import SUMMARIES
+from langchain_threadmem.storage.statements import Conn
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was erased, and whether a look afterwards found nothing of it.
+
+    Attributes:
+        owner: Whose memory.
+        conversation: Which conversation; `None` for more than one.
+        before: What had been said before this time; `None` whenever it was said.
+        conversations: The conversations of which something was erased.
+        tables: How many rows of each table are gone.
+        vectors: How many vectors left the index outside of the database; those in it are in `tables`.
+        scrubbed: Whether the file was written anew, so that its bytes hold nothing of what was erased. A
+            database server looks after its files itself.
+        left: What was found afterwards that should not be there; empty if all is gone.
+    """
+
+    owner: str
+    conversation: str | None
+    before: datetime | None
+    conversations: tuple[str, ...] = ()
+    tables: tuple[tuple[str, int], ...] = ()
+    vectors: int = 0
+    scrubbed: bool = False
+    left: tuple[str, ...] = ()
+    trees: tuple[int, ...] = ()
+    """The trees that were emptied: what `left` is looked for by."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was left."""
+        return not self.left
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """How many rows of each table are gone."""
+        return dict(self.tables)
+
+    @property
+    def messages(self) -> int:
+        """How many messages, summaries among them, are gone."""
+        return self.rows.get("node", 0)
+
+
+@dataclass(slots=True)
+class _Erased:
+    """What one transaction erased."""
+
+    leaving: Leaving
+    conversations: list[str]
+    rows: Counter[str]
+    trees: list[int]
+
+
+def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -> Flow[Receipt]:
+    """Erase a conversation, what was said before a time, or everything of the owner."""
+    if before is not None and not isinstance(before, datetime):
+        raise InputError(f"before= is a datetime, not {before!r}; a time without a zone is UTC")
+    if conversation is not None and not isinstance(conversation, str):
+        raise InputError(f"conversation= is the name of a conversation, not {conversation!r}")
+    time = None if before is None else before if before.tzinfo else before.replace(tzinfo=UTC)
+    owner = runtime.owner
+    yield from settle(runtime)
+
+    def write(conn: Conn) -> _Erased:
+        if time is None:
+            return _erase_whole(conn, owner, conversation)
+        return _erase_older(conn, owner, conversation, time)
+
+    # Opened before, since afterwards nothing may tell that it held anything.
+    index = yield from Search(runtime.index)
+    done = yield from Sql(write, write=True)
+    keys = [key for found in done.leaving.keys.values() for key in found]
+    vectors = (yield from Search(lambda: len(set(index.keys()).intersection(keys)))) if index else 0
+    yield from leave_caches(runtime, done.leaving)
+    runtime.forget_texts(done.trees if time is None else (), done.leaving.keys)
+    database = runtime.database
+    scrubbed = yield from Search(database.scrub)
+    receipt = Receipt(
+        owner,
+        conversation,
+        time,
+        tuple(dict.fromkeys(done.conversations)),
+        tuple(sorted((name, count) for name, count in done.rows.items() if count)),
+        vectors,
+        scrubbed,
+        trees=tuple(done.trees),
+    )
+    left = yield from Sql(lambda conn: _left(conn, receipt))
+    if index is not None and (yield from Search(lambda: set(index.keys()).intersection(keys))):
+        left.append("the index outside of the database holds vectors of erased messages")
+    return replace(receipt, left=tuple(left))
+
+
+def check(runtime: Runtime, receipt: Receipt) -> Flow[Receipt]:
+    """A receipt with what is left now of what it says is gone.
+
+    Raises:
+        InputError: It is the receipt of another owner.
+    """
+    if receipt.owner != runtime.owner:
+        raise InputError(f"this is a receipt of {receipt.owner!r}, and the memory is {runtime.owner!r}'s")
+    left = yield from Sql(lambda conn: _left(conn, receipt))
+    return replace(receipt, left=tuple(left))
+
+
+def _erase_whole(conn: Conn, owner: str, conversation: str | None) -> _Erased:
+    """Erase all trees of a conversation, or everything of an owner."""
+    found = parts.trees_of(conn, owner, conversation)
+    erased = _Erased(Leaving({}, indexed=True), [], Counter(), [])
+    if conversation is not None and found:
+        _erase_long_term(conn, owner, erased)
+    for tree, name in found:
+        trees.lock(conn, tree)
+        _empty(conn, owner, tree, erased)
+        erased.conversations += [name] if name else []
+    erased.rows.update(parts.delete_rest(conn, owner, conversation))
+    lexicon.compact(conn)
+    return erased
+
+
+def _erase_older(conn: Conn, owner: str, conversation: str | None, time: datetime) -> _Erased:
+    """Erase what was said before a time, with every summary of the conversations that it was said in."""
+    erased = _Erased(Leaving({}, indexed=True), [], Counter(), [])
+    seconds = time.timestamp()
+    chosen = [
+        (tree, name)
+        for tree, name in purging.with_older(conn, owner, seconds)
+        if conversation in (None, name)
+    ]
+    if chosen:
+        _erase_long_term(conn, owner, erased)
+    for tree, name in chosen:
+        for scope, other in checkpoints.scopes(conn, owner, name):
+            trees.lock(conn, other)
+            if scope == SUMMARIES:
+                _empty(conn, owner, other, erased)
+            elif other != tree:
+                _purge_older(conn, owner, other, seconds, erased)
+        _purge_older(conn, owner, tree, seconds, erased)
+        erased.rows.update(parts.delete_checkpoints_before(conn, tree, seconds))
+        digests.uncover(conn, tree)
+        erased.conversations.append(name)
+    erased.rows.update(parts.delete_older(conn, owner, seconds) if conversation is None else {})
+    lexicon.compact(conn)
+    return erased
+
+
+def _erase_long_term(conn: Conn, owner: str, erased: _Erased) -> None:
+    """Empty the summaries of the long-term memory: they may quote anything."""
+    above = digests.tree_of(conn, owner, "")
+    if above is not None:
+        trees.lock(conn, above)
+        _empty(conn, owner, above, erased)
+
+
+def _empty(conn: Conn, owner: str, tree: int, erased: _Erased) -> None:
+    """Empty a tree, and count what was in it."""
+    erased.leaving.keys[tree] = [row.key for row in purging.outline(conn, tree)]
+    erased.rows.update(parts.count_below(conn, tree))
+    removal.clear(conn, tree, owner)
+    checkpoints.clear(conn, tree)
+    erased.trees.append(tree)
+
+
+def _purge_older(conn: Conn, owner: str, tree: int, seconds: float, erased: _Erased) -> None:
+    """Purge what was said before a time, tools' results with their calls."""
+    held = purging.outline(conn, tree)
+    old = {row.seq for row in held if row.created < seconds}
+    old = with_results([(row.seq, row.parent, row.role) for row in held], old)
+    keys = [row.key for row in held if row.seq in old]
+    if not keys:
+        return
+    if len(keys) == len(held):
+        _empty(conn, owner, tree, erased)
+        return
+    before = parts.count_below(conn, tree)
+    take_out(conn, owner, tree, nodes.by_keys(conn, keys))
+    purging.purge(conn, owner, tree, set(keys))
+    erased.rows.update(before - parts.count_below(conn, tree))
+    erased.rows["node"] += len(keys)
+    erased.leaving.keys[tree] = keys
+
+
+def _left(conn: Conn, receipt: Receipt) -> list[str]:
+    """What there is of what should be gone, one sentence each."""
+    owner = receipt.owner
+    found: list[str] = []
+    if receipt.before is None:
+        held = parts.trees_of(conn, owner, receipt.conversation)
+        for tree, name in held:
+            found += [
+                f"conversation {name!r} has {count} rows of {table!r}"
+                for table, count in sorted(parts.count_below(conn, tree).items())
+                if count and table != "tree"
+            ]
+        if receipt.conversation is None:
+            found += [
+                f"{table!r} has {count} rows" for table, count in parts.count_owned(conn, owner).items()
+            ]
+    else:
+        older = purging.with_older(conn, owner, receipt.before.timestamp())
+        found += [
+            f"conversation {name!r} holds older messages"
+            for _, name in older
+            if receipt.conversation in (None, name)
+        ]
+    found += [
+        f"the words of tree {tree} are still in the lexicon"
+        for tree in receipt.trees
+        if not parts.count_below(conn, tree)["node"] and lexicon.marked(conn, tree)
+    ]
+    return found

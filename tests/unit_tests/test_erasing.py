@@ -1,0 +1,428 @@
+"""`erase` and `forget(purge=True)`: what was said is gone, everywhere, and nothing else is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import WordEmbeddings
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.graph import END, START, MessagesState, StateGraph
+
+from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemSaver, ThreadMemStore
+from langchain_threadmem.core.nodes import State
+from langchain_threadmem.core.splicing import left_of, spliced
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.storage import schema
+from langchain_threadmem.storage.queries.parts import PARTS
+from langchain_threadmem.storage.statements import Statement
+
+Wrap = Callable[[Any], Any]
+ANY = (None, None)
+DAY = datetime(2026, 5, 1, tzinfo=UTC)
+TABLES = [part.table.name for part in PARTS]
+
+
+def secret_of(owner: str) -> str:
+    """A word that no other test says: tests share one PostgreSQL server."""
+    return f"heron{owner.removesuffix('x').replace('-', '')[-20:]}7"  # No stem ends in a number.
+
+
+@pytest.fixture
+def secret(owner: str) -> str:
+    return secret_of(owner)
+
+
+def rows(system: MemorySystem, table: str) -> list[Any]:
+    """Every row of a table, with its bytes as text."""
+    every = Statement.of(**dict.fromkeys(("sqlite", "postgresql"), f"SELECT * FROM {table}"))
+    found = system.runtime.database.read(lambda conn: conn.all(every))
+    return sorted(repr([bytes(v) if isinstance(v, memoryview) else v for v in row]) for row in found)
+
+
+def dump(system: MemorySystem) -> dict[str, list[Any]]:
+    return {table: rows(system, table) for table in TABLES}
+
+
+def holding(system: MemorySystem) -> list[str]:
+    """The tables that hold the secret, the words of the lexicon among them."""
+    text = secret_of(system.owner)
+    found = [table for table, lines in dump(system).items() if any(text in line for line in lines)]
+    words = Statement.of(
+        sqlite="SELECT count(*) FROM threadmem_lexicon WHERE threadmem_lexicon MATCH ?",
+        postgresql="SELECT count(*) FROM threadmem_lexicon WHERE words @@ %s::tsquery",
+    )
+    held = system.runtime.database.read(lambda conn: conn.all(words, text))
+    return found + (["lexicon"] if held[0][0] else [])
+
+
+def raw(path: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in path.parent.rglob("*") if file.is_file())
+
+
+@pytest.fixture
+def filled(system: MemorySystem, secret: str) -> MemorySystem:
+    """Two conversations, summaries of all ranks, words and vectors; the first holds the secret."""
+    private = system.conversation("private")
+    private.append(f"My code is {secret}.", f"I keep {secret} to myself.")
+    private.append("Thank you.", "Any time.")
+    system.conversation("public").append("How do I bake bread?", "With flour and time.")
+    system.summarize_long_term_memory()
+    system.query(secret, search_range=ANY)
+    return system
+
+
+def test_every_table_is_a_part_of_somebodys_memory() -> None:
+    named = {part.table.name for part in PARTS}
+    assert named == set(schema.metadata.tables) - {schema.migration.name}
+
+
+def test_a_conversation_is_erased_and_the_receipt_says_what(
+    filled: MemorySystem, verbs: Wrap, secret: str
+) -> None:
+    assert set(holding(filled)) >= {"threadmem_node", "lexicon"}
+    receipt = verbs(filled).erase(conversation="private")
+    assert receipt.ok
+    assert receipt.left == ()
+    assert receipt.conversations == ("private",)
+    assert receipt.rows["node"] == receipt.messages == 6  # With its own summary and the topmost.
+    assert receipt.rows["embedding"] == receipt.messages
+    assert receipt.rows["digest"] == 2
+    assert receipt.rows["tree"] == 2
+    assert holding(filled) == []
+    assert filled.conversations() == ["public"]
+    assert verbs(filled).check_erased(receipt) == receipt
+    index = filled.runtime.index()
+    assert index is None or (receipt.vectors == 6 and index.count() == 3)
+    assert (
+        verbs(filled).query(secret, search_range=ANY, k_limit=99, filters={"content": {"$contains": secret}})
+        == []
+    )
+    assert filled.verify().ok
+
+
+def test_what_is_not_erased_stays_row_for_row(
+    filled: MemorySystem, url: str, owner: str, verbs: Wrap, secret: str
+) -> None:
+    with MemorySystem(url, owner=f"{owner}x", embeddings=WordEmbeddings()) as other:
+        other.conversation("private").append(f"Mine is {secret} too.", "Noted.")
+        other.summarize_long_term_memory()
+        other.query("mine", search_range=ANY)
+        before = {
+            table: [line for line in lines if f"{owner}x" in line] for table, lines in dump(other).items()
+        }
+        bodies = {line for line in rows(other, "threadmem_node") if "too" in line or "bread" in line}
+        public = filled.conversation("public").history
+        verbs(filled).erase(conversation="private")
+        assert filled.conversation("public").history == public
+        after = {
+            table: [line for line in lines if f"{owner}x" in line] for table, lines in dump(other).items()
+        }
+        assert after == before
+        assert bodies <= set(rows(other, "threadmem_node"))
+        assert len(other.query("mine", search_range=ANY, k_limit=1)) == 1
+        verbs(filled).erase()
+        assert other.conversation("private").messages[0].content == f"Mine is {secret} too."
+        assert other.verify().ok
+
+
+def test_new_summaries_are_made_of_what_is_left(filled: MemorySystem, verbs: Wrap) -> None:
+    verbs(filled).erase(conversation="private")
+    root = filled.summarize_long_term_memory()
+    assert root is not None
+    assert root.children_ids == ("public",)
+    assert [unit.content for unit in filled.unfold(root)] == ["How do I bake bread?", "With flour and time."]
+
+
+def test_an_owner_is_erased_with_the_store(
+    filled: MemorySystem, owner: str, verbs: Wrap, secret: str
+) -> None:
+    store = ThreadMemStore(filled, index=True)
+    store.put(("facts",), "code", {"text": secret})
+    receipt = verbs(filled).erase()
+    assert receipt.ok
+    assert (receipt.rows["item"], receipt.rows["item_vector"], receipt.rows["namespace"]) == (1, 1, 1)
+    assert receipt.rows["memory"] == 1
+    assert sorted(receipt.conversations) == ["private", "public"]
+    assert holding(filled) == []
+    assert not any(f"'{owner}'" in line for lines in dump(filled).values() for line in lines)
+    assert store.search(("facts",)) == []
+    filled.conversation("new").append("Hello again.", "Hello!")
+    assert len(filled.query("hello", search_range=ANY)) == 1
+
+
+def test_a_memory_object_goes_on_after_its_conversation_was_erased(filled: MemorySystem, verbs: Wrap) -> None:
+    memory = filled.conversation("private")
+    assert memory.messages
+    verbs(filled).erase(conversation="private")
+    assert verbs(memory).messages() == []
+    verbs(memory).append("A new beginning.", "Yes.")
+    assert [node.id for node in memory.history] == [1, 2]
+    assert filled.conversations() == ["public", "private"]
+
+
+def test_a_conversation_that_is_old_as_a_whole_goes_on(system: MemorySystem, verbs: Wrap) -> None:
+    memory = system.conversation("c")
+    memory.append("old", "older")
+    assert verbs(system).erase(before=datetime.now(UTC) + timedelta(days=1)).ok
+    assert memory.history == []
+    assert [node.id for node in verbs(memory).append("new", "newer")] == [1, 2]
+
+
+def test_nothing_is_in_the_file_either(tmp_path: Path, secret: str) -> None:
+    path = tmp_path / "deep" / "memory.db"
+    path.parent.mkdir()
+    with MemorySystem(path, owner="ada", embeddings=WordEmbeddings()) as system:
+        for number in range(60):
+            name = f"talk{number % 3}"
+            system.conversation(name).append(f"Round {number}: {secret} and more.", "Noted. " * 30)
+        system.conversation("talk0").edit(1, f"No, {secret} it was.")
+        system.conversation("kept").append("The weather is fine.", "It is.")
+        system.summarize_long_term_memory()
+        system.query(secret, search_range=ANY)
+        system.forget(0.3)
+        assert secret.encode() in raw(path)
+        for name in ("talk0", "talk1", "talk2"):
+            receipt = system.erase(conversation=name)
+        assert receipt.ok
+        assert receipt.scrubbed
+        assert secret.encode() not in raw(path)
+        assert b"weather" in raw(path)
+    assert secret.encode() not in raw(path)
+
+
+def test_the_file_holds_nothing_older_either(tmp_path: Path, secret: str) -> None:
+    path = tmp_path / "deep" / "memory.db"
+    path.parent.mkdir()
+    with MemorySystem(path, owner="ada", embeddings=WordEmbeddings()) as system:
+        texts = [f"{secret} {number}" if number < 8 else f"later {number}" for number in range(12)]
+        times = [DAY + timedelta(hours=number) for number in range(12)]
+        system.conversation("talk").extend(texts, times)
+        system.summarize_long_term_memory()
+        system.query(secret, search_range=ANY)
+        receipt = system.erase(before=DAY + timedelta(hours=8))
+        assert receipt.ok
+        assert receipt.scrubbed
+        assert secret.encode() not in raw(path)
+
+
+def test_what_was_said_before_a_time_is_erased(filled: MemorySystem, verbs: Wrap, secret: str) -> None:
+    conversation = filled.conversation("private")
+    conversation.reset()
+    times = [DAY + timedelta(days=number) for number in range(5)]
+    conversation.extend([f"{secret} one", f"{secret} two", "three", "four", "five"], times)
+    filled.summarize_long_term_memory()
+    filled.query("three", search_range=ANY)
+    receipt = verbs(filled).erase(before=DAY + timedelta(days=2))
+    assert receipt.ok
+    assert receipt.before == DAY + timedelta(days=2)
+    assert receipt.conversations == ("private",)
+    assert holding(filled) == []
+    history = verbs(conversation).history()
+    assert [(node.id, node.parent_id, node.message.content) for node in history] == [
+        (3, None, "three"),
+        (4, 3, "four"),
+        (5, 4, "five"),
+    ]
+    assert [message.content for message in verbs(conversation).messages()] == ["three", "four", "five"]
+    assert {hit.node.id for hit in verbs(conversation).recall("three four five")} == {3, 4, 5}
+    assert filled.verify().ok
+    [added, _] = verbs(conversation).append("six", "seven")
+    assert (added.id, added.parent_id) == (6, 5)
+    root = filled.summarize_session("private")
+    assert root is not None
+    assert [unit.content for unit in filled.unfold(root)] == ["three", "four", "five", "six", "seven"]
+    assert ChatMemory(system=filled, conversation_id="private").export("json").count('"role"') == 5
+    assert verbs(filled).erase(before=DAY + timedelta(days=2)).conversations == ()
+
+
+def test_other_conversations_keep_what_is_older(filled: MemorySystem, verbs: Wrap) -> None:
+    later = datetime.now(UTC) + timedelta(days=1)
+    receipt = verbs(filled).erase(conversation="private", before=later)
+    assert receipt.ok
+    assert receipt.conversations == ("private",)
+    assert holding(filled) == []
+    assert len(filled.conversation("public").history) == 2
+
+
+def test_branches_and_versions_are_spliced(system: MemorySystem, verbs: Wrap) -> None:
+    memory = system.conversation("tree")
+    memory.extend([("user", "a"), ("ai", "b")], [DAY, DAY])
+    memory.append("c", "d")
+    memory.checkout(2)
+    memory.append("e", "f")
+    memory.edit(3, "c again")
+    memory.checkout(6)
+    assert verbs(system).erase(before=DAY + timedelta(days=1)).ok
+    nodes = {node.id: node for node in memory.history}
+    assert sorted(nodes) == [3, 4, 5, 6, 7]
+    assert {node.id: node.parent_id for node in nodes.values()} == {3: None, 4: 3, 5: None, 6: 5, 7: None}
+    assert memory.tip.id == 6
+    assert [message.content for message in memory.messages] == ["e", "f"]
+    assert system.verify().ok
+    assert [node.id for node in verbs(memory).append("g", "h")] == [8, 9]
+    assert memory.thread(9)[0].id == 5
+
+
+def test_a_calls_results_go_with_it(system: MemorySystem, verbs: Wrap) -> None:
+    memory = system.conversation("tools")
+    call = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "c1"}])
+    messages = [HumanMessage("look"), call, ToolMessage("seen", tool_call_id="c1"), AIMessage("I saw it.")]
+    memory.extend(messages, [DAY, DAY, DAY + timedelta(days=2), DAY + timedelta(days=2)])
+    verbs(system).erase(before=DAY + timedelta(days=1))
+    assert [node.message.content for node in memory.history] == ["I saw it."]
+
+
+def test_numbers_are_never_given_again(system: MemorySystem) -> None:
+    memory = system.conversation("c")
+    memory.extend(["later", "older", "oldest"], [DAY + timedelta(days=2), DAY, DAY])
+    assert system.erase(before=DAY + timedelta(days=1)).ok
+    assert [node.id for node in memory.history] == [1]
+    [added] = memory.extend(["new"])
+    assert (added.id, added.parent_id) == (4, 1)
+    assert system.verify().ok
+
+
+@pytest.mark.parametrize("options", [{"before": "yesterday"}, {"before": 5}, {"conversation": 7}])
+def test_what_means_nothing_erases_nothing(filled: MemorySystem, verbs: Wrap, options: Any) -> None:
+    before = dump(filled)
+    with pytest.raises(InputError):
+        verbs(filled).erase(**options)
+    assert dump(filled) == before
+
+
+def test_an_unknown_conversation_erases_nothing(filled: MemorySystem, verbs: Wrap) -> None:
+    filled.get_context()  # Writes down the visits that are not yet.
+    before = dump(filled)
+    receipt = verbs(filled).erase(conversation="priv%")
+    assert (receipt.messages, receipt.conversations, receipt.ok) == (0, (), True)
+    assert dump(filled) == before
+
+
+def test_a_receipt_of_another_owner_is_refused(filled: MemorySystem, url: str, owner: str) -> None:
+    receipt = filled.erase(conversation="private")
+    with (
+        MemorySystem(url, owner=f"{owner}x", embeddings=False) as other,
+        pytest.raises(InputError, match=owner),
+    ):
+        other.check_erased(receipt)
+
+
+def test_a_receipt_tells_what_came_back(filled: MemorySystem, verbs: Wrap, secret: str) -> None:
+    receipt = verbs(filled).erase(conversation="private")
+    filled.conversation("private").append(secret, "again")
+    assert not verbs(filled).check_erased(receipt).ok
+
+
+def graph(system: MemorySystem) -> Any:
+    builder = StateGraph(MessagesState)
+    builder.add_node(
+        "answer", lambda state: {"messages": [AIMessage(f"echo {state['messages'][-1].content}")]}
+    )
+    builder.add_edge(START, "answer").add_edge("answer", END)
+    return builder.compile(checkpointer=ThreadMemSaver(system))
+
+
+def test_checkpoints_of_an_erased_conversation_go_with_it(
+    system: MemorySystem, verbs: Wrap, secret: str
+) -> None:
+    app, config = graph(system), {"configurable": {"thread_id": "private"}}
+    app.invoke({"messages": [("user", secret)]}, config)
+    receipt = verbs(system).erase(conversation="private")
+    assert receipt.ok
+    assert receipt.rows["checkpoint"] > 0
+    assert holding(system) == []
+    assert list(app.get_state_history(config)) == []
+    state = app.invoke({"messages": [("user", "hello")]}, config)
+    assert [message.content for message in state["messages"]] == ["hello", "echo hello"]
+
+
+def test_checkpoints_made_later_show_what_is_left(system: MemorySystem, verbs: Wrap, secret: str) -> None:
+    app, config = graph(system), {"configurable": {"thread_id": "talk"}}
+    app.invoke({"messages": [("user", secret)]}, config)
+    between = datetime.now(UTC)
+    app.invoke({"messages": [("user", "hello")]}, config)
+    receipt = verbs(system).erase(before=between)
+    assert receipt.ok
+    assert receipt.rows["checkpoint"] > 0
+    assert holding(system) == []
+    shown = [message.content for message in app.get_state(config).values["messages"]]
+    assert shown == ["hello", "echo hello"]
+    state = app.invoke({"messages": [("user", "bye")]}, config)
+    assert [message.content for message in state["messages"]] == ["hello", "echo hello", "bye", "echo bye"]
+    assert system.verify().ok
+
+
+def test_purged_units_leave_history_too(filled: MemorySystem, verbs: Wrap) -> None:
+    kept = [
+        filled.conversation("private").history[3].message.id,
+        *(unit.id for unit in filled.unfold("public")),
+    ]
+    filled.query("time", filters={"id": {"$in": kept}}, search_range=ANY)
+    done = verbs(filled).forget(0.5, purge=True)
+    assert (done.units, done.purged) == (3, True)
+    assert "threadmem_node" in holding(filled)  # A summary quotes it still, and says that it is stale.
+    assert filled.unit("private").stale
+    filled.summarize_long_term_memory()
+    assert holding(filled) == []
+    [left] = filled.conversation("private").history
+    assert (left.id, left.parent_id, left.state, left.message.content) == (4, None, State.LIVE, "Any time.")
+    assert filled.verify().ok
+
+
+def test_purging_everything_leaves_an_empty_conversation(system: MemorySystem, verbs: Wrap) -> None:
+    memory = system.conversation("c")
+    memory.append("one", "two")
+    assert verbs(system).forget(1, purge=True).units == 2
+    assert memory.history == []
+    assert [node.id for node in memory.append("three", "four")] == [1, 2]
+    assert system.verify().ok
+
+
+def test_splicing_a_chain() -> None:
+    parents = {1: None, 2: 1, 3: 2, 4: 3, 5: 2}
+    assert spliced(parents, {1, 2, 3}) == {4: None, 5: None}
+    assert left_of(4, parents, {4, 3}) == 2
+    assert left_of(None, parents, {4}) is None
+
+
+def test_many_may_write_while_something_is_erased(url: str, owner: str, secret: str) -> None:
+    async def play() -> None:
+        async with MemorySystem(url, owner=owner, embeddings=False) as system:
+            doomed = system.conversation("doomed")
+            await doomed.aappend(secret, "noted")
+            others = [system.conversation(f"c{number}") for number in range(4)]
+            turns = [other.aappend(f"turn {n}", "ok") for other in others for n in range(5)]
+            *_, receipt = await asyncio.gather(*turns, system.aerase(conversation="doomed"))
+            assert receipt.ok
+            assert [len(await other.ahistory()) for other in others] == [10] * 4
+
+    asyncio.run(play())
+
+
+class Mirror:
+    """A cipher that anybody can break."""
+
+    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
+        return "mirror", plaintext[::-1]
+
+    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
+        return ciphertext[::-1]
+
+
+def test_an_encrypted_memory_is_erased_in_part_and_in_whole(url: str, owner: str, verbs: Wrap) -> None:
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), cipher=Mirror()) as system:
+        memory = system.conversation("c")
+        memory.extend(["one", "two", "three"], [DAY, DAY, DAY + timedelta(days=2)])
+        assert memory.recall("two")
+        assert verbs(system).erase(before=DAY + timedelta(days=1)).ok
+        assert [node.message.content for node in verbs(memory).history()] == ["three"]
+        assert {hit.node.id for hit in memory.recall("one two three")} == {3}
+        assert verbs(system).forget(1).units == 1
+        assert memory.recall("three") == []
+        assert verbs(system).erase(conversation="c").ok
+        assert memory.history == []
