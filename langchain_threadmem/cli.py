@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langchain_threadmem import __version__
 from langchain_threadmem.errors import InputError, ThreadMemError
@@ -84,7 +84,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     moving.set_defaults(run=_import)
 
-    for command in (demo, show, verify, moving):
+    convert = commands.add_parser(
+        "convert", help="copy a memory into another database, or into a folder of JSON and back"
+    )
+    convert.add_argument("source", metavar="FROM", help="a database or a folder; it is only read")
+    convert.add_argument("target", metavar="TO", help="a database, or a folder: a name without a suffix")
+    convert.add_argument("--everybody", action="store_true", help="the memory of all owners")
+    convert.set_defaults(run=_convert)
+
+    vectors = commands.add_parser("reindex", help="fill the index of vectors from the database, and compare")
+    vectors.add_argument("database", metavar="DATABASE", help="a file or a URL")
+    vectors.add_argument("--vectors", metavar="DIR", help="where the index is; default: beside the file")
+    vectors.set_defaults(run=_reindex)
+
+    for command in (demo, show, verify, moving, convert, vectors):
         command.add_argument("--owner", metavar="NAME", default="user", help="whose memory; default: user")
     return parser
 
@@ -131,6 +144,51 @@ def _verify(options: argparse.Namespace) -> int:
     return 0 if found.ok else 1
 
 
+def _convert(options: argparse.Namespace) -> int:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from langchain_threadmem.converting import convert
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("convert", total=None)
+        done = convert(
+            options.source,
+            options.target,
+            owner=None if options.everybody else options.owner,
+            progress=lambda what, done, total: progress.update(
+                task, description=what, completed=done, total=total or None
+            ),
+        )
+    print(
+        f"{', '.join(done.owners)}: {done.conversations} conversations, {done.messages} messages, "
+        f"{done.items} items; the copy is the same"
+    )
+    return 0
+
+
+def _reindex(options: argparse.Namespace) -> int:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from langchain_threadmem.storage.queries import embeddings
+
+    console = Console(stderr=True)
+    with (
+        _existing(options.database, options.owner, vectors=options.vectors) as system,
+        Progress(console=console, transient=True, disable=not console.is_terminal) as progress,
+    ):
+        task = progress.add_task("embed", total=None)
+        system.flush(lambda done, total: progress.update(task, completed=done, total=total))
+        held = system.reindex()
+        expected = system.runtime.database.read(
+            lambda conn: embeddings.count(conn, system.owner, system.runtime.embedder.model)
+        )
+    print(f"{held} vectors in the index, {expected} in the database")
+    return 0 if held == expected else 1
+
+
 def _import(options: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.progress import Progress
@@ -158,23 +216,15 @@ def _import(options: argparse.Namespace) -> int:
     return 0 if done.ok else 1
 
 
-def _existing(database: str, owner: str) -> MemorySystem:
+def _existing(database: str, owner: str, **options: Any) -> MemorySystem:
     """Open a database to look at it: unlike `MemorySystem`, this makes no new file."""
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import ArgumentError
-
+    from langchain_threadmem.storage.database import sqlite_file
     from langchain_threadmem.system import MemorySystem
 
-    file: str | None = database
-    if "://" in database:
-        try:
-            url = make_url(database)
-        except ArgumentError:
-            url = None  # MemorySystem says what is wrong with it.
-        file = url.database if url is not None and url.get_backend_name() == "sqlite" else None
-    if file and not Path(file).is_file():
-        raise InputError(f"there is no database file {file!r}; `threadmem demo` makes one")
-    return MemorySystem(database, owner=owner)
+    file = sqlite_file(database)
+    if file is not None and not file.is_file():
+        raise InputError(f"there is no database file {str(file)!r}; `threadmem demo` makes one")
+    return MemorySystem(database, owner=owner, **options)
 
 
 def _say(text: str) -> None:
