@@ -109,6 +109,11 @@ def shows_a_long_memory(executed: Any) -> None:
     unfolded = text[text.index("monday - ") :]
     assert re.search(r"wednesday - .*\n\S+ user: We travel to Lisbon in May\.", unfolded)
     assert "{'summary': Used(calls=1, " in text
+    assert re.search(r"tuesday \w+: .*Lisbon.* \(1 visits\)\n", text)
+    assert re.search(r"\d+ units forgotten, \d+ left\nTrue True\nstill known: True\n", text)
+    assert re.search(
+        r"\d+ messages and summaries gone; left: \(\)\n\['monday', 'wednesday'\] \[\]\nFalse\n", text
+    )
     assert "no problems" in text
 
 
