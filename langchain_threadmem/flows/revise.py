@@ -11,7 +11,7 @@ from langchain_threadmem.errors import InputError, InvalidGraphStateError
 from langchain_threadmem.flows.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.flows.rows import Given, drafts_of, messages_of, nodes_of, placed_nodes
 from langchain_threadmem.flows.steps import Flow, Sql
-from langchain_threadmem.storage.queries import growth, nodes, trees
+from langchain_threadmem.storage.queries import growth, nodes, revision, trees
 from langchain_threadmem.storage.queries.growth import Draft, Placed
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.statements import Conn
@@ -88,7 +88,7 @@ def place(conversation: Conversation, node_id: int, parent_id: int | None) -> Fl
             _check_parent(node_in(conn, tree, parent_id), {row.seq for row in moved}, node_id)
         if node.parent == parent_id:
             return node, Placed(node.key, node.seq, node.parent, node.created)
-        return node, growth.move(conn, tree, moved, parent_id)[0]
+        return node, revision.move(conn, tree, moved, parent_id)[0]
 
     row, where = yield from Sql(write, write=True)
     return nodes_of([row._replace(key=where.key, seq=where.seq, parent=where.parent)])[0]
@@ -125,7 +125,7 @@ def _replace(
     if first and (first.state, first.body, first.parent) == (State.LIVE, drafts[0].body, parent):
         return growth.append(conn, tree, drafts)
     replaced = [(row.key, row.seq) for row in old if row.state == State.LIVE]
-    return growth.replace(conn, tree, drafts, parent, replaced)
+    return revision.replace(conn, tree, drafts, parent, replaced)
 
 
 def rest_of_turn(conn: Conn, tree: int, start: Sequence[NodeRow]) -> list[NodeRow]:

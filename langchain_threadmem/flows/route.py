@@ -29,7 +29,7 @@ from langchain_threadmem.flows.recall import recall
 from langchain_threadmem.flows.rows import drafts_of
 from langchain_threadmem.flows.select import select
 from langchain_threadmem.flows.steps import Flow, Sql
-from langchain_threadmem.storage.queries import growth, nodes, trees
+from langchain_threadmem.storage.queries import growth, nodes, revision, trees
 from langchain_threadmem.storage.queries.growth import TIP, Draft
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.statements import Conn
@@ -328,7 +328,7 @@ def _write(conn: Conn, tree: int, drafts: Sequence[Draft], start: int) -> None:
         parent = _tip(conn, tree)
     live = [(row.key, row.seq) for row in replaced.values() if row.state == State.LIVE]
     if old or live:
-        growth.replace(conn, tree, new, parent, live)
+        revision.replace(conn, tree, new, parent, live)
     else:
         growth.append(conn, tree, new, parent)
 

@@ -16,7 +16,7 @@ from langchain_threadmem.flows.checkpoints import Archive, Stored, expand
 from langchain_threadmem.flows.lists import CONVERSATION
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.flows.whole import erase
-from langchain_threadmem.storage.queries import checkpoints, copying, growth, trees
+from langchain_threadmem.storage.queries import checkpoints, copying, revision, trees
 from langchain_threadmem.storage.queries.checkpoints import Address, CheckpointRow
 from langchain_threadmem.storage.queries.lists import Reader
 from langchain_threadmem.storage.schema import SUMMARIES
@@ -58,8 +58,8 @@ def _take_back(archive: Archive, conn: Conn, tree: int, rows: Sequence[Checkpoin
     keys = reader.keys(conn, _runs(rows, blobs)) - kept
     for home, mine in copying.live_by_tree(conn, keys).items():
         trees.lock(conn, home)
-        growth.supersede(conn, home, mine, None)
-        growth.revive(conn, home, keys, kept)
+        revision.supersede(conn, home, mine, None)
+        revision.revive(conn, home, keys, kept)
     newest = max((row for row in left if not row.ns), key=lambda row: row.id, default=None)
     if newest is not None:
         state, _ = expand(archive.load(newest.kind, newest.data))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sqlalchemy import bindparam, select
 
 from langchain_threadmem.core.nodes import State
-from langchain_threadmem.storage.queries import growth, integrity, trees
+from langchain_threadmem.storage.queries import integrity, revision, trees
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     POSITION_BITS,
@@ -51,7 +51,7 @@ def copy_tree(conn: Conn, source: int, target: int) -> dict[int, int]:
         segments[old] = int(row[0])
     rows = conn.all(_NODES, source)
     conn.many(_INSERT, [(moved(row[0], segments), target, *row[2:]) for row in rows])
-    for statement in (*growth.COPIES, growth.COPY_CHOICE):
+    for statement in (*revision.COPIES, revision.COPY_CHOICE):
         conn.many(statement, [(moved(row[0], segments), row[0]) for row in rows])
     head = trees.head(conn, source)
     tip, system = (None if key is None else moved(key, segments) for key in (head.tip, head.system))

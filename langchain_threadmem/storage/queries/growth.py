@@ -1,46 +1,36 @@
-"""Growing a tree: appending messages, and superseding what was replaced or moved.
+"""Growing a tree: messages on their way in, and where they come to lie.
 
 Every function here runs in a write transaction and is safe to run again. Appending to the tip, which is
-what nearly every call does, costs one SELECT, one UPDATE and one INSERT for all its messages.
+what nearly every call does, costs one SELECT and one INSERT for all its messages.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from sqlalchemy import (
-    BigInteger,
-    Column,
-    and_,
     bindparam,
     desc,
     exists,
     literal_column,
     select,
     union_all,
-    update,
 )
 
 from langchain_threadmem.core.nodes import MessageSummary, Placement, State
 from langchain_threadmem.errors import MessageIdConflictError, NodeNotFoundError
-from langchain_threadmem.storage.queries import choices, digests, nodes, summaries, trees, units
-from langchain_threadmem.storage.queries.nodes import NodeRow
+from langchain_threadmem.storage.queries import choices, nodes, summaries, trees
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     POSITION_BITS,
-    choice,
-    embedding,
     node,
     segment,
-    summary,
     tree,
-    unit,
 )
-from langchain_threadmem.storage.statements import Conn, Statement, within
+from langchain_threadmem.storage.statements import Conn, Statement
 
 
 class _Tip(Enum):
@@ -99,7 +89,7 @@ class Placed(NamedTuple):
     message: str | None = None
 
 
-class _Anchor(NamedTuple):
+class Anchor(NamedTuple):
     """The node that the next message goes under, and whether its next key is in use."""
 
     key: int | None
@@ -146,90 +136,6 @@ _NEW_SEGMENT = Statement(
     "tree",
     "parent",
 )
-_SUPERSEDE = Statement(
-    update(node)
-    .where(within(node.c.key, "keys"))
-    .values(state=int(State.SUPERSEDED), superseded_by=bindparam("by", type_=BigInteger())),
-    "keys",
-    "by",
-)
-_newest_system = (
-    select(node.c.key)
-    .where(node.c.tree == bindparam("tree"), node.c.role == "system", node.c.state == int(State.LIVE))
-    .order_by(node.c.seq.desc())
-    .limit(1)
-    .scalar_subquery()
-)
-_RENEW_SYSTEM = Statement(
-    update(tree)
-    .where(tree.c.id == bindparam("tree"), within(tree.c.system, "keys"))
-    .values(system=_newest_system),
-    "tree",
-    "keys",
-)
-_RENEW_SYSTEM_OF = Statement(
-    update(tree).where(tree.c.id == bindparam("tree")).values(system=_newest_system), "tree"
-)
-_other = node.alias("other")
-_REPLACED_BY = Statement(  # the newest first
-    select(
-        node.c.key,
-        node.c.message,
-        and_(_other.c.message == node.c.message, _other.c.created == node.c.created),
-    )
-    .join(_other, (_other.c.tree == node.c.tree) & (_other.c.seq == node.c.superseded_by))
-    .where(
-        node.c.tree == bindparam("tree"),
-        node.c.state == int(State.SUPERSEDED),
-        within(_other.c.key, "keys"),
-    )
-    .order_by(node.c.seq.desc()),
-    "tree",
-    "keys",
-)
-_LIVE = Statement(
-    select(node.c.key).where(
-        node.c.tree == bindparam("tree"),
-        node.c.message == bindparam("message"),
-        node.c.state == literal_column("0"),
-    ),
-    "tree",
-    "message",
-)
-_REVIVE = Statement(
-    update(node).where(within(node.c.key, "keys")).values(state=int(State.LIVE), superseded_by=None), "keys"
-)
-_MOVED = Statement(
-    update(node)
-    .where(node.c.key == bindparam("old"))
-    .values(state=int(State.SUPERSEDED), superseded_by=bindparam("by")),
-    "by",
-    "old",
-)
-_COPIED = (
-    [*summary.c["key", "title", "summary"]],
-    [*embedding.c["key", "model", "vector"]],
-    # Not its parent: a summary covers what was said in the old place.
-    [*unit.c["key", "visits", "last_visit", "never_delete", "forgotten"]],
-)
-
-
-def _copy_of(columns: Sequence[Column[Any]]) -> Statement:
-    key, *rest = columns
-    return Statement(
-        key.table.insert().from_select(
-            [column.name for column in columns],
-            select(bindparam("new", type_=BigInteger()), *rest).where(key == bindparam("old")),
-        ),
-        "new",
-        "old",
-    )
-
-
-COPIES = tuple(map(_copy_of, _COPIED))
-"""Give a node under a new key what is kept beside it: parameters `new` and `old`."""
-COPY_CHOICE = _copy_of([*choice.c["key", "reason", "chances"]])
-"""The same for why it is where it is; not for a node that was moved, which is somewhere else for certain."""
 
 
 @dataclass(slots=True)
@@ -338,15 +244,14 @@ class _Appender:
         self._ends[tree_id] = end
         return end
 
-    def _anchor(self, tree_id: int, parent: int | None) -> _Anchor:
+    def _anchor(self, tree_id: int, parent: int | None) -> Anchor:
         self._flush()
-        return _anchor(self._conn, tree_id, parent)
+        return anchor_of(self._conn, tree_id, parent)
 
     def _stored(self, tree_id: int, message: str) -> tuple[str, Placed] | None:
         if (known := self._known.get((tree_id, message))) is not None:
             return known
-        row = self._conn.one(_KNOWN, tree_id, message)
-        return None if row is None else (_open(self._conn, message, row[0]), Placed(*row[1:]))
+        return stored(self._conn, tree_id, message)
 
     def _in_force(self, end: _End) -> tuple[str, Placed] | None:
         if end.in_force is None and end.system is not None:
@@ -404,108 +309,6 @@ def append(conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: Parent = T
     return Append(tree_id, drafts, parent)(conn)
 
 
-def replace(
-    conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: int | None, replaced: Sequence[tuple[int, int]]
-) -> list[Placed]:
-    """Supersede nodes and write messages below `parent` in their stead.
-
-    Args:
-        conn: A write transaction.
-        tree_id: The tree.
-        drafts: The new version.
-        parent: Number of the node it goes below; `None` for a root.
-        replaced: Key and number of each node that it replaces, the replaced message first.
-
-    Returns:
-        The place of each draft.
-    """
-    keys = [key for key, _ in replaced]
-    # Superseded first, since a new version may keep the message id and only one place may be live.
-    supersede(conn, tree_id, keys, None)
-    for message, (_, place) in _known(conn, tree_id, drafts).items():
-        if place.state == State.LIVE:
-            raise _conflict(message, place)
-    places = append(conn, tree_id, [draft._replace(given=False) for draft in drafts], parent)
-    supersede(conn, tree_id, keys, places[0].seq)
-    return places
-
-
-def supersede(conn: Conn, tree_id: int, keys: Iterable[int], by: int | None) -> None:
-    """Mark nodes as replaced by the node numbered `by`; they stay in history."""
-    replaced = list(keys)
-    listed = json.dumps(replaced)
-    conn.run(_SUPERSEDE, listed, by)
-    conn.run(_RENEW_SYSTEM, tree_id, listed)
-    units.mark_stale(conn, units.ancestors(conn, replaced))
-    trees.changed(conn, tree_id)
-
-
-def revive(conn: Conn, tree_id: int, keys: Iterable[int], kept: Collection[int]) -> None:
-    """Undo what nodes have superseded, now that they are taken back.
-
-    Args:
-        conn: A write transaction.
-        tree_id: The tree.
-        keys: The nodes, superseded by now; none of them is revived.
-        kept: What something still refers to. A place that a message was moved away from is revived only if
-            it is one of these: else it is but where the message lay before it was put into its thread.
-    """
-    gone = set(keys)
-    latest: dict[str, int] = {}
-    for key, message, moved in conn.all(_REPLACED_BY, tree_id, json.dumps(list(gone))):
-        if key not in gone and (key in kept or not moved) and not conn.all(_LIVE, tree_id, message):
-            latest.setdefault(message, key)
-    listed = json.dumps(list(latest.values()))
-    conn.run(_REVIVE, listed)
-    digests.reopen(conn, tree_id, list(latest.values()))
-    conn.run(_RENEW_SYSTEM_OF, tree_id)
-    trees.changed(conn, tree_id)
-
-
-def move(conn: Conn, tree_id: int, moved: Sequence[NodeRow], parent: int | None) -> list[Placed]:
-    """Give nodes new places below another parent; their old rows point at the new ones.
-
-    Args:
-        conn: A write transaction.
-        tree_id: The tree.
-        moved: A node and live nodes below it, in the order of their numbers; the first is the root of the
-            move.
-        parent: Number of the node that it goes below; `None` for a new root.
-
-    Returns:
-        The new places, in the order of `moved`.
-    """
-    head = trees.head(conn, tree_id)
-    next_seq = head.next_seq
-    anchors = {moved[0].seq: _anchor(conn, tree_id, parent)}  # under which each old node is to live
-    ends: dict[int, _Anchor] = {}  # new places by the number of the old node
-    places: list[Placed] = []
-    for old in moved:
-        under = anchors.get(old.seq) or ends[old.parent]  # type: ignore[index]
-        key = _next_key(conn, tree_id, under)
-        if old.parent in ends:
-            ends[old.parent] = under._replace(taken=True)
-        ends[old.seq] = _Anchor(key, next_seq, taken=False)
-        places.append(Placed(key, next_seq, under.seq, old.created))
-        next_seq += 1
-    conn.many(_MOVED, [(place.seq, old.key) for old, place in zip(moved, places, strict=True)])
-    nodes.insert(
-        conn,
-        [
-            (place.key, tree_id, place.seq, place.parent, *old[3:7], int(State.LIVE), None)
-            for old, place in zip(moved, places, strict=True)
-        ],
-    )
-    pairs = [(place.key, old.key) for old, place in zip(moved, places, strict=True)]
-    for copy in COPIES:
-        conn.many(copy, pairs)
-    trees.settle(conn, tree_id, {old: new for new, old in pairs}.get(head.tip, head.tip), head.system)  # type: ignore[arg-type]
-    conn.run(_RENEW_SYSTEM, tree_id, json.dumps([old for _, old in pairs]))
-    units.mark_stale(conn, units.ancestors(conn, [old for _, old in pairs]))
-    trees.changed(conn, tree_id)
-    return places
-
-
 def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -> None:
     """Fill an empty tree with nodes under the numbers they had.
 
@@ -515,12 +318,12 @@ def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -
         saved: Nodes in the order of their numbers, parents before children.
         tip: Number of the node in which the active thread ends.
     """
-    ends: dict[int | None, _Anchor] = {None: _Anchor(None, None, taken=False)}
+    ends: dict[int | None, Anchor] = {None: Anchor(None, None, taken=False)}
     system = None
     for row in saved:
-        key = _next_key(conn, tree_id, ends[row.parent])
+        key = next_key(conn, tree_id, ends[row.parent])
         ends[row.parent] = ends[row.parent]._replace(taken=True)
-        ends[row.seq] = _Anchor(key, row.seq, taken=False)
+        ends[row.seq] = Anchor(key, row.seq, taken=False)
         if row.role == "system" and row.state == State.LIVE:
             system = key
     nodes.insert(conn, [(ends[row.seq].key, tree_id, *row[:-1]) for row in saved])
@@ -532,39 +335,43 @@ def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -
 
 def _same(draft: Draft, body: str, place: Placed) -> Placed:
     if body != draft.body:
-        raise _conflict(draft.message, place)
+        raise conflict(draft.message, place)
     return place
 
 
-def _conflict(message: str, place: Placed) -> MessageIdConflictError:
+def conflict(message: str, place: Placed) -> MessageIdConflictError:
+    """The error that a message's id is taken by another message."""
     return MessageIdConflictError(
         f"message id {message!r} is taken by node {place.seq}, which is another message; "
         "nothing was written: use edit() to replace that one, or give this one another id"
     )
 
 
-def _known(conn: Conn, tree_id: int, drafts: Sequence[Draft]) -> dict[str, tuple[str, Placed]]:
-    known = {}
-    for draft in drafts:
-        if draft.given and (row := conn.one(_KNOWN, tree_id, draft.message)):
-            known[draft.message] = (_open(conn, draft.message, row[0]), Placed(*row[1:]))
-    return known
+def stored(conn: Conn, tree_id: int, message: str) -> tuple[str, Placed] | None:
+    """Body and place of a message that is stored already: the live place, else the newest."""
+    row = conn.one(_KNOWN, tree_id, message)
+    return None if row is None else (_open(conn, message, row[0]), Placed(*row[1:]))
 
 
 def _open(conn: Conn, message: str, body: str) -> str:
     return body if conn.seal is None else conn.seal.open_text(message, body)
 
 
-def _anchor(conn: Conn, tree_id: int, parent: int | None) -> _Anchor:
+def anchor_of(conn: Conn, tree_id: int, parent: int | None) -> Anchor:
+    """Where a message goes whose parent has this number.
+
+    Raises:
+        NodeNotFoundError: There is no such node.
+    """
     if parent is None:
-        return _Anchor(None, None, taken=False)
+        return Anchor(None, None, taken=False)
     row = conn.one(_ANCHOR, tree_id, parent)
     if row is None:
         raise NodeNotFoundError(f"there is no node {parent!r} in this conversation to continue")
-    return _Anchor(*row)
+    return Anchor(*row)
 
 
-def _next_key(conn: Conn, tree_id: int, anchor: _Anchor) -> int:
+def next_key(conn: Conn, tree_id: int, anchor: Anchor) -> int:
     """The key below a node: the next position of its segment, or the first of a new one."""
     key = anchor.key
     if key is not None and not anchor.taken and key & LAST_POSITION != LAST_POSITION:

@@ -17,7 +17,7 @@ from langchain_threadmem.core.interning import Run, Said
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.placing import Element, New, Place, Planned, Use, live_of, plan_list
 from langchain_threadmem.errors import PersistenceError
-from langchain_threadmem.storage.queries import growth, nodes, trees
+from langchain_threadmem.storage.queries import nodes, revision, trees
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, node, segment
 from langchain_threadmem.storage.statements import Conn, Statement
 
@@ -154,7 +154,7 @@ class _Growth:
             assert row is not None
             key = int(row[0]) << POSITION_BITS
         if new.supersedes is not None:
-            growth.supersede(self._conn, self._tree, [new.supersedes], self._next)
+            revision.supersede(self._conn, self._tree, [new.supersedes], self._next)
             if message.role != "system":
                 self._replaced[self._seq(new.supersedes)] = self._next
         self._rows[key] = (key, self._tree, self._next, under, *self._row(message), int(new.state), None)
@@ -180,7 +180,7 @@ class _Growth:
                 inside.add(row.seq)
                 old.append(row.key)
         if old:
-            growth.supersede(self._conn, self._tree, old, self._next)
+            revision.supersede(self._conn, self._tree, old, self._next)
 
     def supersede_answers_to_old_versions(self, kept: Collection[int]) -> None:
         """What answered an old version of a message is superseded with it, but for what the list still shows.
@@ -197,7 +197,7 @@ class _Growth:
                 if row.state == State.LIVE and row.key not in kept:
                     old.setdefault(by[row.seq], []).append(row.key)
         for version, keys in old.items():
-            growth.supersede(self._conn, self._tree, keys, version)
+            revision.supersede(self._conn, self._tree, keys, version)
 
     def _seq(self, key: int) -> int:
         if key not in self._seqs:

@@ -1,0 +1,216 @@
+"""Revising a tree: superseding what was replaced, moved or taken back; what it was stays in history.
+
+Every function here runs in a write transaction and is safe to run again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, and_, bindparam, literal_column, select, update
+
+from langchain_threadmem.core.nodes import State
+from langchain_threadmem.storage.queries import digests, nodes, trees, units
+from langchain_threadmem.storage.queries.growth import (
+    Anchor,
+    Draft,
+    Placed,
+    anchor_of,
+    append,
+    conflict,
+    next_key,
+    stored,
+)
+from langchain_threadmem.storage.queries.nodes import NodeRow
+from langchain_threadmem.storage.schema import choice, embedding, node, summary, tree, unit
+from langchain_threadmem.storage.statements import Conn, Statement, within
+
+_SUPERSEDE = Statement(
+    update(node)
+    .where(within(node.c.key, "keys"))
+    .values(state=int(State.SUPERSEDED), superseded_by=bindparam("by", type_=BigInteger())),
+    "keys",
+    "by",
+)
+_newest_system = (
+    select(node.c.key)
+    .where(node.c.tree == bindparam("tree"), node.c.role == "system", node.c.state == int(State.LIVE))
+    .order_by(node.c.seq.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_RENEW_SYSTEM = Statement(
+    update(tree)
+    .where(tree.c.id == bindparam("tree"), within(tree.c.system, "keys"))
+    .values(system=_newest_system),
+    "tree",
+    "keys",
+)
+_RENEW_SYSTEM_OF = Statement(
+    update(tree).where(tree.c.id == bindparam("tree")).values(system=_newest_system), "tree"
+)
+_other = node.alias("other")
+_REPLACED_BY = Statement(  # the newest first
+    select(
+        node.c.key,
+        node.c.message,
+        and_(_other.c.message == node.c.message, _other.c.created == node.c.created),
+    )
+    .join(_other, (_other.c.tree == node.c.tree) & (_other.c.seq == node.c.superseded_by))
+    .where(
+        node.c.tree == bindparam("tree"),
+        node.c.state == int(State.SUPERSEDED),
+        within(_other.c.key, "keys"),
+    )
+    .order_by(node.c.seq.desc()),
+    "tree",
+    "keys",
+)
+_LIVE = Statement(
+    select(node.c.key).where(
+        node.c.tree == bindparam("tree"),
+        node.c.message == bindparam("message"),
+        node.c.state == literal_column("0"),
+    ),
+    "tree",
+    "message",
+)
+_REVIVE = Statement(
+    update(node).where(within(node.c.key, "keys")).values(state=int(State.LIVE), superseded_by=None), "keys"
+)
+_MOVED = Statement(
+    update(node)
+    .where(node.c.key == bindparam("old"))
+    .values(state=int(State.SUPERSEDED), superseded_by=bindparam("by")),
+    "by",
+    "old",
+)
+_COPIED = (
+    [*summary.c["key", "title", "summary"]],
+    [*embedding.c["key", "model", "vector"]],
+    # Not its parent: a summary covers what was said in the old place.
+    [*unit.c["key", "visits", "last_visit", "never_delete", "forgotten"]],
+)
+
+
+def _copy_of(columns: Sequence[Column[Any]]) -> Statement:
+    key, *rest = columns
+    return Statement(
+        key.table.insert().from_select(
+            [column.name for column in columns],
+            select(bindparam("new", type_=BigInteger()), *rest).where(key == bindparam("old")),
+        ),
+        "new",
+        "old",
+    )
+
+
+COPIES = tuple(map(_copy_of, _COPIED))
+"""Give a node under a new key what is kept beside it: parameters `new` and `old`."""
+COPY_CHOICE = _copy_of([*choice.c["key", "reason", "chances"]])
+"""The same for why it is where it is; not for a node that was moved, which is somewhere else for certain."""
+
+
+def replace(
+    conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: int | None, replaced: Sequence[tuple[int, int]]
+) -> list[Placed]:
+    """Supersede nodes and write messages below `parent` in their stead.
+
+    Args:
+        conn: A write transaction.
+        tree_id: The tree.
+        drafts: The new version.
+        parent: Number of the node it goes below; `None` for a root.
+        replaced: Key and number of each node that it replaces, the replaced message first.
+
+    Returns:
+        The place of each draft.
+    """
+    keys = [key for key, _ in replaced]
+    # Superseded first, since a new version may keep the message id and only one place may be live.
+    supersede(conn, tree_id, keys, None)
+    for draft in drafts:
+        known = stored(conn, tree_id, draft.message) if draft.given else None
+        if known is not None and known[1].state == State.LIVE:
+            raise conflict(draft.message, known[1])
+    places = append(conn, tree_id, [draft._replace(given=False) for draft in drafts], parent)
+    supersede(conn, tree_id, keys, places[0].seq)
+    return places
+
+
+def supersede(conn: Conn, tree_id: int, keys: Iterable[int], by: int | None) -> None:
+    """Mark nodes as replaced by the node numbered `by`; they stay in history."""
+    replaced = list(keys)
+    listed = json.dumps(replaced)
+    conn.run(_SUPERSEDE, listed, by)
+    conn.run(_RENEW_SYSTEM, tree_id, listed)
+    units.mark_stale(conn, units.ancestors(conn, replaced))
+    trees.changed(conn, tree_id)
+
+
+def revive(conn: Conn, tree_id: int, keys: Iterable[int], kept: Collection[int]) -> None:
+    """Undo what nodes have superseded, now that they are taken back.
+
+    Args:
+        conn: A write transaction.
+        tree_id: The tree.
+        keys: The nodes, superseded by now; none of them is revived.
+        kept: What something still refers to. A place that a message was moved away from is revived only if
+            it is one of these: else it is but where the message lay before it was put into its thread.
+    """
+    gone = set(keys)
+    latest: dict[str, int] = {}
+    for key, message, moved in conn.all(_REPLACED_BY, tree_id, json.dumps(list(gone))):
+        if key not in gone and (key in kept or not moved) and not conn.all(_LIVE, tree_id, message):
+            latest.setdefault(message, key)
+    listed = json.dumps(list(latest.values()))
+    conn.run(_REVIVE, listed)
+    digests.reopen(conn, tree_id, list(latest.values()))
+    conn.run(_RENEW_SYSTEM_OF, tree_id)
+    trees.changed(conn, tree_id)
+
+
+def move(conn: Conn, tree_id: int, moved: Sequence[NodeRow], parent: int | None) -> list[Placed]:
+    """Give nodes new places below another parent; their old rows point at the new ones.
+
+    Args:
+        conn: A write transaction.
+        tree_id: The tree.
+        moved: A node and live nodes below it, in the order of their numbers; the first is the root of the
+            move.
+        parent: Number of the node that it goes below; `None` for a new root.
+
+    Returns:
+        The new places, in the order of `moved`.
+    """
+    head = trees.head(conn, tree_id)
+    next_seq = head.next_seq
+    anchors = {moved[0].seq: anchor_of(conn, tree_id, parent)}  # under which each old node is to live
+    ends: dict[int, Anchor] = {}  # new places by the number of the old node
+    places: list[Placed] = []
+    for old in moved:
+        under = anchors.get(old.seq) or ends[old.parent]  # type: ignore[index]
+        key = next_key(conn, tree_id, under)
+        if old.parent in ends:
+            ends[old.parent] = under._replace(taken=True)
+        ends[old.seq] = Anchor(key, next_seq, taken=False)
+        places.append(Placed(key, next_seq, under.seq, old.created))
+        next_seq += 1
+    conn.many(_MOVED, [(place.seq, old.key) for old, place in zip(moved, places, strict=True)])
+    nodes.insert(
+        conn,
+        [
+            (place.key, tree_id, place.seq, place.parent, *old[3:7], int(State.LIVE), None)
+            for old, place in zip(moved, places, strict=True)
+        ],
+    )
+    pairs = [(place.key, old.key) for old, place in zip(moved, places, strict=True)]
+    for copy in COPIES:
+        conn.many(copy, pairs)
+    trees.settle(conn, tree_id, {old: new for new, old in pairs}.get(head.tip, head.tip), head.system)  # type: ignore[arg-type]
+    conn.run(_RENEW_SYSTEM, tree_id, json.dumps([old for _, old in pairs]))
+    units.mark_stale(conn, units.ancestors(conn, [old for _, old in pairs]))
+    trees.changed(conn, tree_id)
+    return places
