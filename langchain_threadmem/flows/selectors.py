@@ -100,6 +100,7 @@ class LinearNodeSelector(FlowSelector):
     """Continues the last answer: one thread, no model, no embedding.
 
     Example:
+        >>> from langchain_core.messages import HumanMessage
         >>> LinearNodeSelector().select_parent({}, HumanMessage("Hello")) is None
         True
     """
