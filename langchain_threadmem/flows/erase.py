@@ -8,12 +8,14 @@ receipt says is checked.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.splicing import with_results
-from langchain_threadmem.errors import InputError
+from langchain_threadmem.errors import InputError, StorageBusyError
 from langchain_threadmem.flows.forget import Leaving, leave_caches
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Search, Sql
@@ -32,6 +34,8 @@ from langchain_threadmem.storage.queries import (
 from langchain_threadmem.storage.schema import SUMMARIES
 from langchain_threadmem.storage.statements import Conn
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
@@ -44,8 +48,9 @@ class Receipt:
         conversations: The conversations of which something was erased.
         tables: How many rows of each table are gone.
         vectors: How many vectors left the index outside of the database; those in it are in `tables`.
-        scrubbed: Whether the file was written anew, so that its bytes hold nothing of what was erased. A
-            database server looks after its files itself.
+        scrubbed: Whether the file was written anew, so that its bytes hold nothing of what was erased. It
+            is not while somebody reads an older state of it: then erase again. A database server looks after
+            its files itself.
         left: What was found afterwards that should not be there; empty if all is gone.
     """
 
@@ -90,8 +95,8 @@ def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -
     """Erase a conversation, what was said before a time, or everything of the owner."""
     if before is not None and not isinstance(before, datetime):
         raise InputError(f"before= is a datetime, not {before!r}; a time without a zone is UTC")
-    if conversation is not None and not isinstance(conversation, str):
-        raise InputError(f"conversation= is the name of a conversation, not {conversation!r}")
+    if conversation is not None:
+        check_name("a conversation", conversation)
     time = None if before is None else before if before.tzinfo else before.replace(tzinfo=UTC)
     owner = runtime.owner
     yield from settle(runtime)
@@ -108,8 +113,11 @@ def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -
     vectors = (yield from Search(lambda: len(set(index.keys()).intersection(keys)))) if index else 0
     yield from leave_caches(runtime, done.leaving)
     runtime.forget_texts(done.trees if time is None else (), done.leaving.keys)
-    database = runtime.database
-    scrubbed = yield from Search(database.scrub)
+    scrubbed = False
+    try:
+        scrubbed = yield from Search(runtime.database.scrub)
+    except StorageBusyError as error:  # What was erased is gone; its bytes lie in free space a little longer.
+        log.warning("the file is not written anew: %s; erase() again to have it so", error)
     receipt = Receipt(
         owner,
         conversation,

@@ -43,6 +43,8 @@ Transaction = Callable[[Conn], T]
 
 inside_transaction: ContextVar[bool] = ContextVar("threadmem_inside_transaction", default=False)
 BUSY_SECONDS = 60.0
+SCRUB_SECONDS = 2.0
+"""How long to wait for readers of an older state of the file."""
 READER_THREADS = 4
 
 
@@ -287,9 +289,12 @@ class SqliteDatabase:
             self._check_open()
             try:
                 self._cursor.execute("VACUUM")
+                self._cursor.execute(f"PRAGMA busy_timeout={SCRUB_SECONDS * 1000:.0f}")
                 busy = self._cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             except sqlite3.DatabaseError as error:
                 raise translated(error, self._name) from error
+            finally:
+                self._cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
         return not busy
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -195,6 +196,20 @@ def test_nothing_is_in_the_file_either(tmp_path: Path, secret: str) -> None:
     assert secret.encode() not in raw(path)
 
 
+def test_a_receipt_says_that_somebody_still_reads_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with MemorySystem(path, owner="ada", embeddings=False) as system:
+        system.conversation("c").append("heron", "noted")
+        reader = sqlite3.connect(path)
+        reader.execute("BEGIN").execute("SELECT count(*) FROM threadmem_node").fetchone()
+        receipt = system.erase(conversation="c")
+        assert receipt.ok
+        assert not receipt.scrubbed
+        reader.close()
+        assert system.erase(conversation="c").scrubbed
+        assert b"heron" not in raw(path)
+
+
 def test_the_file_holds_nothing_older_either(tmp_path: Path, secret: str) -> None:
     path = tmp_path / "deep" / "memory.db"
     path.parent.mkdir()
@@ -287,7 +302,9 @@ def test_numbers_are_never_given_again(system: MemorySystem) -> None:
     assert system.verify().ok
 
 
-@pytest.mark.parametrize("options", [{"before": "yesterday"}, {"before": 5}, {"conversation": 7}])
+@pytest.mark.parametrize(
+    "options", [{"before": "yesterday"}, {"before": 5}, {"conversation": 7}, {"conversation": ""}]
+)
 def test_what_means_nothing_erases_nothing(filled: MemorySystem, verbs: Wrap, options: Any) -> None:
     before = dump(filled)
     with pytest.raises(InputError):
