@@ -11,19 +11,18 @@ none.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any, Self
 
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import append, read
 from langchain_threadmem.flows.read import Seen
 from langchain_threadmem.flows.steps import arun, run
 from langchain_threadmem.memory import ChatMemory
+from langchain_threadmem.shared import shared_system
 from langchain_threadmem.storage.queries.growth import TIP, Parent
 from langchain_threadmem.system import MemorySystem
 
@@ -70,7 +69,7 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
             owner: Whose memory it is.
             **options: As for `ChatMemory`.
         """
-        return cls(session_id, _system(url, owner), **options)
+        return cls(session_id, shared_system(url, owner), **options)
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # LangChain declares a field and reads a property
@@ -113,17 +112,3 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
 
     def _parent(self) -> Parent:
         return TIP if self._seen is None else self._seen.tip
-
-
-_systems = LruCache[tuple[str, str], MemorySystem](64)
-_opening = threading.Lock()
-
-
-def _system(url: str, owner: str) -> MemorySystem:
-    # LangChain makes a history for every call; they must share one system, not open the database each time.
-    with _opening:
-        system = _systems.get((url, owner))
-        if system is None or system.runtime.database.closed:
-            system = MemorySystem(url, owner=owner)
-            _systems.put((url, owner), system)
-        return system

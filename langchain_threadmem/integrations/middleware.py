@@ -9,7 +9,8 @@ the turn is stored. Everything goes by message ids, so resumes and replays store
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, Any, NotRequired, cast
+from pathlib import Path
+from typing import Annotated, Any, NotRequired, Self, cast
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -35,6 +36,7 @@ from langchain_threadmem.flows.recall import Scope
 from langchain_threadmem.flows.route import ActiveThread
 from langchain_threadmem.flows.selectors import AnySelector, SemanticNodeSelector
 from langchain_threadmem.flows.steps import Flow, arun, run
+from langchain_threadmem.shared import shared_system
 from langchain_threadmem.system import MemorySystem
 
 
@@ -113,6 +115,21 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         self._min_similarity = min_similarity
         self._rewrite = rewrite
         self._given = conversation_id
+
+    @classmethod
+    def from_conn_string(cls, url: str | Path, *, owner: str = "user", **options: Any) -> Self:
+        """Middleware on the database behind a URL; see `shared.shared_system` for how long it stays open.
+
+        Args:
+            url: As for `MemorySystem`.
+            owner: Whose memory it is.
+            **options: As for `ThreadMemMiddleware`.
+
+        Example:
+            >>> ThreadMemMiddleware.from_conn_string("sqlite://", conversation_id="first").name
+            'ThreadMemMiddleware'
+        """
+        return cls(shared_system(url, owner), **options)
 
     def before_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Put the new human message into its thread, and recall from the others."""

@@ -6,7 +6,8 @@ block of text. Neither writes anything.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -19,6 +20,7 @@ from langchain_threadmem.core.fence import fenced, recalled
 from langchain_threadmem.core.nodes import Recollection
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.memory import ChatMemory
+from langchain_threadmem.shared import shared_system
 from langchain_threadmem.system import MemorySystem
 
 _ANY = "*"
@@ -54,6 +56,21 @@ class ThreadMemRetriever(BaseRetriever):
     """Also find messages that were edited, regenerated or moved."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    @classmethod
+    def from_conn_string(cls, url: str | Path, *, owner: str = "user", **options: Any) -> Self:
+        """A retriever on the database behind a URL; see `shared.shared_system` for how long it stays open.
+
+        Args:
+            url: As for `MemorySystem`.
+            owner: Whose memory it is.
+            **options: `conversation_id`, `k` and the other fields.
+
+        Example:
+            >>> ThreadMemRetriever.from_conn_string("sqlite://", k=2).invoke("csv")
+            []
+        """
+        return cls(memory=shared_system(url, owner), **options)
 
     @model_validator(mode="after")
     def _check(self) -> ThreadMemRetriever:
