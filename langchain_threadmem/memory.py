@@ -415,7 +415,8 @@ class ChatMemory(AsyncVerbs):
             **conditions: As in `core.wanted.Wanted`: `scope` (the active "thread", this "conversation", or
                 all of the "owner"), `include_superseded`, `speaker`, `role` ("human" or "ai"), `since` and
                 `until` (datetimes), `half_life` (a timedelta in which odds halve), `max_tokens` (fill so many
-                with whole turns that the window does not show), `reranker`, `wait=False` (embed nothing now).
+                with whole turns that the window does not show), `reranker`, `wait=False` (embed nothing now),
+                `filters` on content, role, speaker, time and metadata: `{"metadata.topic": "bread"}`.
 
         Returns:
             Hits with score, thread and reason; each node once.

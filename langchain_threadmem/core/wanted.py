@@ -10,11 +10,20 @@ from typing import Any, Literal, Protocol, TypedDict, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.core.filters import Condition, FieldFilter, Kind, parse
 from langchain_threadmem.core.ledger import Floats, Ledger
 from langchain_threadmem.errors import InputError
 
 Scope = Literal["thread", "conversation", "owner"]
 RERANKED = 50
+FIELDS = {
+    "content": Kind.TEXT,
+    "role": Kind.TEXT,
+    "speaker": Kind.TEXT,
+    "time": Kind.TIME,
+    "metadata": Kind.MAP,
+}
+"""What `filters` may name: a message's text, type, `name`, time of storing and `additional_kwargs`."""
 ROLES = {"human": True, "user": True, "ai": False, "assistant": False}
 
 
@@ -30,6 +39,7 @@ class Conditions(TypedDict, total=False):
     half_life: timedelta | None
     max_tokens: int | None
     reranker: Reranker | None
+    filters: FieldFilter | None
     wait: bool
 
 
@@ -55,6 +65,8 @@ class Wanted:
         half_life: The time in which the odds of a message halve.
         max_tokens: Fill so many tokens with whole turns; see `flows.packing`.
         reranker: Puts the best `RERANKED` in an order of its own.
+        filters: Conditions on `FIELDS`, as `core.filters` reads them: `{"metadata.topic": "bread"}`.
+            Messages are read for it until enough pass, the best first: some 4 µs each.
         wait: Whether to embed first what is not embedded yet; if not, words alone speak for that.
 
     Raises:
@@ -76,6 +88,7 @@ class Wanted:
     half_life: timedelta | None = None
     max_tokens: int | None = None
     reranker: Reranker | None = None
+    filters: FieldFilter | None = None
     wait: bool = True
 
     def __post_init__(self) -> None:
@@ -98,6 +111,12 @@ class Wanted:
             )
         if self.reranker is not None and not callable(getattr(self.reranker, "rerank", None)):
             raise InputError(f"{self.reranker!r} is no reranker; pass an object with rerank(query, texts)")
+        parse(self.filters, FIELDS)
+
+    @property
+    def condition(self) -> Condition | None:
+        """What `filters` ask of a message."""
+        return parse(self.filters, FIELDS)
 
     @property
     def looked_at(self) -> int:
@@ -107,8 +126,12 @@ class Wanted:
     @property
     def narrow(self) -> bool:
         """Whether a condition may exclude most of what fits the query."""
-        given = (self.speaker, self.role, self.since, self.until)
+        given = (self.speaker, self.role, self.since, self.until, self.condition)
         return self.scope == "thread" or any(one is not None for one in given)
+
+    def most(self, ledger: Ledger) -> int:
+        """How many of a ledger's messages to rank: all, if they have yet to pass `filters`."""
+        return self.looked_at if self.condition is None else max(len(ledger.rows), 1)
 
     def allowed(self, ledger: Ledger) -> NDArray[np.bool_]:
         """Which messages of a ledger meet the conditions, the scope apart."""

@@ -73,7 +73,7 @@ def by_ledger(conversation: Conversation, tree: int, query: str, wanted: Wanted)
             if spans is not None:
                 allowed &= _inside(rows["key"], spans)
             total = wanted.aged(scores(held, question, parts), held, now)
-            return _best(held, question, figures, parts, total, allowed, wanted.looked_at)
+            return _best(held, question, figures, parts, total, allowed, wanted.most(held))
 
     return (yield from Search(score))
 
@@ -214,7 +214,8 @@ def by_candidates(
         if spans is not None:
             allowed &= _inside(candidates.rows["key"], spans)
         total = wanted.aged(scores(candidates, found.question, parts), candidates, now)
-        return _best(candidates, found.question, found.figures, parts, total, allowed, wanted.looked_at)
+        most = wanted.most(candidates)
+        return _best(candidates, found.question, found.figures, parts, total, allowed, most)
 
     return (yield from Search(score))
 

@@ -14,6 +14,7 @@ from langchain_core.messages import BaseMessage, ToolMessage
 
 from langchain_threadmem.core import tree as tree_core
 from langchain_threadmem.core.bodies import text_of
+from langchain_threadmem.core.filters import Condition
 from langchain_threadmem.core.nodes import ConversationNode, Recollection
 from langchain_threadmem.core.wanted import Scope, Wanted
 from langchain_threadmem.errors import InputError
@@ -31,6 +32,8 @@ __all__ = ["Fallback", "Order", "Scope", "recall", "recent", "retrieve"]
 
 Order = Literal["chronological", "relevance"]
 Fallback = Literal["nothing", "recent"]
+READ_AT_ONCE = 256
+"""How many hits are read at once to see whether they pass a filter."""
 
 
 def recall(
@@ -56,11 +59,44 @@ def recall(
         size = yield from Sql(lambda conn: trees.head(conn, tree).next_seq)
         find = by_ledger if size <= READ_WHOLE or runtime.encrypted else by_candidates
         hits = yield from find(conversation, tree, query, wanted)
+    if wanted.condition is not None:
+        hits = yield from _passing(conversation, hits, wanted.condition, wanted.looked_at)
     if wanted.reranker is not None:
         hits = yield from _reranked(conversation, query, hits, wanted)
     if wanted.max_tokens is not None:
         return (yield from packed(conversation, hits, depth, wanted.max_tokens))
     return (yield from _with_threads(conversation, hits, depth))
+
+
+def _passing(
+    conversation: Conversation, hits: Sequence[Hit], condition: Condition, most: int
+) -> Flow[list[Hit]]:
+    """The best hits whose messages meet a condition; no more are read than it takes to have enough."""
+    owner = conversation.runtime.owner
+    passing: list[Hit] = []
+    for start in range(0, len(hits), READ_AT_ONCE):
+        some = hits[start : start + READ_AT_ONCE]
+        keys = [hit.key for hit in some]
+        rows = yield from Sql(lambda conn, keys=keys: nodes.of_owner(conn, owner, keys))  # type: ignore[misc]
+        found = nodes_of([row for row, _, _ in rows])
+        held = {
+            row.key for (row, _, _), node in zip(rows, found, strict=True) if condition.holds(_record(node))
+        }
+        passing += [hit for hit in some if hit.key in held]
+        if len(passing) >= most:
+            break
+    return passing[:most]
+
+
+def _record(node: ConversationNode) -> dict[str, object]:
+    message = node.message
+    return {
+        "content": text_of(message),
+        "role": message.type,
+        "speaker": message.name,
+        "time": node.timestamp,
+        "metadata": message.additional_kwargs,
+    }
 
 
 def _reranked(conversation: Conversation, query: str, hits: Sequence[Hit], wanted: Wanted) -> Flow[list[Hit]]:

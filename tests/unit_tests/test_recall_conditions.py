@@ -208,3 +208,44 @@ def test_a_very_common_word_does_not_hide_a_rare_one(system: MemorySystem, way: 
     memory.extend([f"tea number {n}" for n in range(finding.FEWEST_CANDIDATES * 12)])
     memory.extend(["tea with cardamom", *(f"tea again {n}" for n in range(500))])
     assert texts(memory.recall("tea cardamom", 1)) == ["tea with cardamom"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({"metadata.time": "1 June, 2023", "speaker": "Ada"}, ["I flew the kite. 1 June, 2023"]),
+        ([("content", "contains", "tore"), ("metadata['time']", "==", "1 May, 2023")], ["My kite tore."]),
+        ({"$and": [{"role": "ai"}, {"$not": {"content": {"$like": "%kite%"}}}]}, []),
+        ({"metadata.time": {"$in": []}}, []),
+        ({"metadata.mood": "good"}, []),
+    ],
+)
+def test_filters(memory: ChatMemory, verbs: Wrap, way: str, filters: Any, found: list[str]) -> None:
+    hits = verbs(memory).recall("kite", 50, filters=filters)
+    assert [text for text in texts(hits) if "kite" in text] == found
+
+
+def test_a_filter_finds_what_is_far_down_the_ranking(
+    memory: ChatMemory, verbs: Wrap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flow, "READ_AT_ONCE", 2)
+    memory.extend([HumanMessage("kite kite kite")] * 20)
+    last = HumanMessage("Is it a kite, that thing far away up there?", additional_kwargs={"topic": "sky"})
+    memory.extend([last])
+    hits = verbs(memory).recall("kite", 1, filters={"metadata.topic": "sky"})
+    assert texts(hits) == [last.content]
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"colour": "red"},
+        {"role": {"$regex": "."}},
+        {"metadata": {"x') OR '1'='1": 1}},
+        "role",
+        [("role", "=")],
+    ],
+)
+def test_a_filter_that_means_nothing_is_refused(memory: ChatMemory, verbs: Wrap, filters: Any) -> None:
+    with pytest.raises(InputError):
+        verbs(memory).recall("kite", filters=filters)
