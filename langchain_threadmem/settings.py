@@ -87,7 +87,7 @@ class MemorySettings(BaseModel):
     """From which cosine similarity on a unit in short-term memory comes before those in long-term memory."""
 
     embedding_history_length: Amount = 1
-    """How many messages before it a message is embedded together with."""
+    """Read for files that come from MemForest, and without effect: each message is embedded alone."""
 
     k_limit: Count = 5
     """How many hits a query returns at most, their neighbours not counted."""
