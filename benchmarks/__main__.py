@@ -1,7 +1,7 @@
 """All benchmarks in one run and one table: `python -m benchmarks [--full] [--data ../shared/data]`.
 
 The quick set takes a minute or two. `--full` takes longer rounds, and adds the quality of recall and of
-thread selection on real conversations, if the data is there.
+thread selection on real conversations and of links in IRC logs, if the data is there.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from benchmarks import (
     checkpoint,
     forgetting,
     import_time,
+    irc,
     long_memory,
     read,
     recall,
@@ -38,7 +39,7 @@ def main() -> int:
         print(f"{speed.__name__} ...", file=sys.stderr)
         lines += speed.measure(full=options.full)
     if options.full:
-        for quality in (recall, threads):
+        for quality in (recall, threads, irc):
             print(f"{quality.__name__} ...", file=sys.stderr)
             lines += quality.measure(options.data)
     show(lines)
