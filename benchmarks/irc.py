@@ -229,7 +229,7 @@ def features(channel: Channel, i: int) -> tuple[NDArray[np.intp], Floats]:
     in_theirs = np.array([bool(named & channel.speakers[thread]) for thread in threads], bool)
     their_named = log_.addressed[at]
     other_named = np.array([bool(log_.named[j]) for j in at], bool) & ~names_me
-    heard_me = np.array([speaker in channel.heard[j] if j in channel.heard else False for j in at], bool)
+    heard_me = np.array([speaker in channel.heard[j] for j in at], bool)
     after_mine = at > my_last
     cues = dict(zip(CUES, log_.cues[at].T, strict=True))
     heard = dict(zip(CUES, log_.cues[i].tolist(), strict=True))
