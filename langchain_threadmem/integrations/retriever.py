@@ -67,7 +67,7 @@ class ThreadMemRetriever(BaseRetriever):
             **options: `conversation_id`, `k` and the other fields.
 
         Example:
-            >>> ThreadMemRetriever.from_conn_string("sqlite://", owner="newcomer", k=2).invoke("csv")
+            >>> ThreadMemRetriever.from_conn_string("sqlite://", conversation_id="new", k=2).invoke("csv")
             []
         """
         return cls(memory=shared_system(url, owner), **options)

@@ -248,7 +248,8 @@ class Claim:
 
 
 def open_chroma(directory: Path | None) -> tuple[ClientAPI, Claim | None] | None:
-    """An embedded Chroma client, or `None` if another process has the directory.
+    """An embedded Chroma client, or `None` if SQL has to serve instead: another process has the directory,
+    or this process has opened Chroma there with other settings. A warning says so.
 
     Args:
         directory: Where Chroma keeps its files; `None` for memory.
@@ -266,6 +267,14 @@ def open_chroma(directory: Path | None) -> tuple[ClientAPI, Claim | None] | None
     from chromadb.config import Settings
 
     settings = Settings(anonymized_telemetry=False)
-    if directory is None:
-        return chromadb.EphemeralClient(settings), None
-    return chromadb.PersistentClient(str(directory), settings), claim
+    try:
+        if directory is None:
+            return chromadb.EphemeralClient(settings), None
+        return chromadb.PersistentClient(str(directory), settings), claim
+    except ValueError as error:
+        if claim is not None:
+            claim.release()
+        if "different settings" not in str(error):
+            raise
+        log.warning("%s: searching exactly in SQL instead", error)
+        return None

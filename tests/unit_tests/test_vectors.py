@@ -10,14 +10,16 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import chromadb
 import numpy as np
 import pytest
+from chromadb.config import Settings
 from conftest import WordEmbeddings
 from numpy.typing import NDArray
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.storage.queries.embeddings import Vectors
-from langchain_threadmem.storage.vectors import Claim, ExactIndex, Found
+from langchain_threadmem.storage.vectors import Claim, ExactIndex, Found, open_chroma
 
 OTHER = """
 import sys, logging
@@ -197,3 +199,15 @@ def test_a_claim_is_shared_within_a_process_and_let_go_with_the_last(tmp_path: P
     assert tmp_path.resolve() in Claim._held
     second.release()
     assert tmp_path.resolve() not in Claim._held
+
+
+def test_chroma_opened_with_other_settings_in_this_process_leaves_the_search_to_sql(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = chromadb.PersistentClient(str(tmp_path), Settings(anonymized_telemetry=False, allow_reset=True))
+    assert open_chroma(tmp_path) is None
+    assert "different settings" in caplog.text
+    claim = Claim(tmp_path)
+    assert claim.take()
+    claim.release()
+    other.close()  # type: ignore[attr-defined]
