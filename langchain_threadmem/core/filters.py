@@ -20,6 +20,7 @@ compares with the same functions.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -74,12 +75,12 @@ _PATH = re.compile(r"""(\w+)((?:\.[^.\[\]]+|\["[^"]*"\]|\['[^']*'\])*)""")
 _STEP = re.compile(r"""\.([^.\[\]]+)|\["([^"]*)"\]|\['([^']*)'\]""")
 
 
-class Condition:
+class Condition(ABC):
     """A question about a record: an object with attributes, or a dictionary."""
 
+    @abstractmethod
     def holds(self, record: object) -> bool:
         """Whether the record is wanted."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import logging
 import operator
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ class CountsTokens(Protocol):
         """How many tokens messages have."""
 
 
-class LimitedWindow:
+class LimitedWindow(ABC):
     """What `MessageWindow` and `TokenWindow` have in common: which messages leave, and in which order.
 
     Args:
@@ -200,8 +201,9 @@ class LimitedWindow:
             self._warn(limit)
         return shown, first > 0
 
+    @abstractmethod
     def _fits(self, messages: list[BaseMessage], limit: int) -> bool:
-        raise NotImplementedError
+        """Whether messages are within the limit."""
 
     def _with_one_system(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         """The messages as they are held when each was added in turn: with one system message."""
