@@ -183,7 +183,7 @@ def _reindex(options: argparse.Namespace) -> int:
         system.flush(lambda done, total: progress.update(task, completed=done, total=total))
         held = system.reindex()
         expected = system.runtime.database.read(
-            lambda conn: embeddings.count(conn, system.owner, system.runtime.embedder.model)
+            lambda conn: embeddings.count(conn, system.owner, system.runtime.model)
         )
     print(f"{held} vectors in the index, {expected} in the database")
     return 0 if held == expected else 1

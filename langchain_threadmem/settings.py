@@ -86,8 +86,10 @@ class MemorySettings(BaseModel):
     stm_threshold: Similarity = 0.8
     """From which cosine similarity on a unit in short-term memory comes before those in long-term memory."""
 
-    embedding_history_length: Amount = 1
-    """Read for files that come from MemForest, and without effect: each message is embedded alone."""
+    embedding_history_length: Count = 1
+    """How many messages are embedded together: each with those before it in its thread, or 1 for it alone."""
+    # Alone found most when it was measured, and is what the weights of recall are fitted to. With more, what
+    # is taken out of a conversation has the rest embedded anew, since other vectors were made of it too.
 
     k_limit: Count = 5
     """How many hits a query returns at most, their neighbours not counted."""

@@ -98,6 +98,7 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
             vectors=vectors,
             cipher=cipher,
             language=ENGLISH if language is None else language,
+            history=self.settings.embedding_history_length,
         )
 
     @property

@@ -170,7 +170,7 @@ def by_candidates(
     now = time.time()
     found = yield from Sql(lambda conn: _by_words(conn, runtime, tree, query, most, now))
     vector = (yield from Embed([query], query=True))[0]
-    model = runtime.embedder.model
+    model = runtime.model
     near: dict[int, float] | None = None
     if vector.size:
         if index is not None:

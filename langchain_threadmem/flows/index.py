@@ -15,11 +15,13 @@ import numpy as np
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.gist import gist_of, unpack
 from langchain_threadmem.core.ledger import Ledger, Record
-from langchain_threadmem.core.nodes import Placement, State
+from langchain_threadmem.core.nodes import ConversationNode, Placement, State
 from langchain_threadmem.core.turns import TurnIndex
+from langchain_threadmem.core.units import source_of
 from langchain_threadmem.flows.rows import is_recallable, nodes_of
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Embed, Flow, Search, Sql
+from langchain_threadmem.flows.units import read_units
 from langchain_threadmem.storage.queries import (
     choices,
     embeddings,
@@ -151,7 +153,7 @@ def catch_up_vectors(runtime: Runtime, tree: int, wait: bool = True) -> Flow[Exa
         tree: The conversation.
         wait: Whether to embed at all, or be content with what is embedded.
     """
-    model = runtime.embedder.model
+    model = runtime.model
     if not model:
         return None
     if wait:
@@ -165,7 +167,7 @@ def catch_up_vectors(runtime: Runtime, tree: int, wait: bool = True) -> Flow[Exa
 
 def embed_missing(runtime: Runtime, tree: int) -> Flow[int]:
     """Embed what was said since the last time, batch by batch, each kept at once; how many messages."""
-    model, count = runtime.embedder.model, 0
+    model, count = runtime.model, 0
     name = marks.embeddings_of(model)
 
     def missing(conn: Conn) -> _Batch | None:
@@ -175,7 +177,7 @@ def embed_missing(runtime: Runtime, tree: int) -> Flow[int]:
             return None
         known = embeddings.known_since(conn, tree, model, mark.seq) | memory.absent(conn, tree, mark.seq)
         todo = [
-            (row.key, text_of(node.message))
+            (row.key, _embedded_text(conn, runtime, tree, row.key, node))
             for row, node in zip(rows, nodes_of(rows), strict=True)
             if row.key not in known and is_recallable(node)
         ]
@@ -209,7 +211,7 @@ def flush(runtime: Runtime, only: int | None = None, told: Progress | None = Non
     Returns:
         How many messages were embedded.
     """
-    model, owner = runtime.embedder.model, runtime.owner
+    model, owner = runtime.model, runtime.owner
     if not model:
         return 0
     waiting = [only]
@@ -221,6 +223,21 @@ def flush(runtime: Runtime, only: int | None = None, told: Progress | None = Non
         if told is not None:
             told(done, len(waiting))
     return count
+
+
+def _embedded_text(conn: Conn, runtime: Runtime, tree: int, key: int, node: ConversationNode) -> str:
+    """What is embedded for a message: its text, or a line each for it and the messages before it."""
+    if runtime.history == 1:
+        return text_of(node.message)
+    unit = read_units(conn, runtime.owner, [key])[0]
+    if unit.rank:
+        return f"{unit.source}: ({unit.content})"
+    rows = nodes.thread(conn, key, runtime.history)
+    gone = memory.absent(conn, tree, rows[0].seq - 1)
+    said = nodes_of([row for row in rows if row.key not in gone])
+    return "\n".join(
+        f"{source_of(one.message)}: {text_of(one.message)}" for one in said if is_recallable(one)
+    )
 
 
 def _embedded(conn: Conn, tree: int, model: str, since: int) -> Vectors:
@@ -248,7 +265,7 @@ def _embed(runtime: Runtime, tree: int, model: str, batch: _Batch) -> Flow[None]
 
 def catch_up_owner(runtime: Runtime, wait: bool = True) -> Flow[VectorIndex | None]:
     """Bring words, vectors and the owner-wide index up to date for every conversation of the owner."""
-    owner, model = runtime.owner, runtime.embedder.model
+    owner, model = runtime.owner, runtime.model
     for tree in (yield from Sql(lambda conn: marks.behind(conn, owner, runtime.lexicon))):
         yield from catch_up_words(runtime, tree)
     if not model:
@@ -303,7 +320,7 @@ def _behind(conn: Conn, tree: int, name: str) -> bool:
 
 def index_problems(runtime: Runtime) -> Flow[list[str]]:
     """How the owner-wide index differs from SQL; an index that was never filled is not opened for it."""
-    owner, model = runtime.owner, runtime.embedder.model
+    owner, model = runtime.owner, runtime.model
 
     def used(conn: Conn) -> bool:
         return any(marks.indexed(conn, tree) for _, tree in trees.conversations(conn, owner))

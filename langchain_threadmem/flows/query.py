@@ -151,7 +151,7 @@ def question(
             "a query of long-term memory searches indexes on disk, and what is encrypted is in none; "
             "pass short_term_only=True, or recall in one conversation at a time"
         )
-    if query_vector is not None and not external_only and not runtime.embedder.model:
+    if query_vector is not None and not external_only and not runtime.model:
         raise InputError(
             "query_vector= is compared with vectors, and this memory has no embedding model; pass text, "
             "or MemorySystem(embeddings=...)"
@@ -291,7 +291,7 @@ def _still(conn: Conn, owner: str, keys: Sequence[int]) -> dict[int, MemoryUnit]
 
 def _fill(runtime: Runtime, short: ShortTermMemory[Hashable, MemoryUnit]) -> Flow[None]:
     """Vectors for the units in short-term memory that have none: those that are stored, else new ones."""
-    model = runtime.embedder.model
+    model = runtime.model
     bare = short.bare()
     if not bare or not model:
         return

@@ -25,7 +25,7 @@ from langchain_threadmem.flows.embedder import Embedder
 from langchain_threadmem.flows.steps import arun, run
 from langchain_threadmem.flows.visits import Visits, settle
 from langchain_threadmem.storage.database import Database, open_database
-from langchain_threadmem.storage.queries import marks
+from langchain_threadmem.storage.queries import embeddings, marks
 from langchain_threadmem.storage.sealing import Cipher, Seal
 from langchain_threadmem.storage.vectors import ChromaIndex, Claim, ExactIndex, VectorIndex, open_chroma
 
@@ -55,6 +55,7 @@ class Runtime:
         vectors: A directory, a Chroma client or an index of one's own for search over all conversations;
             `None` for a directory beside the database file.
         language: What recall knows of the language that is spoken.
+        history: How many messages are embedded together: each, and those before it in its thread.
     """
 
     def __init__(
@@ -64,8 +65,10 @@ class Runtime:
         embedder: Embedder,
         vectors: str | Path | ClientAPI | VectorIndex | None = None,
         language: Language = ENGLISH,
+        history: int = 1,
     ) -> None:
         self.language = language
+        self.history = history
         self.database = database
         self.owner = owner
         self.embedder = embedder
@@ -97,10 +100,11 @@ class Runtime:
         vectors: str | Path | ClientAPI | VectorIndex | None = None,
         cipher: Cipher | None = None,
         language: Language = ENGLISH,
+        history: int = 1,
     ) -> Runtime:
         """Open the database behind a URL; see `MemorySystem` for the arguments."""
         check_name("an owner", owner)
-        runtime = cls(open_database(url), owner, Embedder(embeddings), vectors, language)
+        runtime = cls(open_database(url), owner, Embedder(embeddings), vectors, language, history)
         if cipher is not None:
             runtime.encrypt(cipher)
         return runtime
@@ -132,6 +136,12 @@ class Runtime:
         """The name of the mark that says how far words were entered."""
         return marks.lexicon_of(self.language.name)
 
+    @property
+    def model(self) -> str:
+        """The name that vectors of messages are stored under; empty if there is no embedding model."""
+        model = self.embedder.model
+        return embeddings.with_history(model, self.history) if model else ""
+
     def index(self) -> VectorIndex | None:
         """The index over all conversations of the owner; `None` if SQL must serve instead.
 
@@ -144,7 +154,7 @@ class Runtime:
             return self._index
 
     def _open_index(self) -> VectorIndex | None:
-        model, given = self.embedder.model, self._vectors
+        model, given = self.model, self._vectors
         if not model:
             return None
         if given is not None and not isinstance(given, str | Path):

@@ -70,7 +70,7 @@ def search(
         known: Keys of units that are not to be found again.
     """
     index = yield from catch_up_owner(runtime)
-    owner, model = runtime.owner, runtime.embedder.model
+    owner, model = runtime.owner, runtime.model
     asked = [] if text is None else list(question_of(text, runtime.language).terms)
     limit = lexicon.MOST_PER_WORD
     held = yield from Sql(lambda conn: _holding(conn, runtime, asked, limit))
@@ -168,7 +168,7 @@ class _Look(NamedTuple):
         owner, similarity = self.runtime.owner, dict(near)
         if self.vector is not None:
             missing = [key for key in keys if key not in near]
-            vectors = embeddings.by_keys(conn, self.runtime.embedder.model, missing)
+            vectors = embeddings.by_keys(conn, self.runtime.model, missing)
             similarity.update((key, float(other @ self.vector)) for key, other in vectors.items())
         counted = [key for key in keys if self._counts(key, similarity)]
         there = memory.present(conn, owner, counted, self.wanted)

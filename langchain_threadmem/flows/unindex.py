@@ -51,6 +51,11 @@ def take_out(conn: Conn, owner: str, tree: int, rows: Sequence[Numbered]) -> Non
             documents, words = sum(seq <= mark.seq for seq in held), 0
         marks.put(conn, tree, name, Mark(mark.seq, mark.documents - documents, mark.words - words))
     embeddings.delete_of(conn, list(seq_of))
+    for model in filter(embeddings.has_history, {name.partition(":")[2] for name in embedded}):
+        # Other vectors were made of these messages too.
+        embeddings.delete_of_tree(conn, tree, model)
+        marks.drop(conn, tree, marks.embeddings_of(model))
+        marks.drop(conn, tree, marks.index_of(model))
 
 
 def delete_summaries(conn: Conn, owner: str, tree: int, keys: Sequence[int]) -> None:

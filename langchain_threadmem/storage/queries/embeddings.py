@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy import BigInteger, bindparam, delete, func, select
 
 from langchain_threadmem.storage.schema import embedding, mark, node, recallable, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
@@ -89,6 +89,31 @@ _MODELS_OF = Statement(
     select(embedding.c.key, embedding.c.model).where(within(embedding.c.key, "keys")), "keys"
 )
 _DELETE = Statement(delete(embedding).where(within(embedding.c.key, "keys")), "keys")
+_DELETE_OF_TREE = Statement(
+    delete(embedding).where(
+        embedding.c.key.in_(select(node.c.key).where(node.c.tree == bindparam("tree", type_=BigInteger()))),
+        embedding.c.model == bindparam("model"),
+    ),
+    "tree",
+    "model",
+)
+_HISTORY = " of "
+"""Comes before the number of messages that a model's vectors are each made of."""
+
+
+def with_history(model: str, messages: int) -> str:
+    """The name under which vectors of several messages each are stored.
+
+    Example:
+        >>> with_history("all-MiniLM", 3), with_history("all-MiniLM", 1)
+        ('all-MiniLM of 3', 'all-MiniLM')
+    """
+    return model if messages == 1 else f"{model}{_HISTORY}{messages}"
+
+
+def has_history(model: str) -> bool:
+    """Whether the vectors stored under a name are made of several messages each."""
+    return model.rpartition(_HISTORY)[2].isdecimal() and _HISTORY in model
 
 
 _ENTERED = Statement(
@@ -160,6 +185,11 @@ def models_of(conn: Conn, keys: Sequence[int]) -> list[tuple[int, str]]:
 def delete_of(conn: Conn, keys: Sequence[int]) -> None:
     """Delete the vectors of some nodes."""
     conn.run(_DELETE, json.dumps(keys))
+
+
+def delete_of_tree(conn: Conn, tree_id: int, model: str) -> None:
+    """Delete all vectors that a tree has of a model."""
+    conn.run(_DELETE_OF_TREE, tree_id, model)
 
 
 def _vectors(conn: Conn, rows: list[tuple[int, int, bytes]]) -> Vectors:
