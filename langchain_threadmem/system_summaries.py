@@ -83,6 +83,51 @@ class SummaryVerbs:
         """Async `summarize_session`."""
         return await arun(hierarchy.summarize_session(self._how(progress), self._named(id), by), self.runtime)
 
+    def summarize_thread(
+        self, node_id: int, *, session: str | None = None, progress: Progress | None = None
+    ) -> MemoryUnit | None:
+        """Bring the summaries of one thread up to date, and leave those of others as they are.
+
+        They are those that `summarize_session(by="thread")` writes, which takes them up when it is called:
+        no thread is summarised twice. Until then, what lies above them is stale.
+
+        Args:
+            node_id: The number of any message in the thread. What threads share belongs to the oldest of
+                them; of a later one, what comes after its fork is summarised.
+            session: As `id` for `summarize_session`.
+            progress: As for `summarize_session`.
+
+        Returns:
+            The topmost summary of the thread; `None` if one could not be written.
+
+        Raises:
+            SessionNotFoundError: Nothing was said in the session.
+            NodeNotFoundError: There is no such message in it.
+            InputError: The session is summarised as it was said, the message was superseded, or there is no
+                session at hand.
+            StorageBusyError: Messages kept changing while they were summarised.
+
+        Example:
+            >>> from langchain_threadmem import MemorySystem
+            >>> system = MemorySystem(embeddings=False)
+            >>> memory = system.conversation("monday")
+            >>> baking = memory.append("How warm is bread dough?", "About 25 degrees.")
+            >>> travel = memory.append("When does the ferry leave?", "At nine.")
+            >>> node = memory.place(travel[0].id, None)
+            >>> summary = system.summarize_thread(memory.roots()[1].id, session="monday")
+            >>> [unit.content for unit in system.unfold(summary)]
+            ['When does the ferry leave?', 'At nine.']
+        """
+        flow = hierarchy.summarize_thread(self._how(progress), self._named(session), node_id)
+        return run(flow, self.runtime)
+
+    async def asummarize_thread(
+        self, node_id: int, *, session: str | None = None, progress: Progress | None = None
+    ) -> MemoryUnit | None:
+        """Async `summarize_thread`."""
+        flow = hierarchy.summarize_thread(self._how(progress), self._named(session), node_id)
+        return await arun(flow, self.runtime)
+
     def _named(self, id: str | None) -> str:
         chosen = self._session if id is None else id
         if chosen is None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import get_args
 
 from langchain_threadmem.core import grouping
 from langchain_threadmem.core.bodies import decode
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.units import MemoryUnit
-from langchain_threadmem.errors import InputError, SessionNotFoundError, StorageBusyError
+from langchain_threadmem.errors import InputError, NodeNotFoundError, SessionNotFoundError, StorageBusyError
 from langchain_threadmem.flows.condense import Piece
 from langchain_threadmem.flows.renew import (
     WHOLE,
@@ -45,6 +46,24 @@ def summarize_session(how: Summarising, session: str, by: By | None) -> Flow[Mem
     """
     if by is not None and by not in get_args(By):
         raise InputError(f"by={by!r} is neither 'session' nor 'thread'")
+    source, tree = yield from _trees(how, session)
+    return (yield from _summarize(how, lambda conn: _plan_session(conn, how, session, source, tree, by)))
+
+
+def summarize_thread(how: Summarising, session: str, node: int) -> Flow[MemoryUnit | None]:
+    """Bring the summaries of the thread of a node up to date; the topmost of them.
+
+    Raises:
+        SessionNotFoundError: Nothing was said in the session.
+        NodeNotFoundError: There is no such node.
+        InputError: The session is summarised as it was said, or nothing is left of the thread.
+    """
+    source, tree = yield from _trees(how, session)
+    return (yield from _summarize(how, lambda conn: _plan_thread(conn, how, session, source, tree, node)))
+
+
+def _trees(how: Summarising, session: str) -> Flow[tuple[int, int]]:
+    """The trees of a session's messages and of its summaries."""
     owner, now = how.runtime.owner, time.time()
 
     def find(conn: Conn) -> tuple[int, int]:
@@ -55,8 +74,7 @@ def summarize_session(how: Summarising, session: str, by: By | None) -> Flow[Mem
             )
         return source, trees.find_or_create(conn, owner, session, now, SUMMARIES)
 
-    source, tree = yield from Sql(find, write=True)
-    return (yield from _summarize(how, lambda conn: _plan_session(conn, how, session, source, tree, by)))
+    return (yield from Sql(find, write=True))
 
 
 def summarize_long_term_memory(how: Summarising) -> Flow[MemoryUnit | None]:
@@ -106,13 +124,37 @@ def _plan_session(conn: Conn, how: Summarising, session: str, source: int, tree:
     return Plan(session, 1, source, tree, versions, held, new, chosen, seq, fresh)
 
 
+def _plan_thread(conn: Conn, how: Summarising, session: str, source: int, tree: int, node: int) -> Plan:
+    """As for the session thread by thread, but for what is of other threads: that is left to another run."""
+    by, seq = digests.covered(conn, source)
+    if by == "session":
+        raise InputError(
+            f"the messages of session {session!r} are summarised as they were said; "
+            "summarize_session(by='thread') groups them by thread"
+        )
+    row = nodes.by_seq(conn, source, node)
+    if row is None:
+        raise NodeNotFoundError(
+            f"there is no node {node!r} in session {session!r}; its `history` holds every node"
+        )
+    outline = digests.outline(conn, source)
+    thread = grouping.own_threads([(n.seq, n.parent, n.state == State.LIVE) for n in outline]).get(node)
+    if thread is None:
+        raise InputError(f"node {node} is of no thread any more: it was superseded; pass one that is live")
+    plan = _plan_session(conn, how, session, source, tree, "thread")
+    # What was summarised stays where it was, though an edit may have joined its thread to an older one.
+    above = units.ancestors(conn, [row.key])
+    thread = max((one.digest.thread for one in plan.held if one.digest.key in above), default=thread)
+    new = {thread: plan.new[thread]} if thread in plan.new else {}
+    return replace(plan, new=new, seq=seq, thread=thread)
+
+
 def _summarize(how: Summarising, read: Callable[[Conn], Plan]) -> Flow[MemoryUnit | None]:
     owner = how.runtime.owner
     for _ in range(ATTEMPTS):
-        plan = yield from Sql(read)
-        if not plan.new and not any(one.digest.stale for one in plan.held) and not plan.fresh:
-            return (yield from Sql(lambda conn, p=plan: _root(conn, owner, p)))  # type: ignore[misc]
-        run = Renewal(how, plan)
+        run = Renewal(how, (yield from Sql(read)))
+        if run.is_current:
+            return (yield from _unit(owner, run.top.digest.key if run.top else None))
         try:
             root = yield from run.build()
         except Unwritten:
@@ -120,12 +162,11 @@ def _summarize(how: Summarising, read: Callable[[Conn], Plan]) -> Flow[MemoryUni
         stored = yield from Sql(lambda conn, r=run, top=root: r.store(conn, top), write=True)  # type: ignore[misc]
         if stored is not None:
             yield from forget_vectors(how.runtime, stored)
-            return (yield from Sql(lambda conn, p=plan: _root(conn, owner, p)))  # type: ignore[misc]
+            return (yield from _unit(owner, root.key if root else None))
     raise StorageBusyError(
         f"what was to be summarised changed {ATTEMPTS} times while it was summarised; call it again later"
     )
 
 
-def _root(conn: Conn, owner: str, plan: Plan) -> MemoryUnit | None:
-    key = digests.named(conn, plan.tree, plan.session or owner)
-    return None if key is None else read_units(conn, owner, [key])[0]
+def _unit(owner: str, key: int | None) -> Flow[MemoryUnit | None]:
+    return None if key is None else (yield from Sql(lambda conn: read_units(conn, owner, [key])))[0]

@@ -73,6 +73,7 @@ class Plan:
         by: How messages are grouped.
         seq: Up to which message the summaries will reach.
         fresh: Whether none of the stored summaries is of any use.
+        thread: The one thread that is summarised, by its first message; 0 for everything.
     """
 
     session: str
@@ -85,6 +86,7 @@ class Plan:
     by: By = "session"
     seq: int = 0
     fresh: bool = False
+    thread: int = WHOLE
 
 
 class Unwritten(Exception):  # noqa: N818 - no error, but the way out of a run
@@ -102,6 +104,21 @@ class Renewal:
         self.known = {key: self._stored(one) for key, one in self.held.items()}
         self.name = plan.session or how.runtime.owner
         self.old_root = next((one for one in plan.held if one.digest.id == self.name), None)
+        self.top = self._top() if plan.thread else self.old_root
+        """The stored summary of what is summarised, if there is one."""
+
+    def _top(self) -> Held | None:
+        own = (self.held[key] for key, one in self.known.items() if one.thread == self.plan.thread)
+        return next((one for one in own if self.known[one.digest.key].parent is None), None)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing is new or stale, and no thread's summaries wait to be taken up."""
+        plan = self.plan
+        if not plan.thread and any(one.parent not in self.held and one is not self.top for one in plan.held):
+            return False
+        stale = (one.digest.stale for one in plan.held if plan.thread in (WHOLE, one.digest.thread))
+        return not plan.new and not any(stale) and not plan.fresh
 
     def _stored(self, one: Held) -> Piece:
         digest, above = one.digest, self.held.get(one.parent or 0)
@@ -128,6 +145,9 @@ class Renewal:
             for one in self.known.values():
                 kept.setdefault(one.thread, {}).setdefault(one.level, []).append(one)
         self._expect()
+        if only := self.plan.thread:
+            new = self.plan.new.get(only, ())
+            return (yield from self.condenser.condense(kept.get(only, {}), new, thread=only))
         if self.plan.by == "thread":
             return (yield from self._by_thread(kept))
         return (yield from self.condenser.condense(kept.get(WHOLE, {}), self.plan.new.get(WHOLE, ())))
@@ -220,11 +240,11 @@ class Renewal:
                 trees.lock(conn, tree)
         if self._is_outdated(conn):
             return None
-        outer = None if self.old_root is None else digests.above(conn, self.old_root.digest.key)
+        outer = None if self.top is None else digests.above(conn, self.top.digest.key)
         indexed = marks.indexed(conn, plan.tree)
         if plan.source:
             digests.cover(conn, plan.source, plan.by, plan.seq)
-        if root is None:
+        if root is None and not plan.thread:
             rows = nodes.since(conn, plan.tree)
             removal.clear(conn, plan.tree, owner)
             return [row.key for row in rows] if indexed else []
@@ -239,9 +259,12 @@ class Renewal:
         delete_summaries(conn, owner, plan.tree, doomed)
         self._name(conn, root, made, set(doomed))
         digests.set_parents(conn, [(child.key, piece.key) for piece in made for child in piece.children])
-        digests.set_parents(conn, [(root.key, None if outer in self.held else outer)])
-        if made or gone:
-            units.mark_stale(conn, units.ancestors(conn, [root.key]))
+        # What is now the root of a session lies below none of its summaries any more.
+        above = outer if plan.thread or outer not in self.held else None
+        if root is not None:
+            digests.set_parents(conn, [(root.key, above)])
+        if above is not None and (made or gone):
+            units.mark_stale(conn, {above, *units.ancestors(conn, [above])})
         digests.clear_drafts(conn, plan.tree)
         trees.changed(conn, plan.tree)
         return doomed if indexed else []
@@ -259,10 +282,15 @@ class Renewal:
         }
         return digests.live(conn, list(used)) != len(used)
 
-    def _name(self, conn: Conn, root: Piece, made: Sequence[Piece], doomed: Collection[int]) -> None:
-        """Give every summary its id: the root that of the session, or the owner's."""
+    def _name(self, conn: Conn, root: Piece | None, made: Sequence[Piece], doomed: Collection[int]) -> None:
+        """Give every summary its id: the root that of the session, or the owner's.
+
+        The summary of one thread has that of the session only where the session was nothing but that thread.
+        """
+        if self.top is not self.old_root or (self.plan.thread and self.top is None):
+            root = None
         old = self.old_root.digest.key if self.old_root is not None else None
-        if old is not None and old not in doomed and old != root.key:
+        if root is not None and old is not None and old not in doomed and old != root.key:
             digests.rename(conn, old, str(uuid4()))
         rows = []
         for piece in made:
@@ -283,7 +311,7 @@ class Renewal:
                 )
             )
         digests.put(conn, rows)
-        if root.key in self.held and root.key != old:
+        if root is not None and root.key in self.held and root.key != old:
             digests.rename(conn, root.key, self.name)
 
 

@@ -20,7 +20,14 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
 
 from langchain_threadmem import MemorySystem, MemoryUnit, MessageSummary, ThreadMemSaver
-from langchain_threadmem.errors import ClosedError, InputError, SessionNotFoundError, UnitNotFoundError
+from langchain_threadmem.core.grouping import own_threads
+from langchain_threadmem.errors import (
+    ClosedError,
+    InputError,
+    NodeNotFoundError,
+    SessionNotFoundError,
+    UnitNotFoundError,
+)
 from langchain_threadmem.flows.index import catch_up_owner
 from langchain_threadmem.flows.steps import run
 from langchain_threadmem.storage.queries import digests, marks
@@ -371,6 +378,57 @@ def test_a_session_is_summarised_thread_by_thread(opened: Open, writer: Writer, 
     ]
 
 
+def test_one_thread_is_summarised_alone(opened: Open, writer: Writer, verbs: Wrap) -> None:
+    system = opened(size=60)
+    memory = system.conversation("s", node_selector=by_first_letter)
+    for text in ("a1", "b1", "a2"):
+        memory.append(text, text.upper())
+    summary = verbs(system).summarize_thread(2, session="s")
+    assert writer.asked == ["user: a1\n\nai: A1\n\nuser: a2\n\nai: A2"]
+    assert (summary.rank, summary.metadata["thread"], summary.group_id) == (1, 1, "s")
+    assert contents(system.unfold(summary)) == ["a1", "A1", "a2", "A2"]
+    with pytest.raises(UnitNotFoundError):
+        system.unit("s")  # The session itself is not summarised.
+    assert verbs(system).summarize_thread(1, session="s") == summary
+    assert len(writer.asked) == 1
+
+
+def test_a_session_takes_up_the_summaries_of_its_threads(opened: Open, writer: Writer, verbs: Wrap) -> None:
+    system = opened(size=60)
+    memory = system.conversation("s", node_selector=by_first_letter)
+    for text in ("a1", "b1"):
+        memory.append(text, text.upper())
+    system.summarize_thread(1, session="s")
+    writer.asked.clear()
+    root = verbs(system).summarize_session("s")
+    assert writer.asked == ["user: b1\n\nai: B1", "S1.\n\nS1."]
+    memory.append("a2", "A2")
+    system.summarize_thread(1, session="s")
+    assert system.unit("s").stale
+    writer.asked.clear()
+    assert system.summarize_session("s") == system.unit("s") != root
+    assert len(writer.asked) == 1
+    assert contents(system.unfold("s")) == ["a1", "A1", "a2", "A2", "b1", "B1"]
+    assert system.summarize_long_term_memory() is not None
+    assert system.verify().ok
+
+
+def test_a_thread_that_cannot_be_summarised_says_why(opened: Open, verbs: Wrap) -> None:
+    system = opened()
+    memory = system.conversation("s")
+    memory.append("a1", "A1")
+    memory.edit(2, ("ai", "A2"))
+    with pytest.raises(NodeNotFoundError, match="no node 99 in session 's'"):
+        verbs(system).summarize_thread(99, session="s")
+    with pytest.raises(InputError, match="superseded"):
+        verbs(system).summarize_thread(2, session="s")
+    with pytest.raises(SessionNotFoundError):
+        verbs(system).summarize_thread(1, session="t")
+    system.summarize_session("s", by="session")
+    with pytest.raises(InputError, match="by='thread'"):
+        verbs(system).summarize_thread(1, session="s")
+
+
 def test_a_session_can_be_grouped_anew(opened: Open) -> None:
     system = opened(size=2)
     memory = system.conversation("s", node_selector=by_first_letter)
@@ -648,9 +706,15 @@ steps = st.lists(
         st.tuples(st.just("say"), st.text(max_size=30).filter(str.strip)),
         st.tuples(st.just("edit"), st.integers(0, 99)),
         st.tuples(st.just("summarise"), st.sampled_from(["session", "thread", None])),
+        st.tuples(st.just("summarise a thread"), st.integers(0, 99)),
     ),
     max_size=15,
 )
+
+
+def starts_or_goes_on(tree: Any, message: Any) -> int | None:
+    ends = [end.id for end in tree.turn_ends()]
+    return ends[len(message.content) % len(ends)] if len(message.content) % 3 and ends else None
 
 
 @settings(max_examples=60, deadline=None)
@@ -666,7 +730,8 @@ def test_summarising_ends_and_covers_every_message_exactly_once(
 
     limits = {"max_group_size": size, "max_token_count": tokens}
     with MemorySystem(embeddings=False, summarizer=Echo() if echo else Writer(), settings=limits) as system:
-        memory = system.conversation("s", node_selector=lambda tree, message: None)
+        memory = system.conversation("s", node_selector=starts_or_goes_on)
+        by: str | None = None
         for what, value in [*done, ("say", "last"), ("summarise", None)]:
             live = [node for node in memory.history if node.state == 0]
             if what == "say":
@@ -681,3 +746,15 @@ def test_summarising_ends_and_covers_every_message_exactly_once(
                 covered = [unit.node_id for unit in all_units(system, root) if not unit.rank]
                 assert sorted(covered) == [node.id for node in live]  # type: ignore[type-var]
                 assert root.metadata["messages"] == len(live)
+                by = value or by or "session"
+            elif what == "summarise a thread" and live and by != "session":
+                by = "thread"
+                chosen = live[value % len(live)]
+                root = system.summarize_thread(chosen.id, session="s")
+                assert root is not None
+                covered = [unit.node_id for unit in all_units(system, root) if not unit.rank]
+                assert chosen.id in covered
+                assert len(covered) == len(set(covered)) == root.metadata["messages"]
+                threads = own_threads([(n.id, n.parent_id, n.state == 0) for n in memory.history])
+                if not any(step == "edit" for step, _ in done):  # An edit may join a thread to an older one.
+                    assert {*covered} == {n.id for n in live if threads[n.id] == threads[chosen.id]}

@@ -52,7 +52,14 @@ VERBS = [
 SYSTEM_VERBS = [
     *("conversations", "flush", "verify", "reindex", "close"),
     *("start_session", "switch_session", "remove_session", "sessions", "add_memory", "get_context"),
-    *("summarize_session", "summarize_long_term_memory", "summarize_in_background", "unit", "unfold"),
+    *(
+        "summarize_session",
+        "summarize_thread",
+        "summarize_long_term_memory",
+        "summarize_in_background",
+        "unit",
+        "unfold",
+    ),
     *("enable_stm", "disable_stm", "query", "forget", "erase", "check_erased"),
 ]
 
