@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
+from langchain_threadmem.core.bodies import Parsed
 from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.core.english import ENGLISH
 from langchain_threadmem.core.language import Language
@@ -26,6 +27,7 @@ from langchain_threadmem.flows.steps import arun, run
 from langchain_threadmem.flows.visits import Visits, settle
 from langchain_threadmem.storage.database import Database, open_database
 from langchain_threadmem.storage.queries import embeddings, marks
+from langchain_threadmem.storage.queries.lists import Hot
 from langchain_threadmem.storage.sealing import Cipher, Seal
 from langchain_threadmem.storage.vectors import ChromaIndex, Claim, ExactIndex, VectorIndex, open_chroma
 
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 CACHED_TREES = 64
 CACHED_LEDGERS = 16
+CACHED_SEGMENTS = 32
 
 
 class Runtime:
@@ -75,6 +78,8 @@ class Runtime:
         self.turns = LruCache[int, TurnIndex](CACHED_TREES)
         self.ledgers = LruCache[tuple[int, int], Ledger](CACHED_LEDGERS)
         self.exact = LruCache[tuple[int, int, str], ExactIndex](CACHED_TREES)
+        self.hot = LruCache[int, Hot](CACHED_SEGMENTS)
+        self.parsed: Parsed = {}
         self.usage = Usage()
         self.visits = Visits()
         self.gone: set[int] = set()
@@ -182,6 +187,9 @@ class Runtime:
         self.gone.update(gone)
         for tree in changed:
             self.turns.drop(tree)
+        for segment in self.hot:
+            self.hot.drop(segment)
+        self.parsed.clear()
         self.embedder.forget()
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ caller may change.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from langchain_threadmem.core.bodies import Parsed, collector_at_rest
@@ -26,6 +26,9 @@ from langchain_threadmem.storage.queries.checkpoints import (
 )
 from langchain_threadmem.storage.queries.lists import Reader
 from langchain_threadmem.storage.statements import Conn
+
+MOST_PARSED = 20_000
+"""So many parsed bodies are kept at hand: a turn reads again what the turn before it read."""
 
 
 class Snapshot(NamedTuple):
@@ -55,7 +58,7 @@ def get(archive: Archive, thread: str, ns: str, checkpoint: str | None) -> Flow[
     def read(conn: Conn) -> _Shelf | None:
         tree = trees.find(conn, archive.runtime.owner, thread)
         row = None if tree is None else checkpoints.get(conn, tree, ns, wanted)
-        return None if row is None else _gather(conn, [row])
+        return None if row is None else _gather(archive, conn, [row])
 
     shelf = yield from Sql(read)
     return None if shelf is None else _snapshot(archive, thread, shelf, shelf.rows[0])
@@ -101,7 +104,7 @@ def page(
         rows = [row for _, address in where if (row := checkpoints.get(conn, *address))]
         if wanted:
             rows = [row for row in rows if _matches(_state(archive, row)[1], wanted)]
-        return _gather(conn, rows[:most])
+        return _gather(archive, conn, rows[:most])
 
     shelf = yield from Sql(read)
     return _Page(archive, names, shelf)
@@ -147,7 +150,7 @@ def delta_history(
         found: dict[str, list[WriteRow]] = {channel: [] for channel in channels}
         seeds: dict[str, tuple[int, int]] = {}
         seen: set[bytes] = set()
-        shelf = _Shelf([], {}, {}, {}, Reader())
+        shelf = _Shelf.of(archive, [])
         while (
             row is not None and row.parent is not None and row.parent not in seen and len(seeds) < len(found)
         ):
@@ -186,7 +189,7 @@ class _Shelf:
         writes: Pending writes by checkpoint.
         mixtures: Those of both that hold messages of the tree, by the bytes they were read from.
         reader: The messages.
-        parsed: Bodies of messages that several checkpoints have in common.
+        parsed: Bodies of messages that were parsed before.
     """
 
     rows: list[CheckpointRow]
@@ -194,7 +197,14 @@ class _Shelf:
     writes: dict[Address, list[WriteRow]]
     mixtures: dict[bytes, Mixture]
     reader: Reader
-    parsed: Parsed = field(default_factory=dict)
+    parsed: Parsed
+
+    @classmethod
+    def of(cls, archive: Archive, rows: Sequence[CheckpointRow]) -> _Shelf:
+        runtime = archive.runtime
+        if len(runtime.parsed) > MOST_PARSED:
+            runtime.parsed.clear()
+        return cls(list(rows), {}, {}, {}, Reader(runtime.hot), runtime.parsed)
 
     def add_blobs(self, conn: Conn, tree: int, numbers: Sequence[int]) -> None:
         """Read values of channels."""
@@ -227,17 +237,15 @@ class _Shelf:
         mixture, seal = self.mixtures[data], archive.runtime.database.seal
         with collector_at_rest():
             opened = mixture if seal is None else mixture.opened(seal.open_text)
-            return put_together(
-                opened, self.reader.rows, archive.load, self.parsed if len(self.rows) > 1 else None
-            )
+            return put_together(opened, self.reader.rows, archive.load, self.parsed)
 
     def _look_into(self, kind: str, data: bytes) -> None:
         if kind == KIND and data not in self.mixtures:
             self.mixtures[data] = unpack(data)
 
 
-def _gather(conn: Conn, rows: Sequence[CheckpointRow]) -> _Shelf:
-    shelf = _Shelf(list(rows), {}, {}, {}, Reader())
+def _gather(archive: Archive, conn: Conn, rows: Sequence[CheckpointRow]) -> _Shelf:
+    shelf = _Shelf.of(archive, rows)
     for tree in {row.tree for row in rows}:
         shelf.add_blobs(conn, tree, [ref for row in rows if row.tree == tree for ref in row.refs])
     for row in rows:

@@ -21,6 +21,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langchain_threadmem import MemorySystem, ThreadMemSaver
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.storage.queries import lists
 from langchain_threadmem.storage.queries.checkpoints import pack_id, unpack_id
 from langchain_threadmem.storage.statements import Statement
 
@@ -705,3 +706,49 @@ def test_classes_of_a_caller_come_back_once_they_are_listed(alone: MemorySystem)
 )
 def test_ids_of_every_kind_come_back(text: str) -> None:
     assert unpack_id(pack_id(text)) == text
+
+
+def test_what_was_read_before_is_read_again_only_where_it_is_new(
+    saver: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[BaseMessage] = [HumanMessage(f"m{n}", id=str(n)) for n in range(20)]
+    first = saver.save(messages=said)
+    assert saver.values()["messages"] == said
+    read: list[int] = []
+    real = lists._read
+
+    def counted(conn: Any, ranges: Any) -> Any:
+        found = real(conn, ranges)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(lists, "_read", counted)
+    longer = [*said, HumanMessage("more", id="more")]
+    saver.save(parent=first, version=2, messages=longer)
+    assert saver.values()["messages"] == longer
+    assert saver.values(first)["messages"] == said
+    assert read == [1]
+
+
+def test_a_message_that_was_read_before_is_new_each_time(saver: Both) -> None:
+    saver.save(messages=[AIMessage("answer", id="a", response_metadata={"cost": [1]})])
+    spoilt = saver.values()["messages"][0]
+    spoilt.content = "changed"
+    spoilt.additional_kwargs["changed"] = True
+    spoilt.response_metadata["cost"].append(2)
+    [again] = saver.values()["messages"]
+    assert again == AIMessage("answer", id="a", response_metadata={"cost": [1]})
+
+
+@pytest.mark.parametrize("purge", [False, True], ids=["forgotten", "purged"])
+def test_what_another_process_took_out_is_not_shown_from_what_was_read_before(
+    url: str, owner: str, saver: Both, purge: bool
+) -> None:
+    saver.save(messages=[HumanMessage("first", id="1"), AIMessage("second", id="2")])
+    assert len(saver.values()["messages"]) == 2
+    with MemorySystem(url, owner=owner, embeddings=False) as other:
+        other.forget(0.5, purge=purge)
+        expected = ThreadMemSaver(other).get_tuple(config_of("t"))
+    assert expected is not None
+    assert saver.values() == expected.checkpoint["channel_values"]
+    assert len(saver.values()["messages"]) == (1 if purge else 2)

@@ -354,6 +354,8 @@ def test_checkpoints_of_an_erased_conversation_go_with_it(
     assert receipt.rows["checkpoint"] > 0
     assert holding(system) == []
     assert list(app.get_state_history(config)) == []
+    assert not system.runtime.parsed
+    assert not len(system.runtime.hot)
     state = app.invoke({"messages": [("user", "hello")]}, config)
     assert [message.content for message in state["messages"]] == ["hello", "echo hello"]
 

@@ -13,16 +13,33 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, func, select
 
+from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.core.interning import Run, Said
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.placing import Element, New, Place, Planned, Use, live_of, plan_list
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage.queries import nodes, revision, trees
-from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, node, segment
+from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, node, segment, tree
 from langchain_threadmem.storage.statements import Conn, Statement
 
 Rows = dict[int, tuple[str, str]]
 """Message ids and bodies by key."""
+Ranges = Sequence[tuple[int, int]]
+"""First and last key of each."""
+MOST_HOT = 10_000
+"""Longer runs than this are not kept at hand."""
+
+
+class Hot(NamedTuple):
+    """Rows of a segment that were read before.
+
+    Attributes:
+        version: Epoch and version of its tree at that time: as long as they are the same, so are the rows.
+        rows: Key, message id, body and state of one node after the other.
+    """
+
+    version: tuple[int, int]
+    rows: list[tuple[int, str, str, int]]
 
 
 class Located(NamedTuple):
@@ -65,6 +82,12 @@ _NEW_SEGMENT = Statement(
     segment.insert().values(tree=bindparam("tree"), parent=bindparam("parent")).returning(segment.c.id),
     "tree",
     "parent",
+)
+_VERSION = Statement(
+    select(tree.c.epoch, tree.c.version)
+    .join(segment, segment.c.tree == tree.c.id)
+    .where(segment.c.id == bindparam("segment")),
+    "segment",
 )
 _COUNT = Statement(
     select(func.count()).where(node.c.key.between(bindparam("first"), bindparam("last"))), "first", "last"
@@ -218,9 +241,14 @@ class _Growth:
 
 
 class Reader:
-    """Stored messages by runs, once they are loaded."""
+    """Stored messages by runs, once they are loaded.
 
-    def __init__(self) -> None:
+    Args:
+        hot: Segments that were read before, by their numbers: of these, only what is new is read.
+    """
+
+    def __init__(self, hot: LruCache[int, Hot] | None = None) -> None:
+        self._hot = hot
         self._ranges: dict[Run, list[tuple[int, int]]] = {}
         self._rows: dict[int, list[tuple[int, str, str, int]]] = {}
         self._above: dict[int, list[tuple[int, int]]] = {}
@@ -228,15 +256,23 @@ class Reader:
     def load(self, conn: Conn, runs: Sequence[Run]) -> None:
         """Read what the runs lead through."""
         for number, ranges in self._by_segment(conn, runs).items():
-            rows: list[tuple[int, str, str, int]] = []
-            for first, last in _merged(ranges):
-                rows += conn.all(_RANGE, first, last)
-            if (seal := conn.seal) is not None:
-                rows = [
-                    (key, message, body if state == State.PURGED else seal.open_text(message, body), state)
-                    for key, message, body, state in rows
-                ]
-            self._rows[number] = rows
+            self._rows[number] = self._of_segment(conn, number, list(_merged(ranges)))
+
+    def _of_segment(self, conn: Conn, number: int, ranges: Ranges) -> list[tuple[int, str, str, int]]:
+        if self._hot is None or len(ranges) > 1:
+            return _read(conn, ranges)
+        # Before the rows: what changes in between is then read again the next time.
+        version = conn.one(_VERSION, number)
+        held, ((first, last),) = self._hot.get(number), ranges
+        if held is None or held.version != version or not held.rows[0][0] <= first <= held.rows[-1][0] + 1:
+            rows = _read(conn, ranges)
+        elif last > (newest := held.rows[-1][0]):
+            rows = held.rows + _read(conn, [(newest + 1, last)])
+        else:
+            return held.rows
+        if version is not None and rows and len(rows) <= MOST_HOT:
+            self._hot.put(number, Hot(version, rows))
+        return rows
 
     def keys(self, conn: Conn, runs: Iterable[Run]) -> set[int]:
         """The keys that runs lead through."""
@@ -350,6 +386,16 @@ def _best(message: Said, found: Sequence[_Found]) -> Located | None:
 
 def _located(place: Place) -> Located:
     return Located(place.key, place.parent, place.state == State.ASIDE)
+
+
+def _read(conn: Conn, ranges: Ranges) -> list[tuple[int, str, str, int]]:
+    rows = [row for first, last in ranges for row in conn.all(_RANGE, first, last)]
+    if (seal := conn.seal) is None:
+        return rows
+    return [
+        (key, message, body if state == State.PURGED else seal.open_text(message, body), state)
+        for key, message, body, state in rows
+    ]
 
 
 def _merged(ranges: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
