@@ -28,6 +28,7 @@ from langgraph.store.base import (
     SearchOp,
     get_text_at_path,
     tokenize_path,
+    validate_op_namespace,
 )
 from numpy.typing import NDArray
 
@@ -150,10 +151,14 @@ def batch(shelf: Shelf, ops: Iterable[Op]) -> Flow[list[Result]]:
     """Run a batch of operations; one result each, in their order, `None` for a put.
 
     Raises:
+        InvalidNamespaceError: A label is one that LangGraph's stores do not take.
         InputError: One of them means nothing, or holds a value that cannot be stored exactly.
         EmbeddingError: A text could not be embedded.
     """
     ops = list(ops)
+    for op in ops:
+        # No character would do harm here, but what is stored should be such that any store can take it over.
+        validate_op_namespace(op)
     owner = shelf.runtime.owner
     writes = dict(_write(shelf.index, op) for op in ops if isinstance(op, PutOp))
     queries = yield from _embedded(shelf.index, map(_query, ops), query=True)

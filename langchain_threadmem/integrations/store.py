@@ -130,10 +130,10 @@ class ThreadMemStore(BaseStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations in one transaction: all or none. Reads see what was there before.
 
-        Labels and keys may hold any character; the methods named after an operation (`put`, `search` ...) are
-        LangGraph's and refuse a few (`.`, NUL).
+        Keys may hold any character; labels are what LangGraph's stores take: not empty, without `.` and NUL.
 
         Raises:
+            InvalidNamespaceError: A label is none of these.
             InputError: An operation means nothing, or a value cannot be stored exactly.
             EmbeddingError: A text could not be embedded.
             PersistenceError: The database could not be read or written.

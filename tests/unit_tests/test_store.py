@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 from conftest import WordEmbeddings
-from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp, SearchOp
+from langgraph.store.base import (
+    GetOp,
+    InvalidNamespaceError,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    SearchOp,
+)
 from store_calls import NS, Calls, Clock, Make, keys, made
 
 from langchain_threadmem import MemorySystem, ThreadMemStore
@@ -48,6 +56,10 @@ AWKWARD += [
     "langgraph",
     "'; DROP TABLE threadmem_item; --",
 ]
+
+
+def is_refused(label: str) -> bool:
+    return not label or "." in label or "\0" in label
 
 
 @pytest.fixture
@@ -162,17 +174,34 @@ def test_a_value_that_is_no_dictionary_is_refused(store: Calls, wrong: Any) -> N
 
 
 def test_no_character_of_a_label_or_key_has_a_meaning(store: Calls) -> None:
-    names = [(one, other) for one in AWKWARD for other in AWKWARD[::5]]
-    store.batch([PutOp(name, name[1], {"at": list(name)}) for name in names])
-    found = store.batch([GetOp(name, name[1]) for name in names])
+    labels = [label for label in AWKWARD if not is_refused(label)]
+    names = [(one, other) for one in labels for other in labels[::5]]
+    places = [(name, key) for name in names for key in AWKWARD[::3]]
+    store.batch([PutOp(name, key, {"at": [*name, key]}) for name, key in places])
+    found = store.batch([GetOp(name, key) for name, key in places])
     assert [(item.namespace, item.key, item.value) for item in found] == [
-        (name, name[1], {"at": list(name)}) for name in names
+        (name, key, {"at": [*name, key]}) for name, key in places
     ]
-    for label in AWKWARD:
+    for label in labels:
         (page,) = store.batch([SearchOp((label,), limit=1000)])
-        assert [item.namespace for item in page] == [name for name in names if name[0] == label]
+        assert [(item.namespace, item.key) for item in page] == [at for at in places if at[0][0] == label]
     listed = ListNamespacesOp(limit=1000)
     assert store.batch([listed]) == [sorted(names)]
+
+
+@pytest.mark.parametrize("label", [7, *(label for label in AWKWARD if is_refused(label))])
+def test_a_batch_refuses_the_labels_that_langgraph_refuses(store: Calls, label: Any) -> None:
+    store.put(("fine",), "k", {})
+    refused: list[Op] = [
+        PutOp(("fine", label), "k", {}),
+        GetOp((label,), "k"),
+        SearchOp((label,)),
+        ListNamespacesOp((MatchCondition("prefix", (label,)),)),
+    ]
+    for op in refused:
+        with pytest.raises(InvalidNamespaceError):
+            store.batch([PutOp(("fine",), "k", None), op])
+    assert store.get(("fine",), "k") is not None
 
 
 def test_namespaces_are_compared_by_label(store: Calls) -> None:
@@ -217,7 +246,6 @@ def test_listed_namespaces_can_be_cut_and_paged(store: Calls) -> None:
     "op",
     [
         GetOp("users", "k"),
-        GetOp(("users", 7), "k"),  # type: ignore[arg-type]
         GetOp(NS, 7),  # type: ignore[arg-type]
         PutOp(NS, "k" * 3000, {}),
         PutOp(NS, "k", {}, ttl=0),
