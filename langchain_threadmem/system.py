@@ -48,11 +48,11 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
         vectors: Where search over all conversations happens: a directory for Chroma, a Chroma client, or an
             index of one's own. By default a directory beside the database file.
         settings: `MemorySettings`, a mapping of its fields, or the path of a TOML, YAML or JSON file.
-        cipher: Encrypts what is said before it reaches the database, with summaries and vectors: an object
-            with `encrypt` and `decrypt` as in LangGraph's `EncryptedSerializer(cipher)`. What is not
-            encrypted is refused then, no index on disk holds any words, and recall stays within a
-            conversation. Names, ids, roles, times and lengths can still be seen, and so can what a
-            `ThreadMemStore` keeps.
+        cipher: Encrypts what is said before it reaches the database, with summaries, vectors and values of
+            a `ThreadMemStore`: an object with `encrypt` and `decrypt` as in LangGraph's
+            `EncryptedSerializer(cipher)`. What is not encrypted is refused then, no index on disk holds any
+            words, and recall stays within a conversation. Names, keys, ids, roles, times and lengths can
+            still be seen.
         language: How recall reads words: stems, stop words, times; `None` for English, `PLAIN` of
             `core.language` for plain words in any script. Another name is another index, made at the next
             recall.

@@ -22,6 +22,7 @@ from langchain_threadmem import (
     MessageWindowChatMemory,
     ThreadMemMiddleware,
     ThreadMemSaver,
+    ThreadMemStore,
     create_threaded_chat,
     select_thread_node,
 )
@@ -173,6 +174,36 @@ def test_a_chat_memory_is_encrypted_too(sealed: MemorySystem, secret: str, url: 
         MessageWindowChatMemory(9, id="b", store=plain).add(*said)
     with pytest.raises(EncryptionError, match="not encrypted, as this memory demands"):
         MessageWindowChatMemory(9, id="b", store=sealed).add("more")
+
+
+def test_items_of_a_store_are_encrypted_too(sealed: MemorySystem, secret: str, url: str) -> None:
+    store = ThreadMemStore(sealed, index={"embed": WordEmbeddings(), "dims": 64})
+    store.put(("birds",), "grey", {"text": secret})
+    store.put(("birds",), "white", {"text": "a swan"})
+    assert secret not in stored(sealed)
+    found = store.get(("birds",), "grey")
+    assert found is not None
+    assert found.value == {"text": secret}
+    assert [item.key for item in store.search(("birds",), filter={"text": secret})] == ["grey"]
+    assert [item.key for item in store.search(("birds",), query="a swan")] == ["white", "grey"]
+    with MemorySystem(url, owner=sealed.owner, embeddings=False) as plain:
+        with pytest.raises(EncryptionError, match="is encrypted; open the memory with the cipher"):
+            ThreadMemStore(plain).get(("birds",), "grey")
+        ThreadMemStore(plain).put(("birds",), "black", {})
+    with pytest.raises(EncryptionError, match="not encrypted, as this memory demands"):
+        store.get(("birds",), "black")
+
+
+def test_an_item_with_the_value_of_another_is_refused(sealed: MemorySystem) -> None:
+    store = ThreadMemStore(sealed)
+    store.put(("birds",), "a", {"colour": "grey"})
+    store.put(("birds",), "b", {"colour": "white"})
+    spaces = "SELECT id FROM threadmem_namespace WHERE owner = %s"
+    other = f"SELECT max(value) FROM threadmem_item WHERE key = %s AND namespace IN ({spaces})"
+    sql = f"UPDATE threadmem_item SET value = ({other}) WHERE namespace IN ({spaces})"
+    change(sealed, sql, b"a", sealed.owner, sealed.owner)
+    with pytest.raises(EncryptionError, match="was written for"):
+        store.get(("birds",), "b")
 
 
 def test_recall_in_one_conversation_goes_by_words_and_by_meaning(sealed: MemorySystem, verbs: Any) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 
+from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.storage.schema import item, item_vector, namespace
 from langchain_threadmem.storage.statements import Conn, Statement, within
+
+_SEALED = "!"
+"""Comes before an encrypted value: no JSON text begins with it."""
 
 
 class Row(NamedTuple):
@@ -230,7 +234,7 @@ _PRUNE = Statement(
 def get(conn: Conn, owner: str, path: bytes, key: bytes, now: float) -> Row | None:
     """One item, if it is there and has not expired."""
     row = conn.one(_GET, owner, path, key, now)
-    return None if row is None else Row(*row)
+    return None if row is None else _opened(conn, row)
 
 
 def below(
@@ -253,7 +257,7 @@ def below(
 
 def by_ids(conn: Conn, owner: str, ids: Sequence[int]) -> list[Row]:
     """Items by their ids, in the order of these."""
-    found = {row[0]: Row(*row) for row in conn.all(_BY_IDS, owner, json.dumps(ids))}
+    found = {row[0]: _opened(conn, row) for row in conn.all(_BY_IDS, owner, json.dumps(ids))}
     return [found[id] for id in ids if id in found]
 
 
@@ -277,8 +281,9 @@ def vectors(conn: Conn, versions: NDArray[np.int64], model: str, before: Held) -
     news = np.setdiff1d(versions[:, 0], kept, assume_unique=True)
     dimensions = before.matrix.shape[1]
     rows = conn.all(_VECTORS, json.dumps(news.tolist()), model) if len(news) else []
-    rows = [row for row in rows if len(row[1]) == 2 * dimensions]
-    flat = np.frombuffer(b"".join([bytes(row[1]) for row in rows]), np.float16)
+    halves = [(row[0], _opened_vector(conn, row[1])) for row in rows]
+    rows = [row for row in halves if len(row[1]) == 2 * dimensions]
+    flat = np.frombuffer(b"".join([half for _, half in rows]), np.float16)
     held = np.isin(before.items, kept)
     return Held(
         versions,
@@ -313,7 +318,7 @@ def enter(conn: Conn, owner: str, wanted: Collection[bytes], now: float) -> dict
 
 def put(conn: Conn, ids: dict[bytes, int], news: Iterable[NewItem], now: float) -> None:
     """Store items in namespaces that were entered; one that is there keeps its `created`, not its vectors."""
-    rows = [(ids[new.path], new) for new in news]
+    rows = [(ids[new.path], _sealed(conn, new)) for new in news]
     conn.many(
         _PUT,
         [
@@ -334,7 +339,7 @@ def put_vectors(
     conn.many(
         _PUT_VECTOR,
         [
-            (ids[path], key, number, model, vector.astype(np.float16).tobytes())
+            (ids[path], key, number, model, _sealed_vector(conn, vector.astype(np.float16).tobytes()))
             for path, key, number, vector in rows
         ],
     )
@@ -363,6 +368,38 @@ def sweep(conn: Conn, owner: str, now: float) -> int:
     empty = conn.all(_LOCK_EMPTY, json.dumps(sorted({row[1] for row in rows})))
     prune(conn, [row[0] for row in empty])
     return len(rows)
+
+
+def _name(path: bytes, key: bytes) -> str:
+    """What an encrypted value belongs to."""
+    return f"{bytes(path).hex()}/{bytes(key).hex()}"
+
+
+def _sealed(conn: Conn, new: NewItem) -> NewItem:
+    if (seal := conn.seal) is None:
+        return new
+    return new._replace(value=_SEALED + seal.text(_name(new.path, new.key), new.value))
+
+
+def _opened(conn: Conn, found: Sequence[Any]) -> Row:
+    row = Row(*found)
+    if (seal := conn.seal) is not None:
+        opened = seal.open_text(_name(row.path, row.key), row.value.removeprefix(_SEALED))
+        return row._replace(value=opened)
+    if row.value.startswith(_SEALED):
+        raise EncryptionError(
+            f"what is stored under {bytes(row.key)!r} is encrypted; open the memory with the cipher it was "
+            "written with"
+        )
+    return row
+
+
+def _sealed_vector(conn: Conn, half: bytes) -> bytes:
+    return half if conn.seal is None else conn.seal.vector(half)
+
+
+def _opened_vector(conn: Conn, stored: bytes) -> bytes:
+    return bytes(stored) if conn.seal is None else conn.seal.open_vector(bytes(stored))
 
 
 def _remove(conn: Conn, ids: Sequence[int]) -> None:
