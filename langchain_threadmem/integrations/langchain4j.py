@@ -11,6 +11,7 @@ hands out the list that it keeps.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
@@ -212,6 +213,24 @@ class WindowChatMemory:
         """Remove everything."""
         with self._lock:
             self.store.delete_messages(self.id)
+
+    # A store of one's own knows no event loop, so the twins call it from another thread.
+
+    async def aadd(self, *messages: Given | None) -> None:
+        """Async `add`."""
+        await asyncio.to_thread(self.add, *messages)
+
+    async def amessages(self) -> list[BaseMessage]:
+        """Async `messages`."""
+        return await asyncio.to_thread(lambda: self.messages)
+
+    async def aset(self, messages: Iterable[MessageLikeRepresentation]) -> None:
+        """Async `set`."""
+        await asyncio.to_thread(self.set, messages)
+
+    async def aclear(self) -> None:
+        """Async `clear`."""
+        await asyncio.to_thread(self.clear)
 
     def _stored(self) -> list[BaseMessage]:
         found = self.store.get_messages(self.id)

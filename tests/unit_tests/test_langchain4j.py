@@ -6,6 +6,7 @@ result; a number after the name tells them apart, and in a token window `#n` is 
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -552,3 +553,35 @@ def test_set_takes_one_message_as_well() -> None:
     for given in ("one", HumanMessage("one")):
         memory.set(given)
         assert names(memory.messages) == ["one"]
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["in a slot", "in a system"])
+def test_async_verbs_do_the_same(system: MemorySystem, kept: bool) -> None:
+    async def play(memory: MessageWindowChatMemory) -> list[list[str]]:
+        await memory.aadd(message("S"), message("U1"), message("A1"))
+        added = names(await memory.amessages())
+        await memory.aset([message("U2")])
+        replaced = names(await memory.amessages())
+        await memory.aclear()
+        return [added, replaced, names(await memory.amessages())]
+
+    memory = window(2, id="ada", store=system if kept else None)
+    assert asyncio.run(play(memory)) == [["S", "A1"], ["U2"], []]
+
+
+def test_an_async_verb_keeps_no_other_task_waiting() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow(ChatMemoryStore):
+        def get_messages(self, memory_id: Any) -> list[BaseMessage]:
+            begun.set()
+            assert go_on.wait(10)
+            return super().get_messages(memory_id)
+
+    async def play() -> None:
+        adding = asyncio.create_task(window(2, store=Slow()).aadd(message("U")))
+        await asyncio.to_thread(begun.wait)
+        go_on.set()  # The loop runs while the store is slow.
+        await adding
+
+    asyncio.run(asyncio.wait_for(play(), 20))
