@@ -2,8 +2,6 @@
 
 Machines are noisy, so contestants take turns within each round, a figure is the median over rounds, and a
 ratio is the median of the ratios within rounds: what slows a round down slows both sides of its ratio.
-
-Importing this module pins numeric libraries to one thread, which must happen before NumPy is imported.
 """
 
 from __future__ import annotations
@@ -17,9 +15,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import median
-
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
 
 Times = dict[str, list[float]]
 """Seconds of one operation, by contestant and round."""
