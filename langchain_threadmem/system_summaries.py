@@ -7,6 +7,7 @@ from concurrent.futures import Future
 
 from langchain_threadmem.background import Background
 from langchain_threadmem.core.grouping import Limits
+from langchain_threadmem.core.nodes import Recollection
 from langchain_threadmem.core.units import MemoryUnit
 from langchain_threadmem.core.usage import Usage
 from langchain_threadmem.errors import InputError
@@ -217,11 +218,11 @@ class SummaryVerbs:
         """Async `unit`."""
         return await arun(unfold.named(self.runtime, id, session), self.runtime)
 
-    def unfold(self, unit: MemoryUnit | str, *, levels: int | None = None) -> list[MemoryUnit]:
+    def unfold(self, unit: MemoryUnit | Recollection | str, *, levels: int | None = None) -> list[MemoryUnit]:
         """What a summary was made from, in order: by default the messages that it covers.
 
         Args:
-            unit: A summary, or its id; a message unfolds to itself.
+            unit: A summary, a hit of `ChatMemory.recall` that is one, or its id; a message unfolds to itself.
             levels: How many levels to go down; 1 gives what it was made from directly.
 
         Raises:
@@ -240,6 +241,8 @@ class SummaryVerbs:
         """
         return run(unfold.unfold(self.runtime, unit, levels), self.runtime)
 
-    async def aunfold(self, unit: MemoryUnit | str, *, levels: int | None = None) -> list[MemoryUnit]:
+    async def aunfold(
+        self, unit: MemoryUnit | Recollection | str, *, levels: int | None = None
+    ) -> list[MemoryUnit]:
         """Async `unfold`."""
         return await arun(unfold.unfold(self.runtime, unit, levels), self.runtime)

@@ -136,6 +136,39 @@ class TurnEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class Covers:
+    """What a summary covers.
+
+    Attributes:
+        messages: How many messages it was made from, those below other summaries included.
+        started: When the first of them was said.
+        ended: When the last of them was.
+        stale: Whether some of them changed or went since it was written.
+
+    Example:
+        >>> str(Covers(12, EPOCH, EPOCH))
+        'summary of 12 messages from 1970-01-01'
+        >>> str(Covers(1, EPOCH, datetime(1970, 3, 1), stale=True))
+        'summary of 1 message from 1970-01-01 to 1970-03-01, written before some changed'
+    """
+
+    messages: int
+    started: datetime
+    ended: datetime
+    stale: bool = False
+
+    def __str__(self) -> str:
+        first, last = self.started.date().isoformat(), self.ended.date().isoformat()
+        return "".join(
+            [
+                f"summary of {self.messages} message{'s' * (self.messages != 1)} from {first}",
+                f" to {last}" if last != first else "",
+                ", written before some changed" if self.stale else "",
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Why:
     """The reason for a hit, in numbers and words.
 
@@ -146,6 +179,7 @@ class Why:
         neighbours: What the messages around it share with the query, on the scale of `lexical`.
         person: Who said it, if the query names them; else empty.
         date: How near it was said to the time that the query names, 0 to 1; 0.0 if it names none.
+        covers: What it covers, if it is a summary.
 
     Example:
         >>> str(Why(terms=("csv", "read"), lexical=0.9, similarity=0.71, person="ada"))
@@ -160,9 +194,10 @@ class Why:
     neighbours: float = 0.0
     person: str = ""
     date: float = 0.0
+    covers: Covers | None = None
 
     def __str__(self) -> str:
-        parts = []
+        parts = [] if self.covers is None else [str(self.covers)]
         if self.terms:
             parts.append("shares " + ", ".join(self.terms))
         if self.similarity is not None:
@@ -181,11 +216,14 @@ class Recollection:
     """One hit of `ChatMemory.recall`.
 
     Attributes:
-        node: The message that was found.
+        node: The message that was found. A summary is a message of the role "ai-summary" with the summary's
+            id, and the number of its node is none of the conversation's.
         score: How well it fits; comparable within one call only.
-        thread: The hit after its ancestors, oldest first, as deep as was asked.
-        why: The reason for the hit.
-        conversation_id: The conversation it was said in.
+        thread: The hit after its ancestors, oldest first, as deep as was asked; of a summary itself alone.
+        why: The reason for the hit; of a summary also what it covers.
+        conversation_id: The conversation it was said in; empty for a summary of the long-term memory.
+        rank: 0 for a message, 1 for a summary within a conversation, 2 for one of the long-term memory.
+            `MemorySystem.unfold` goes from a summary to what it covers.
     """
 
     node: ConversationNode
@@ -193,3 +231,4 @@ class Recollection:
     thread: Sequence[ConversationNode] = field(default=())
     why: Why = field(default_factory=Why)
     conversation_id: str = ""
+    rank: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol, TypedDict, get_args
@@ -10,20 +10,23 @@ from typing import Any, Literal, Protocol, TypedDict, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.core.digests import Digests
 from langchain_threadmem.core.filters import Condition, FieldFilter, Kind, parse
 from langchain_threadmem.core.ledger import Floats, Ledger
 from langchain_threadmem.errors import InputError
 
 Scope = Literal["thread", "conversation", "owner"]
+RANKS = frozenset({0, 1, 2})
 RERANKED = 50
 FIELDS = {
     "content": Kind.TEXT,
     "role": Kind.TEXT,
     "speaker": Kind.TEXT,
     "time": Kind.TIME,
+    "rank": Kind.NUMBER,
     "metadata": Kind.MAP,
 }
-"""What `filters` may name: a message's text, type, `name`, time of storing and `additional_kwargs`."""
+"""What `filters` may name: a message's text, type, `name`, time of storing, rank and `additional_kwargs`."""
 ROLES = {"human": True, "user": True, "ai": False, "assistant": False}
 
 
@@ -34,6 +37,7 @@ class Conditions(TypedDict, total=False):
     include_superseded: bool
     speaker: str | None
     role: str | None
+    rank: int | Iterable[int] | None
     since: datetime | None
     until: datetime | None
     half_life: timedelta | None
@@ -60,8 +64,11 @@ class Wanted:
         include_superseded: Also messages that were edited, regenerated or moved.
         speaker: Only what somebody of this name said (`message.name`; one of its words is enough).
         role: Only what the "human" said, or the "ai".
-        since: Nothing that was said before.
-        until: Nothing that was said at this time or later.
+        rank: 0 for messages, 1 for summaries within a conversation, 2 for those of the long-term memory (in
+            the scope of an "owner"), or several of these; `None` for all. Nobody said a summary, so there is
+            none where a speaker or a role is asked for.
+        since: Nothing that was said before, and no summary of it.
+        until: Nothing that was said at this time or later, and no summary of it.
         half_life: The time in which the odds of a message halve.
         max_tokens: Fill so many tokens with whole turns; see `flows.packing`.
         reranker: Puts the best `RERANKED` in an order of its own.
@@ -83,6 +90,7 @@ class Wanted:
     include_superseded: bool = False
     speaker: str | None = None
     role: str | None = None
+    rank: int | Iterable[int] | None = None
     since: datetime | None = None
     until: datetime | None = None
     half_life: timedelta | None = None
@@ -97,6 +105,7 @@ class Wanted:
         _one_of("scope", self.scope, get_args(Scope))
         if self.role is not None:
             _one_of("role", self.role, tuple(ROLES))
+        _ranks(self.rank)
         for name in ("since", "until"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, datetime):
@@ -119,6 +128,12 @@ class Wanted:
         return parse(self.filters, FIELDS)
 
     @property
+    def ranks(self) -> frozenset[int]:
+        """The ranks that count."""
+        given = _ranks(self.rank)
+        return given if self.speaker is None and self.role is None else given & {0}
+
+    @property
     def looked_at(self) -> int:
         """How many hits are needed before they are reranked and packed."""
         return self.n_results if self.reranker is None else max(self.n_results, RERANKED)
@@ -136,7 +151,7 @@ class Wanted:
     def allowed(self, ledger: Ledger) -> NDArray[np.bool_]:
         """Which messages of a ledger meet the conditions, the scope apart."""
         rows = ledger.rows
-        found = rows["said"].copy()
+        found = rows["said"] & (0 in self.ranks)
         if not self.include_superseded:
             found &= rows["live"]
         if self.speaker is not None:
@@ -149,6 +164,21 @@ class Wanted:
             found &= rows["time"] < _seconds(self.until)
         return found
 
+    def condensed(self, digests: Digests) -> NDArray[np.bool_]:
+        """Which summaries meet the conditions, the scope apart.
+
+        One of a single message is left to the message, if messages are looked for.
+        """
+        rows = digests.ledger.rows
+        found = rows["said"] & np.isin(digests.rank, sorted(self.ranks))
+        if 0 in self.ranks:
+            found &= digests.messages > 1
+        if self.since is not None:
+            found &= digests.started >= _seconds(self.since)
+        if self.until is not None:
+            found &= rows["time"] < _seconds(self.until)
+        return found
+
     def aged(self, scores: Floats, ledger: Ledger, now: float) -> Floats:
         """Scores after age: they are logarithms of odds, so a half-life takes off log 2."""
         if self.half_life is None:
@@ -156,6 +186,15 @@ class Wanted:
         age = np.maximum(now - ledger.rows["time"], 0.0)
         aged: Floats = scores - np.log(2) * age / self.half_life.total_seconds()
         return aged
+
+
+def _ranks(given: object) -> frozenset[int]:
+    if given is None:
+        return RANKS
+    several: list[Any] = list(given) if isinstance(given, Iterable) else [given]
+    if not several or any(isinstance(rank, bool) or rank not in RANKS for rank in several):
+        raise InputError(f"rank={given!r} is none of 0, 1 and 2, nor several of them; None means all")
+    return frozenset(several)
 
 
 def _one_of(name: str, value: Any, allowed: Sequence[str]) -> None:

@@ -4,30 +4,35 @@ A conversation of ordinary length is scored whole, in memory (`by_ledger`). One 
 messages, or all conversations of an owner, would take too long to read: there, words and vectors bring
 candidates, and only these are scored (`by_candidates`). What a neighbourhood holds is then told from the
 lexicon's lists alone, which say which messages hold a word: keys side by side are neighbours in a thread.
+
+Summaries are found beside the messages: those of a conversation all (`flows.digests`), those of an owner as
+candidates like the messages, and all where no message is asked for. They are scored by `core.digests`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from langchain_threadmem.core.asking import Question, question_of
-from langchain_threadmem.core.ledger import REACH, Figures, Floats, Ledger, Record
+from langchain_threadmem.core.digests import Digests
+from langchain_threadmem.core.ledger import REACH, Figures, Floats, Ledger
 from langchain_threadmem.core.nodes import Why
 from langchain_threadmem.core.recall_weights import PEOPLE
-from langchain_threadmem.core.scoring import LITTLE, Parts, assistance, parts_of, rarity, scores
+from langchain_threadmem.core.scoring import LITTLE, Parts, alone, assistance, parts_of, rarity, scores
 from langchain_threadmem.core.wanted import Wanted
-from langchain_threadmem.flows.conversation import Conversation
 from langchain_threadmem.flows.index import catch_up_owner, catch_up_vectors, catch_up_words, ledger
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Embed, Flow, Search, Sql
-from langchain_threadmem.storage.queries import embeddings, gists, lexicon, marks, nodes, trees
+from langchain_threadmem.storage.queries import digests, embeddings, gists, lexicon, marks, nodes, trees
+from langchain_threadmem.storage.queries.gists import Owned
 from langchain_threadmem.storage.schema import POSITION_BITS
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.storage.vectors import VectorIndex
 
 READ_WHOLE = 20_000
 """Conversations of up to this many messages are scored whole; 80 bytes and a list of terms each."""
@@ -40,23 +45,43 @@ NARROW = 8
 
 
 class Hit(NamedTuple):
-    """A message that was found."""
+    """A message that was found, or a summary."""
 
     key: int
     score: float
     why: Why
+    rank: int = 0
 
 
-def by_ledger(conversation: Conversation, tree: int, query: str, wanted: Wanted) -> Flow[list[Hit]]:
+class Found(NamedTuple):
+    """What was found, and what it takes to score something else for the same question.
+
+    Attributes:
+        hits: The best first.
+        question: What was asked.
+        figures: Figures over everything that was searched.
+        vector: Of the question; of no dimensions without a model.
+        now: When it was asked, in seconds since 1970.
+        share: How much what was searched is like a chat with an assistant, 0 to 1.
+    """
+
+    hits: list[Hit]
+    question: Question
+    figures: Figures
+    vector: NDArray[np.float32]
+    now: float
+    share: float
+
+
+def by_ledger(runtime: Runtime, tree: int, query: str, wanted: Wanted) -> Flow[Found]:
     """Score every message of a conversation."""
-    runtime = conversation.runtime
     held = yield from ledger(runtime, tree)
     vector = (yield from Embed([query], query=True))[0]
     exact = (yield from catch_up_vectors(runtime, tree, wanted.wait)) if vector.size else None
     spans = (yield from Sql(lambda conn: _active(conn, tree))) if wanted.scope == "thread" else None
     now = time.time()
 
-    def score() -> list[Hit]:
+    def score() -> Found:
         with held.lock:
             rows = held.rows
             newest = float(rows["time"].max()) if len(rows) else 0.0
@@ -73,7 +98,8 @@ def by_ledger(conversation: Conversation, tree: int, query: str, wanted: Wanted)
             if spans is not None:
                 allowed &= _inside(rows["key"], spans)
             total = wanted.aged(scores(held, question, parts), held, now)
-            return _best(held, question, figures, parts, total, allowed, wanted.most(held))
+            hits = _best(held, question, figures, parts, total, allowed, wanted.most(held))
+            return Found(hits, question, figures, vector, now, _share(held))
 
     return (yield from Search(score))
 
@@ -140,7 +166,7 @@ def _best(
     ]
 
 
-class _Found(NamedTuple):
+class Suggested(NamedTuple):
     """What the lexicon says of a question, without a look at any message.
 
     Attributes:
@@ -148,19 +174,18 @@ class _Found(NamedTuple):
         figures: Figures over everything that is searched.
         keys: Candidates, the most promising first.
         windows: Lexical scores of their neighbourhoods.
+        cut: Whether more messages hold a word than were looked at.
     """
 
     question: Question
     figures: Figures
     keys: NDArray[np.int64]
     windows: Floats
+    cut: bool
 
 
-def by_candidates(
-    conversation: Conversation, tree: int | None, query: str, wanted: Wanted
-) -> Flow[list[Hit]]:
+def by_candidates(runtime: Runtime, tree: int | None, query: str, wanted: Wanted) -> Flow[Found]:
     """Score what words and meaning suggest: in one tree, or in all of an owner's."""
-    runtime = conversation.runtime
     most = max(FEWEST_CANDIDATES, 2 * wanted.looked_at) * (NARROW if wanted.narrow else 1)
     index = None
     if tree is None:
@@ -168,88 +193,200 @@ def by_candidates(
     else:
         yield from catch_up_words(runtime, tree)
     now = time.time()
-    found = yield from Sql(lambda conn: _by_words(conn, runtime, tree, query, most, now))
+    suggested = yield from Sql(lambda conn: by_words(conn, runtime, tree, query, most, now))
     vector = (yield from Embed([query], query=True))[0]
-    model = runtime.model
     near: dict[int, float] | None = None
-    if vector.size:
-        if index is not None:
-            asked = index
-            nearest = yield from Search(lambda: asked.search(vector, most))
-            near = dict(zip(nearest.keys.tolist(), nearest.similarity.tolist(), strict=True))
-        elif tree is None:
-            held = yield from Sql(lambda conn: embeddings.of_owner(conn, runtime.owner, model))
-            near = _nearest(held, vector, most)
-        else:
-            exact = yield from catch_up_vectors(runtime, tree, wanted.wait)
-            near = _nearest(exact.vectors if exact else embeddings.NONE, vector, most)
+    only = None
+    if tree is None and 0 not in wanted.ranks:
+        only = yield from Sql(lambda conn: digests.of_owner(conn, runtime.owner, wanted.ranks))
+        near = {} if vector.size else None
+    elif vector.size:
+        near = yield from nearest(runtime, tree, index, vector, most, wanted.wait)
+    return (yield from scored(runtime, tree, suggested, vector, near, wanted, now, only))
 
-    def read(conn: Conn) -> tuple[Ledger, Floats | None, list[tuple[int, int]] | None]:
-        keys = [int(key) for key in found.keys]
-        if near is not None:
-            missing = [key for key in keys if key not in near]
+
+def nearest(
+    runtime: Runtime,
+    tree: int | None,
+    index: VectorIndex | None,
+    vector: NDArray[np.float32],
+    most: int,
+    wait: bool = True,
+) -> Flow[dict[int, float]]:
+    """Cosines of the nearest messages and summaries of an owner, or of the nearest messages of a tree."""
+    model = runtime.model
+    if index is not None:
+        asked = index
+        found = yield from Search(lambda: asked.search(vector, most))
+        return dict(zip(found.keys.tolist(), found.similarity.tolist(), strict=True))
+    if tree is None:
+        return _nearest(
+            (yield from Sql(lambda conn: embeddings.of_owner(conn, runtime.owner, model))), vector, most
+        )
+    exact = yield from catch_up_vectors(runtime, tree, wait)
+    return _nearest(exact.vectors if exact else embeddings.NONE, vector, most)
+
+
+def scored(
+    runtime: Runtime,
+    tree: int | None,
+    suggested: Suggested,
+    vector: NDArray[np.float32],
+    near: Mapping[int, float] | None,
+    wanted: Wanted,
+    now: float,
+    only: Sequence[int] | None = None,
+) -> Flow[Found]:
+    """The best of what words and meaning suggested.
+
+    Args:
+        runtime: Whose memory.
+        tree: The tree that is searched; `None` for all of the owner's, their summaries included.
+        suggested: What words suggested.
+        vector: Of the question.
+        near: What meaning suggested, with cosines; `None` for words alone.
+        wanted: The conditions.
+        now: In seconds since 1970.
+        only: The only keys to score, suggested or not.
+    """
+    owner, model = runtime.owner, runtime.model
+    cosines = None if near is None else dict(near)
+
+    def read(conn: Conn) -> tuple[Ledger, Digests | None, list[tuple[int, int]] | None]:
+        keys = [int(key) for key in suggested.keys] if only is None else list(only)
+        if cosines is not None:
+            missing = [key for key in keys if key not in cosines]
             for key, other in embeddings.by_keys(conn, model, missing).items():
-                near[key] = float(other @ vector)
-            keys += list(near.keys() - set(keys))
-        read = gists.of_owner(conn, runtime.owner, keys)
-        candidates = _ledger_of(found.question, read, tree)
+                cosines[key] = float(other @ vector)
+            if only is None:
+                keys += list(cosines.keys() - set(keys))
+        found = gists.of_owner(conn, owner, keys)
+        candidates = _ledger_of(suggested.question, found, tree)
         if (assistance(candidates) > LITTLE).any():
             # Turns are scored whole: the question of an answer, the answer of a question.
             mates = {key + step for key in keys for step in (-1, 1)} - set(keys)
-            read += gists.of_owner(conn, runtime.owner, sorted(mates))
-            candidates = _ledger_of(found.question, read, tree)
-        cosine = None
-        if near is not None:
-            cosine = np.array([near.get(key, np.nan) for key in candidates.rows["key"].tolist()])
+            found += gists.of_owner(conn, owner, sorted(mates))
+            candidates = _ledger_of(suggested.question, found, tree)
+        summaries = [one.record for one in found if one.condensed]
+        extents = digests.extents_of(conn, [one.key for one in summaries]) if summaries else []
         spans = _active(conn, tree) if tree is not None and wanted.scope == "thread" else None
-        return candidates, cosine, spans
+        return candidates, Digests(summaries, extents) if extents else None, spans
 
-    candidates, cosine, spans = yield from Sql(read)
+    candidates, condensed, spans = yield from Sql(read)
 
-    def score() -> list[Hit]:
-        windows = dict(zip(found.keys.tolist(), found.windows.tolist(), strict=True))
+    def score() -> Found:
+        windows = dict(zip(suggested.keys.tolist(), suggested.windows.tolist(), strict=True))
         window = np.array([windows.get(key, 0.0) for key in candidates.rows["key"].tolist()])
-        parts = parts_of(candidates, found.question, found.figures, cosine, window)
+        cosine = _cosine_of(candidates, cosines)
+        question, figures = suggested.question, suggested.figures
+        parts = parts_of(candidates, question, figures, cosine, window)
         allowed = wanted.allowed(candidates)
+        if only is not None:
+            allowed &= np.isin(candidates.rows["key"], only)
         if spans is not None:
             allowed &= _inside(candidates.rows["key"], spans)
-        total = wanted.aged(scores(candidates, found.question, parts), candidates, now)
+        total = wanted.aged(scores(candidates, question, parts), candidates, now)
         most = wanted.most(candidates)
-        return _best(candidates, found.question, found.figures, parts, total, allowed, most)
+        hits = _best(candidates, question, figures, parts, total, allowed, most)
+        found = Found(hits, question, figures, vector, now, _share(candidates))
+        if condensed is None:
+            return found
+        return found._replace(
+            hits=with_digests(found, condensed, _cosine_of(condensed.ledger, cosines), wanted)
+        )
 
     return (yield from Search(score))
 
 
-def _ledger_of(question: Question, read: Sequence[tuple[Record, int]], tree: int | None) -> Ledger:
-    """A ledger of candidates alone; numbers are given anew, for they may be of several trees."""
+def _share(held: Ledger) -> float:
+    return float(assistance(held).mean()) if len(held.rows) else 0.0
+
+
+def _cosine_of(held: Ledger, cosines: Mapping[int, float] | None) -> Floats | None:
+    if cosines is None:
+        return None
+    return np.array([cosines.get(key, np.nan) for key in held.rows["key"].tolist()])
+
+
+def with_digests(
+    found: Found,
+    held: Digests,
+    cosine: Floats | None,
+    wanted: Wanted,
+    inside: NDArray[np.bool_] | None = None,
+) -> list[Hit]:
+    """What was found together with summaries, the best first, no more than are wanted.
+
+    Args:
+        found: What was found so far.
+        held: The summaries.
+        cosine: Similarity of each; NaN where it is not known.
+        wanted: The conditions.
+        inside: Which summaries are in the scope; all if not said.
+    """
+    parts = held.parts(found.question, found.figures, cosine)
+    allowed = wanted.condensed(held)
+    if inside is not None:
+        allowed &= inside
+    total = wanted.aged(alone(parts, found.share), held.ledger, found.now)
+    most = wanted.most(held.ledger)
+    hits = _best(held.ledger, found.question, found.figures, parts, total, allowed, most)
+    rank_of = dict(zip(held.ledger.rows["key"].tolist(), held.rank.tolist(), strict=True))
+    hits = [*found.hits, *(hit._replace(rank=rank_of[hit.key]) for hit in hits)]
+    hits.sort(key=lambda hit: -hit.score)
+    return hits if wanted.condition is not None else hits[: wanted.looked_at]
+
+
+def _ledger_of(question: Question, read: Sequence[Owned], tree: int | None) -> Ledger:
+    """A ledger of the messages among candidates; numbers are given anew, for they may be of several trees."""
     held = Ledger(question.terms)
     ordered = sorted(
-        (one for one in read if tree is None or one[1] == tree), key=lambda one: (one[1], one[0].seq)
+        (one for one in read if (tree is None and not one.condensed) or one.tree == tree),
+        key=lambda one: (one.tree, one.record.seq),
     )
-    number = {(of, record.seq): n for n, (record, of) in enumerate(ordered, 1)}
+    number = {(of, record.seq): n for n, (record, of, _) in enumerate(ordered, 1)}
     held.add(
         record._replace(seq=n, parent=None if record.parent is None else number.get((of, record.parent)))
-        for n, (record, of) in enumerate(ordered, 1)
+        for n, (record, of, _) in enumerate(ordered, 1)
     )
     return held
 
 
-def _by_words(conn: Conn, runtime: Runtime, tree: int | None, query: str, most: int, now: float) -> _Found:
-    """The messages that hold the most and rarest words of a query, or stand beside such: none is read."""
+def by_words(
+    conn: Conn,
+    runtime: Runtime,
+    tree: int | None,
+    query: str,
+    most: int,
+    now: float,
+    each: int = lexicon.MOST_PER_WORD,
+) -> Suggested:
+    """The messages that hold the most and rarest words of a query, or stand beside such: none is read.
+
+    Args:
+        conn: A transaction.
+        runtime: Whose memory.
+        tree: Where to search; `None` for all that is the owner's.
+        query: What is asked.
+        most: How many candidates at most.
+        now: In seconds since 1970.
+        each: How many messages that hold a word are looked at, the newest.
+    """
     scope = lexicon.Scope(runtime.owner, tree)
     name = runtime.lexicon
     mark = marks.total(conn, runtime.owner, name) if tree is None else marks.get(conn, tree, name)
     names = lexicon.names_among(conn, question_of(query, runtime.language).words, scope)
     question = question_of(query, runtime.language, names, now, now)
-    lists = [np.array(lexicon.holding(conn, term, scope), np.int64) for term in question.terms]
+    lists = [np.array(lexicon.holding(conn, term, scope, each), np.int64) for term in question.terms]
     frequency = {
-        term: _frequency(conn, keys, mark.documents) for term, keys in zip(question.terms, lists, strict=True)
+        term: _frequency(conn, keys, mark.documents, each)
+        for term, keys in zip(question.terms, lists, strict=True)
     }
     average = mark.words / max(mark.documents, 1)
     figures = Figures(mark.documents, average, average, frequency)
     weights = [rarity(mark.documents, frequency[term]) for term in question.terms]
     keys, windows = _promising(lists, weights, most)
-    return _Found(question, figures, keys, windows)
+    return Suggested(question, figures, keys, windows, any(len(keys) >= each for keys in lists))
 
 
 def _promising(
@@ -283,9 +420,9 @@ def _promising(
     return found[inside], windows[best[inside]]
 
 
-def _frequency(conn: Conn, keys: NDArray[np.int64], documents: int) -> int:
+def _frequency(conn: Conn, keys: NDArray[np.int64], documents: int, each: int) -> int:
     """How many messages hold a word, given the newest of them."""
-    if len(keys) < lexicon.MOST_PER_WORD:
+    if len(keys) < each:
         return len(keys)
     # The list was cut: judge by how far back it reaches.
     newest, oldest = int(keys[0]), int(keys[-1])

@@ -112,19 +112,10 @@ def ledger(runtime: Runtime, tree: int) -> Flow[Ledger]:
     if not runtime.encrypted:
         yield from catch_up_words(runtime, tree)
 
-    def records_of(conn: Conn, last: int) -> list[Record]:
-        if not runtime.encrypted:
-            return gists.since(conn, tree, last)
-        rows = nodes.since(conn, tree, last)
-        return [
-            Record(row.key, row.seq, row.parent, row.role, row.state == State.LIVE, one.gist)
-            for row, one in zip(rows, kept_of(runtime, rows), strict=True)
-        ]
-
     def news(conn: Conn) -> tuple[trees.Head, list[Record], list[int]]:
         head = trees.head(conn, tree)
         known = runtime.ledgers.get((tree, head.epoch))
-        records = records_of(conn, known.last if known else 0)
+        records = records_of(conn, runtime, tree, known.last if known else 0)
         changed = known is None or known.version != head.version
         return head, records, gists.dead(conn, tree) if changed else []
 
@@ -135,6 +126,17 @@ def ledger(runtime: Runtime, tree: int) -> Flow[Ledger]:
         if held.version != head.version:
             held.mark_live(dead, head.version)
     return held
+
+
+def records_of(conn: Conn, runtime: Runtime, tree: int, last: int) -> list[Record]:
+    """What a ledger is to take in of a tree, after the node numbered `last`."""
+    if not runtime.encrypted:
+        return gists.since(conn, tree, last)
+    rows = nodes.since(conn, tree, last)
+    return [
+        Record(row.key, row.seq, row.parent, row.role, row.state == State.LIVE, one.gist)
+        for row, one in zip(rows, kept_of(runtime, rows), strict=True)
+    ]
 
 
 class _Batch(NamedTuple):

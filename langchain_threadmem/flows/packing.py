@@ -3,26 +3,29 @@
 A model can use a message only with the turn it belongs to, so whole turns are packed: the turn of each hit,
 the best first, and then, as far as there is room, the turns above it in its thread. What the window shows
 anyway is left out, and nothing is packed twice. A turn that does not fit is passed over for smaller ones.
+
+A summary is packed alone. One that covers nothing but messages that are shown or packed already adds nothing,
+and is left out; messages below a packed summary are packed all the same, since they say more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from langchain_core.messages.utils import count_tokens_approximately
 
 from langchain_threadmem.core.nodes import ConversationNode, Recollection
 from langchain_threadmem.flows import read
 from langchain_threadmem.flows.conversation import Conversation
+from langchain_threadmem.flows.digests import summaries_of
+from langchain_threadmem.flows.finding import Hit
 from langchain_threadmem.flows.rows import nodes_of
 from langchain_threadmem.flows.steps import Flow, Sql
+from langchain_threadmem.flows.unfold import leaves
 from langchain_threadmem.storage.queries import nodes
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.statements import Conn
-
-if TYPE_CHECKING:
-    from langchain_threadmem.flows.finding import Hit
 
 LONGEST_TURN = 64
 """Messages of a turn after a hit that are looked at."""
@@ -43,18 +46,30 @@ def packed(
     owner = conversation.runtime.owner
     shown = {message.id for message in (yield from read.messages(conversation))}
 
-    def look(conn: Conn) -> list[tuple[Hit, NodeRow, str, list[NodeRow], list[NodeRow]]]:
+    def look(conn: Conn) -> list[_Seen | Recollection]:
         found = {row.key: (row, name) for row, _, name in nodes.of_owner(conn, owner, [h.key for h in hits])}
+        summaries = summaries_of(conn, owner, hits)
         return [
-            (hit, *found[hit.key], nodes.thread(conn, hit.key), nodes.below(conn, hit.key, LONGEST_TURN))
+            summaries[hit.key]
+            if hit.rank
+            else _Seen(
+                hit, *found[hit.key], nodes.thread(conn, hit.key), nodes.below(conn, hit.key, LONGEST_TURN)
+            )
             for hit in hits
-            if hit.key in found
+            if hit.key in found or hit.key in summaries
         ]
 
     room = max_tokens
     taken: set[int] = set()
     result: list[Recollection] = []
-    for hit, row, name, above, below in (yield from Sql(look)):
+    for seen in (yield from Sql(look)):
+        if isinstance(seen, Recollection):
+            cost = count_tokens_approximately([seen.node.message])
+            if cost <= room and not (yield from adds_nothing(conversation, seen, shown, taken)):
+                room -= cost
+                result.append(seen)
+            continue
+        hit, row, name, above, below = seen
         if hit.key in taken:
             continue
         turns = _turns(above, below)
@@ -83,6 +98,41 @@ def packed(
     return result
 
 
+class _Seen(NamedTuple):
+    """A message that was found: its row and conversation, its thread, and what comes after it."""
+
+    hit: Hit
+    row: NodeRow
+    name: str
+    above: list[NodeRow]
+    below: list[NodeRow]
+
+
+def adds_nothing(
+    conversation: Conversation,
+    summary: Recollection,
+    shown: Collection[str | None],
+    taken: Collection[int] = (),
+) -> Flow[bool]:
+    """Whether a summary covers nothing but what a model sees anyway.
+
+    Args:
+        conversation: The conversation at hand.
+        summary: The summary.
+        shown: Ids of the messages of that conversation which the model sees.
+        taken: Keys of other messages that it sees.
+    """
+    covers, owner = summary.why.covers, conversation.runtime.owner
+    if covers is None or covers.messages > len(shown) + len(taken):
+        return False
+
+    def look(conn: Conn) -> bool:
+        found = nodes.of_owner(conn, owner, leaves(conn, [summary.node.id]))
+        return all(row.key in taken or _is_shown(row, name, conversation, shown) for row, _, name in found)
+
+    return (yield from Sql(look))
+
+
 def _turns(above: Sequence[NodeRow], below: Sequence[NodeRow]) -> list[list[NodeRow]]:
     """The turns from the root to the one of a hit, whole: `above` ends with the hit."""
     turns: list[list[NodeRow]] = []
@@ -97,7 +147,7 @@ def _turns(above: Sequence[NodeRow], below: Sequence[NodeRow]) -> list[list[Node
     return turns
 
 
-def _is_shown(row: NodeRow, name: str, conversation: Conversation, shown: set[str | None]) -> bool:
+def _is_shown(row: NodeRow, name: str, conversation: Conversation, shown: Collection[str | None]) -> bool:
     return name == conversation.name and row.message in shown
 
 

@@ -16,9 +16,11 @@ from langchain_threadmem.core import tree as tree_core
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.filters import Condition
 from langchain_threadmem.core.nodes import ConversationNode, Recollection
+from langchain_threadmem.core.units import SUMMARY_SOURCE
 from langchain_threadmem.core.wanted import Scope, Wanted
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
+from langchain_threadmem.flows.digests import summaries_of, with_summaries
 from langchain_threadmem.flows.finding import READ_WHOLE, Hit, by_candidates, by_ledger
 from langchain_threadmem.flows.packing import packed
 from langchain_threadmem.flows.rows import nodes_of
@@ -39,7 +41,7 @@ READ_AT_ONCE = 256
 def recall(
     conversation: Conversation, query: str, wanted: Wanted, context_depth: int | None
 ) -> Flow[list[Recollection]]:
-    """The messages that fit a query best, the best first; see `ChatMemory.recall`."""
+    """The messages and summaries that fit a query best, the best first; see `ChatMemory.recall`."""
     depth = depth_of(conversation, context_depth)
     if not isinstance(query, str):
         raise InputError(f"a query is text, not {query!r:.80}; pass the text of a message")
@@ -53,48 +55,46 @@ def recall(
                 "recall in one conversation at a time"
             )
         # A search of all conversations needs none of its own to exist.
-        hits = yield from by_candidates(conversation, None, query, wanted)
+        hits = (yield from by_candidates(runtime, None, query, wanted)).hits
     else:
         tree = yield from tree_of(conversation)
-        size = yield from Sql(lambda conn: trees.head(conn, tree).next_seq)
-        find = by_ledger if size <= READ_WHOLE or runtime.encrypted else by_candidates
-        hits = yield from find(conversation, tree, query, wanted)
+        size, summaries = yield from Sql(lambda conn: trees.extent(conn, tree))
+        find = by_ledger if size < READ_WHOLE or runtime.encrypted else by_candidates
+        found = yield from find(runtime, tree, query, wanted)
+        hits = found.hits
+        if summaries is not None and wanted.ranks - {0}:
+            hits = yield from with_summaries(runtime, tree, summaries, found, wanted)
     if wanted.condition is not None:
         hits = yield from _passing(conversation, hits, wanted.condition, wanted.looked_at)
     if wanted.reranker is not None:
         hits = yield from _reranked(conversation, query, hits, wanted)
     if wanted.max_tokens is not None:
         return (yield from packed(conversation, hits, depth, wanted.max_tokens))
-    return (yield from _with_threads(conversation, hits, depth))
+    return list((yield from _with_threads(conversation, hits, depth)).values())
 
 
 def _passing(
     conversation: Conversation, hits: Sequence[Hit], condition: Condition, most: int
 ) -> Flow[list[Hit]]:
     """The best hits whose messages meet a condition; no more are read than it takes to have enough."""
-    owner = conversation.runtime.owner
     passing: list[Hit] = []
     for start in range(0, len(hits), READ_AT_ONCE):
         some = hits[start : start + READ_AT_ONCE]
-        keys = [hit.key for hit in some]
-        rows = yield from Sql(lambda conn, keys=keys: nodes.of_owner(conn, owner, keys))  # type: ignore[misc]
-        found = nodes_of([row for row, _, _ in rows])
-        held = {
-            row.key for (row, _, _), node in zip(rows, found, strict=True) if condition.holds(_record(node))
-        }
-        passing += [hit for hit in some if hit.key in held]
+        found = yield from _with_threads(conversation, some, 0)
+        passing += [hit for hit in some if hit.key in found and condition.holds(_record(found[hit.key]))]
         if len(passing) >= most:
             break
     return passing[:most]
 
 
-def _record(node: ConversationNode) -> dict[str, object]:
-    message = node.message
+def _record(found: Recollection) -> dict[str, object]:
+    message = found.node.message
     return {
         "content": text_of(message),
-        "role": message.type,
+        "role": SUMMARY_SOURCE if found.rank else message.type,
         "speaker": message.name,
-        "time": node.timestamp,
+        "time": found.node.timestamp,
+        "rank": found.rank,
         "metadata": message.additional_kwargs,
     }
 
@@ -104,7 +104,8 @@ def _reranked(conversation: Conversation, query: str, hits: Sequence[Hit], wante
     reranker = wanted.reranker
     assert reranker is not None
     found = yield from _with_threads(conversation, hits, 0)
-    texts = [text_of(one.node.message) for one in found]
+    hits = [hit for hit in hits if hit.key in found]
+    texts = [text_of(found[hit.key].node.message) for hit in hits]
     aranked = getattr(reranker, "arerank", None)
     scores = yield from Ask(
         lambda: list(reranker.rerank(query, texts)),
@@ -130,25 +131,30 @@ def depth_of(conversation: Conversation, context_depth: int | None) -> int:
     return depth
 
 
-def _with_threads(conversation: Conversation, hits: Sequence[Hit], depth: int) -> Flow[list[Recollection]]:
-    """Add to each hit the part of its thread that leads up to it, never beginning inside a tool exchange."""
-    owner = conversation.runtime.owner
+def _with_threads(
+    conversation: Conversation, hits: Sequence[Hit], depth: int
+) -> Flow[dict[int, Recollection]]:
+    """Add to each hit the part of its thread that leads up to it, never beginning inside a tool exchange.
 
-    def read(conn: Conn) -> list[tuple[NodeRow, int, str]]:
-        return nodes.of_owner(conn, owner, [hit.key for hit in hits])
+    What was erased a moment ago is left out.
+    """
+    owner = conversation.runtime.owner
+    messages = [hit for hit in hits if not hit.rank]
+
+    def read(conn: Conn) -> tuple[list[tuple[NodeRow, int, str]], dict[int, Recollection]]:
+        rows = nodes.of_owner(conn, owner, [hit.key for hit in messages]) if messages else []
+        return rows, summaries_of(conn, owner, hits)
 
     def lead(conn: Conn) -> Mapping[int, list[ConversationNode]]:
-        return {hit.key: leading_up(conn, hit.key, depth) for hit in hits} if depth else {}
+        return {hit.key: leading_up(conn, hit.key, depth) for hit in messages} if depth else {}
 
-    rows, threads = yield from Sql(lambda conn: (read(conn), lead(conn)))
-    found = nodes_of([row for row, _, _ in rows])
-    node_of = {row.key: (node, name) for (row, _, name), node in zip(rows, found, strict=True)}
-    return [
-        Recollection(node, hit.score, tuple(threads.get(hit.key, (node,))), hit.why, name)
-        for hit in hits
-        if hit.key in node_of  # Else it was erased a moment ago.
-        for node, name in [node_of[hit.key]]
-    ]
+    (rows, found), threads = yield from Sql(lambda conn: (read(conn), lead(conn)))
+    hit_of = {hit.key: hit for hit in messages}
+    for (row, _, name), node in zip(rows, nodes_of([row for row, _, _ in rows]), strict=True):
+        hit = hit_of[row.key]
+        thread = tuple(threads.get(row.key, (node,)))
+        found[row.key] = Recollection(node, hit.score, thread, hit.why, name)
+    return {hit.key: found[hit.key] for hit in hits if hit.key in found}
 
 
 def leading_up(conn: Conn, key: int, depth: int) -> list[ConversationNode]:
@@ -171,7 +177,7 @@ def retrieve(
     order: Order,
     fallback: Fallback,
 ) -> Flow[list[BaseMessage]]:
-    """What a model is to be shown for a query: hits with their context, each message once."""
+    """What a model is to be shown for a query: messages with their context, each once."""
     if order not in ("chronological", "relevance"):
         raise InputError(f"order={order!r} is neither 'chronological' nor 'relevance'")
     if fallback not in ("nothing", "recent"):
@@ -179,7 +185,7 @@ def retrieve(
     depth_of(conversation, context_depth)
     if isinstance(conversation.selector, LinearNodeSelector):
         return (yield from recent(conversation, n_results))
-    hits = yield from recall(conversation, query, Wanted(n_results), context_depth)
+    hits = yield from recall(conversation, query, Wanted(n_results, rank=0), context_depth)
     if not hits:
         return (yield from recent(conversation, n_results)) if fallback == "recent" else []
     found = {node.id: node for hit in hits for node in hit.thread}

@@ -25,6 +25,7 @@ from langchain_threadmem.core.wanted import Scope, Wanted
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import revise
 from langchain_threadmem.flows.conversation import Conversation, tree_of
+from langchain_threadmem.flows.packing import adds_nothing
 from langchain_threadmem.flows.recall import recall
 from langchain_threadmem.flows.rows import drafts_of
 from langchain_threadmem.flows.select import select
@@ -202,7 +203,8 @@ def recall_elsewhere(
     scope: Scope = "conversation",
     min_similarity: float = 0.3,
 ) -> Flow[list[Recalled]]:
-    """What was said about a query in other threads, the best first.
+    """What was said about a query in other threads, and summaries that cover more than the active thread, the
+    best first.
 
     Args:
         conversation: The conversation that asks.
@@ -222,13 +224,19 @@ def recall_elsewhere(
     own = {message.id for message in path}
 
     def is_new(hit: Recollection) -> bool:
-        if hit.conversation_id == conversation.name and hit.node.message.id in own:
+        if not hit.rank and hit.conversation_id == conversation.name and hit.node.message.id in own:
             return False
         if hit.why.similarity is None:
             return bool(hit.why.terms)
         return hit.why.similarity >= min_similarity
 
-    return [recalled(hit) for hit in hits if is_new(hit)][:n_results]
+    found: list[Recalled] = []
+    for hit in filter(is_new, hits):
+        if len(found) == n_results:
+            break
+        if not hit.rank or not (yield from adds_nothing(conversation, hit, own)):
+            found.append(recalled(hit))
+    return found
 
 
 def conversation_name(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from langchain_threadmem.core.bodies import Parsed
 from langchain_threadmem.core.cache import LruCache
+from langchain_threadmem.core.digests import Digests
 from langchain_threadmem.core.english import ENGLISH
 from langchain_threadmem.core.language import Language
 from langchain_threadmem.core.ledger import Ledger
@@ -77,6 +78,7 @@ class Runtime:
         self.embedder = embedder
         self.turns = LruCache[int, TurnIndex](CACHED_TREES)
         self.ledgers = LruCache[tuple[int, int], Ledger](CACHED_LEDGERS)
+        self.digests = LruCache[tuple[int, int], Digests](CACHED_LEDGERS)
         self.exact = LruCache[tuple[int, int, str], ExactIndex](CACHED_TREES)
         self.hot = LruCache[int, Hot](CACHED_SEGMENTS)
         self.parsed: Parsed = {}

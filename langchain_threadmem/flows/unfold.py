@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from langchain_threadmem.core.nodes import Recollection
 from langchain_threadmem.core.units import MemoryUnit
 from langchain_threadmem.errors import InputError, UnitNotFoundError
 from langchain_threadmem.flows.runtime import Runtime
@@ -24,7 +27,9 @@ def named(runtime: Runtime, name: str, session: str | None) -> Flow[MemoryUnit]:
     return (yield from Sql(lambda conn: read_units(conn, owner, [_key_of(conn, owner, name, session)])[0]))
 
 
-def unfold(runtime: Runtime, unit: MemoryUnit | str, levels: int | None) -> Flow[list[MemoryUnit]]:
+def unfold(
+    runtime: Runtime, unit: MemoryUnit | Recollection | str, levels: int | None
+) -> Flow[list[MemoryUnit]]:
     """The units some levels below one, or the messages that it covers, in order.
 
     Raises:
@@ -38,23 +43,31 @@ def unfold(runtime: Runtime, unit: MemoryUnit | str, levels: int | None) -> Flow
 
     def read(conn: Conn) -> list[MemoryUnit]:
         if isinstance(unit, str):
-            keys = [_key_of(conn, owner, unit, None)]
+            key = _key_of(conn, owner, unit, None)
+        elif isinstance(unit, Recollection):
+            name, group = str(unit.node.message.id), unit.conversation_id or owner
+            key = _key_of(conn, owner, name, group, unit.rank)
         else:
-            keys = [_key_of(conn, owner, unit.id, unit.group_id, unit.rank)]
-        left = levels
-        while left is None or left > 0:
-            below = units.children(conn, keys)
-            if not below:
-                break
-            keys = [
-                child
-                for key in keys
-                for child in ([found for found, _ in below[key]] if key in below else [key])
-            ]
-            left = None if left is None else left - 1
-        return read_units(conn, owner, keys)
+            key = _key_of(conn, owner, unit.id, unit.group_id, unit.rank)
+        return read_units(conn, owner, leaves(conn, [key], levels))
 
     return (yield from Sql(read))
+
+
+def leaves(conn: Conn, keys: Sequence[int], levels: int | None = None) -> list[int]:
+    """The keys of what lies some levels below units, or of the messages below them, in order."""
+    found = list(keys)
+    while levels is None or levels > 0:
+        below = units.children(conn, found)
+        if not below:
+            break
+        found = [
+            child
+            for key in found
+            for child in ([child for child, _ in below[key]] if key in below else [key])
+        ]
+        levels = None if levels is None else levels - 1
+    return found
 
 
 def _key_of(conn: Conn, owner: str, name: str, group: str | None, rank: int | None = None) -> int:

@@ -25,6 +25,8 @@ def one(text: str, conversation_id: str = "home", role: str = "human") -> Recall
         text=text,
         score=1.0,
         why="shares tea",
+        rank=0,
+        covers="",
     )
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import BigInteger, bindparam, func, literal_column, select, upda
 from sqlalchemy import delete as sql_delete
 from sqlalchemy.dialects.postgresql import insert
 
+from langchain_threadmem.core.digests import Extent
 from langchain_threadmem.core.nodes import MessageSummary, State
 from langchain_threadmem.storage.queries import trees, units
 from langchain_threadmem.storage.queries.marks import Mark
@@ -107,6 +108,28 @@ _OUTLINE = Statement(
     select(*node.c["seq", "parent", "state"]).where(node.c.tree == bindparam("tree")).order_by(node.c.seq),
     "tree",
 )
+_EXTENTS = (
+    select(*digest.c["key", "rank", "thread", "started", "ended", "messages"])
+    .join(node, node.c.key == digest.c.key)
+    .outerjoin(unit, unit.c.key == digest.c.key)
+    .where(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None))
+)
+_EXTENTS_OF_TREE = Statement(_EXTENTS.where(digest.c.tree == bindparam("tree")), "tree")
+_EXTENTS_OF_KEYS = Statement(_EXTENTS.where(within(digest.c.key, "keys")), "keys")
+_OF_OWNER = Statement(
+    select(digest.c.key)
+    .join(tree, tree.c.id == digest.c.tree)
+    .where(tree.c.owner == bindparam("owner"), within(digest.c.rank, "ranks")),
+    "owner",
+    "ranks",
+)
+_FIRSTS = Statement(
+    select(digest.c.key, node.c.key)
+    .join(node, (node.c.tree == bindparam("source")) & (node.c.seq == digest.c.thread))
+    .where(digest.c.tree == bindparam("at"), digest.c.thread > literal_column("0")),
+    "source",
+    "at",
+)
 _PUT_DRAFT = insert_of(draft, replace=True)
 _GET_DRAFT = Statement(
     select(draft.c.summary).where(draft.c.tree == bindparam("tree"), draft.c.hash == bindparam("hash")),
@@ -194,6 +217,26 @@ def named(conn: Conn, tree_id: int, name: str) -> int | None:
 def put(conn: Conn, made: Iterable[Digest]) -> None:
     """Say what new nodes are summaries of."""
     conn.many(_INSERT, made)
+
+
+def extents(conn: Conn, tree_id: int) -> list[Extent]:
+    """What the summaries in a tree of them cover, of those that are in memory."""
+    return [Extent(*row) for row in conn.all(_EXTENTS_OF_TREE, tree_id)]
+
+
+def extents_of(conn: Conn, keys: Sequence[int]) -> list[Extent]:
+    """What those of some nodes cover that are summaries and in memory."""
+    return [Extent(*row) for row in conn.all(_EXTENTS_OF_KEYS, json.dumps(keys))]
+
+
+def of_owner(conn: Conn, owner: str, ranks: Iterable[int]) -> list[int]:
+    """The keys of the summaries of some ranks that an owner has."""
+    return [row[0] for row in conn.all(_OF_OWNER, owner, json.dumps(sorted(ranks)))]
+
+
+def firsts(conn: Conn, source: int, tree_id: int) -> dict[int, int]:
+    """For each summary of a single thread of a conversation, the key of the first message of the thread."""
+    return dict(conn.all(_FIRSTS, source, tree_id))
 
 
 def rename(conn: Conn, key: int, name: str) -> None:

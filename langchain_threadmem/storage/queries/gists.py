@@ -13,7 +13,7 @@ from langchain_threadmem.core.language import split
 from langchain_threadmem.core.ledger import Record
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.storage.queries.lexicon import Entry, name_word
-from langchain_threadmem.storage.schema import gist, node, tree, unit
+from langchain_threadmem.storage.schema import SUMMARIES, gist, node, recallable, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
 _PUT = insert_of(gist, replace=True)
@@ -28,10 +28,10 @@ _SINCE = Statement(
     "seq",
 )
 _OF_OWNER = Statement(
-    select(*_COLUMNS, tree.c.id)
+    select(*_COLUMNS, tree.c.id, tree.c.scope)
     .join(gist, gist.c.key == node.c.key)
     .join(tree, tree.c.id == node.c.tree)
-    .where(within(node.c.key, "keys"), tree.c.owner == bindparam("owner"), tree.c.scope == ""),
+    .where(within(node.c.key, "keys"), tree.c.owner == bindparam("owner"), recallable),
     "keys",
     "owner",
 )
@@ -69,9 +69,18 @@ def since(conn: Conn, tree_id: int, seq: int) -> list[Record]:
     return [_record(row) for row in conn.all(_SINCE, tree_id, seq)]
 
 
-def of_owner(conn: Conn, owner: str, keys: Sequence[int]) -> list[tuple[Record, int]]:
-    """Gists of those of some nodes that are in an owner's conversations, each with its tree."""
-    return [(_record(row), row[-1]) for row in conn.all(_OF_OWNER, json.dumps(keys), owner)]
+class Owned(NamedTuple):
+    """A gist, its tree, and whether it is that of a summary."""
+
+    record: Record
+    tree: int
+    condensed: bool
+
+
+def of_owner(conn: Conn, owner: str, keys: Sequence[int]) -> list[Owned]:
+    """Gists of those of some nodes that are in an owner's conversations, or are summaries of these."""
+    rows = conn.all(_OF_OWNER, json.dumps(keys), owner)
+    return [Owned(_record(row), row[-2], row[-1] == SUMMARIES) for row in rows]
 
 
 def dead(conn: Conn, tree_id: int) -> list[int]:

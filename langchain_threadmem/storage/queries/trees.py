@@ -8,7 +8,7 @@ from sqlalchemy import BigInteger, bindparam, func, literal_column, select, upda
 from sqlalchemy.dialects.postgresql import insert
 
 from langchain_threadmem.errors import EncryptionError
-from langchain_threadmem.storage.schema import checkpoint, node, tree, write
+from langchain_threadmem.storage.schema import SUMMARIES, checkpoint, node, tree, write
 from langchain_threadmem.storage.statements import Conn, Statement
 
 
@@ -81,6 +81,24 @@ _HEAD = Statement(
         func.coalesce(newest.c.seq, literal_column("0")) + literal_column("1"),
         func.coalesce(tree.c.tip, newest.c.key),
         *tree.c["system", "version", "epoch"],
+    )
+    .select_from(tree)
+    .outerjoin(newest, is_newest)
+    .where(tree.c.id == bindparam("tree")),
+    "tree",
+)
+_summaries = tree.alias("summaries")
+_EXTENT = Statement(
+    select(
+        func.coalesce(newest.c.seq, literal_column("0")),
+        select(_summaries.c.id)
+        .where(
+            _summaries.c.owner == tree.c.owner,
+            _summaries.c.conversation == tree.c.conversation,
+            _summaries.c.scope == literal_column(f"'{SUMMARIES}'"),
+        )
+        .correlate(tree)
+        .scalar_subquery(),
     )
     .select_from(tree)
     .outerjoin(newest, is_newest)
@@ -180,6 +198,13 @@ def head(conn: Conn, tree_id: int) -> Head:
     row = conn.one(_HEAD, tree_id)
     assert row is not None, f"tree {tree_id} is gone"
     return Head(*row)
+
+
+def extent(conn: Conn, tree_id: int) -> tuple[int, int | None]:
+    """How many nodes a conversation has had, and the tree of its summaries, if there is one."""
+    row = conn.one(_EXTENT, tree_id)
+    assert row is not None, f"tree {tree_id} is gone"
+    return row[0], row[1]
 
 
 def settle(conn: Conn, tree_id: int, tip: int | None, system: int | None) -> None:

@@ -1,0 +1,85 @@
+"""Digests: what recall knows of summaries, and how well each answers a question.
+
+A summary is scored as a text that stands alone (`scoring.alone`): what stands beside it is another summary, and
+no part of its neighbourhood. Lengths are compared with those of messages, so a summary is one more long text,
+and holding a word among many others counts little: the message that says it comes before the summary that
+quotes it. A summary comes first where it brings together what no single message says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from langchain_threadmem.core.asking import Question
+from langchain_threadmem.core.ledger import Figures, Floats, Ledger, Record
+from langchain_threadmem.core.scoring import Parts, nearness, parts_of
+
+
+class Extent(NamedTuple):
+    """What a summary covers, as far as a search has to know it.
+
+    Attributes:
+        key: Of the summary's node.
+        rank: 1 within a conversation, 2 in the long-term memory.
+        thread: Number of the first message of the one thread it covers, or 0.
+        started: When the first message that it covers was said, in seconds since 1970.
+        ended: When the last one was.
+        messages: How many it covers.
+    """
+
+    key: int
+    rank: int
+    thread: int
+    started: float
+    ended: float
+    messages: int
+
+
+class Digests:
+    """Summaries by the rows of a ledger of their texts; the time of a row is when what it covers ended.
+
+    Args:
+        records: Their texts; what has no extent is left out.
+        extents: What they cover.
+        version: Version of the tree that they were read at.
+
+    Attributes:
+        ledger: Their texts.
+        rank: (n,) rank of each.
+        thread: (n,) thread of each, or 0.
+        started: (n,) when what each covers began.
+        messages: (n,) how many messages each covers.
+        whole: Whether the text of each was there.
+    """
+
+    def __init__(self, records: Iterable[Record], extents: Iterable[Extent], version: int = -1) -> None:
+        of = {extent.key: extent for extent in extents}
+        held = sorted((record for record in records if record.key in of), key=lambda record: record.key)
+        self.ledger = Ledger()
+        self.ledger.add(
+            # Numbers are given anew, for they may be of several trees; no summary continues another.
+            record._replace(seq=n, parent=None, gist=record.gist._replace(time=of[record.key].ended))
+            for n, record in enumerate(held, 1)
+        )
+        chosen = [of[record.key] for record in held]
+        self.rank = np.array([extent.rank for extent in chosen], np.int64)
+        self.thread = np.array([extent.thread for extent in chosen], np.int64)
+        self.started = np.array([extent.started for extent in chosen])
+        self.messages = np.array([extent.messages for extent in chosen], np.int64)
+        self.whole = len(held) == len(of)
+        self.version = version
+
+    def parts(self, question: Question, figures: Figures, cosine: Floats | None) -> Parts:
+        """What speaks for each summary.
+
+        Args:
+            question: The question.
+            figures: Figures over the messages that are searched with them.
+            cosine: Similarity of each; NaN where it is not known.
+        """
+        beside = np.zeros(len(self.ledger.rows))
+        parts = parts_of(self.ledger, question, figures, cosine, beside)
+        return parts._replace(date=nearness(question, self.started, self.ledger.rows["time"]))

@@ -1,0 +1,106 @@
+"""Summaries of one conversation in recall: all of them are scored, beside the messages that were found.
+
+They are few, one for some sixty messages, so they are kept in memory as messages are, and made anew when one
+of them was written, replaced or forgotten. A conversation without summaries has no tree of them, and comes
+here never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_threadmem.core.digests import Digests
+from langchain_threadmem.core.nodes import ConversationNode, Covers, Recollection
+from langchain_threadmem.core.units import MemoryUnit
+from langchain_threadmem.core.wanted import Wanted
+from langchain_threadmem.flows.finding import Found, Hit, with_digests
+from langchain_threadmem.flows.index import catch_up_vectors, catch_up_words, records_of
+from langchain_threadmem.flows.runtime import Runtime
+from langchain_threadmem.flows.steps import Flow, Search, Sql
+from langchain_threadmem.flows.unfold import leaves
+from langchain_threadmem.flows.units import units_of
+from langchain_threadmem.storage.queries import digests, nodes, trees, units
+from langchain_threadmem.storage.statements import Conn
+
+
+def with_summaries(
+    runtime: Runtime, tree: int, summaries: int, found: Found, wanted: Wanted
+) -> Flow[list[Hit]]:
+    """What was found in a conversation, and its summaries, the best first.
+
+    Args:
+        runtime: Whose memory.
+        tree: The conversation.
+        summaries: The tree of its summaries.
+        found: The messages that were found.
+        wanted: The conditions.
+    """
+    held = yield from _held(runtime, summaries)
+    exact = None
+    if found.vector.size:
+        exact = yield from catch_up_vectors(runtime, summaries, wanted.wait)
+    inside = None
+    if wanted.scope == "thread":
+        inside = yield from Sql(lambda conn: _of_thread(conn, tree, summaries, held))
+
+    def score() -> list[Hit]:
+        cosine = None
+        if exact is not None:
+            keys = held.ledger.rows["key"].tolist()
+            known = exact.of(keys)
+            cosine = np.array([known[key] @ found.vector if key in known else np.nan for key in keys])
+        return with_digests(found, held, cosine, wanted, inside)
+
+    return (yield from Search(score))
+
+
+def summaries_of(conn: Conn, owner: str, hits: Iterable[Hit]) -> dict[int, Recollection]:
+    """Those of some hits that are summaries and still there, by their keys; each says what it covers."""
+    hit_of = {hit.key: hit for hit in hits if hit.rank}
+    rows = units.by_keys(conn, owner, hit_of) if hit_of else []
+    return {
+        row.key: _recollection(hit_of[row.key], row.session, row.messages or 0, unit)
+        for row, unit in zip(rows, units_of(owner, rows, {}), strict=True)
+    }
+
+
+def _recollection(hit: Hit, session: str, messages: int, unit: MemoryUnit) -> Recollection:
+    node = ConversationNode(hit.key, unit.to_message(), timestamp=unit.end_time)
+    covers = Covers(messages, unit.creation_time, unit.end_time, unit.stale)
+    return Recollection(node, hit.score, (node,), replace(hit.why, covers=covers), session, unit.rank)
+
+
+def _held(runtime: Runtime, tree: int) -> Flow[Digests]:
+    """The summaries in a tree, kept in memory as long as they are the same."""
+    if not runtime.encrypted:
+        yield from catch_up_words(runtime, tree)
+
+    def read(conn: Conn) -> tuple[int, Digests]:
+        head = trees.head(conn, tree)
+        known = runtime.digests.get((tree, head.epoch))
+        if known is not None and known.version == head.version:
+            return head.epoch, known
+        records = records_of(conn, runtime, tree, 0)
+        return head.epoch, Digests(records, digests.extents(conn, tree), head.version)
+
+    epoch, held = yield from Sql(read)
+    if held.whole:
+        runtime.digests.put((tree, epoch), held)
+    return held
+
+
+def _of_thread(conn: Conn, tree: int, summaries: int, held: Digests) -> NDArray[np.bool_]:
+    """Which summaries are of messages in the active thread alone."""
+    tip = trees.head(conn, tree).tip
+    spans = [] if tip is None else nodes.spans(conn, tip)
+    started = [key for key, first in digests.firsts(conn, tree, summaries).items() if _is_in(first, spans)]
+    inside = [key for key in started if all(_is_in(leaf, spans) for leaf in leaves(conn, [key]))]
+    return np.isin(held.ledger.rows["key"], inside)
+
+
+def _is_in(key: int, spans: Sequence[tuple[int, int]]) -> bool:
+    return any(first <= key <= last for first, last in spans)
