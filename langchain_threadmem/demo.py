@@ -24,7 +24,7 @@ from langchain_threadmem.core import tree as tree_core
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.exchange import parse_conversation
 from langchain_threadmem.core.nodes import ConversationNode
-from langchain_threadmem.core.words import query_words, words
+from langchain_threadmem.core.words import STOP_WORDS, words
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.flows.files import read_text, write_text
 from langchain_threadmem.flows.selectors import SemanticNodeSelector
@@ -145,7 +145,7 @@ def questions_for(history: Sequence[ConversationNode], how_many: int = 2) -> lis
     queries = []
     for thread in longest:
         here = Counter(word for node in thread for word in words(text_of(node.message)))
-        telling = [word for word in query_words(" ".join(here)) if len(word) > 3 and not word.isdigit()]
+        telling = [word for word in here if len(word) > 3 and not word.isdigit() and word not in STOP_WORDS]
         telling.sort(key=lambda word: here[word] ** 2 / everywhere[word], reverse=True)
         queries += [" ".join(telling[:4])] if telling else []
     return queries

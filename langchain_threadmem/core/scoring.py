@@ -224,13 +224,18 @@ def scores(ledger: Ledger, question: Question, parts: Parts) -> Floats:
     return total
 
 
+def parts_alone(held: Ledger, question: Question) -> Parts:
+    """Score a question against texts that nothing stands beside, by their words; a ledger holds them all."""
+    return parts_of(held, question, held.figures(question.terms), window=np.zeros(len(held.rows)))
+
+
 def alone(parts: Parts, share: float = 0.0) -> Floats:
     """The score of texts that nothing stands beside, on the scale of `scores`.
 
     Summaries are such, and texts whose neighbours are not at hand. Among messages of people each is its own
-    neighbourhood, in a chat with an assistant a turn without an answer. Measured on the conversations that the
-    weights were fitted on, with summaries by `ExtractiveSummarizer`: R@10 stays in chats between people and
-    falls by 0.7 of 77 in chats with an assistant, with one or two summaries among a hundred hits.
+    neighbourhood, in a chat with an assistant a turn without an answer. With summaries by
+    `ExtractiveSummarizer` added to the conversations of `benchmarks/recall.py`, R@10 stays in chats between
+    people and falls by 0.7 of 77 in chats with an assistant; one or two of a hundred hits are summaries.
 
     Args:
         parts: What speaks for each text.

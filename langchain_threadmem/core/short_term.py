@@ -4,31 +4,33 @@ It is a cache in front of long-term memory and nothing else: it may be dropped a
 lost. What is found moves to the end of what was used last, so that it stays longest.
 
 Vectors lie in the rows of one array, and one matrix product compares them all. They may come later than the
-units, since nothing is embedded before somebody asks. Without vectors, words are compared instead.
+units, since nothing is embedded before somebody asks. Where there are vectors they decide alone, since the
+cosine is what says that a hit is good enough to come before long-term memory. Without them words do, in a
+ledger like that of a conversation, where each unit stands alone (`scoring.alone`): what was said beside it
+need not be here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.core.asking import Question
 from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.core.filters import Condition
-from langchain_threadmem.core.ranking import Corpus, bm25
-from langchain_threadmem.core.words import words
+from langchain_threadmem.core.gist import Gist
+from langchain_threadmem.core.ledger import Ledger, Record
+from langchain_threadmem.core.scoring import alone, parts_alone
 from langchain_threadmem.errors import InputError
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 Range = tuple[float | None, float | None]
 """The lowest and the highest cosine that counts; `None` for no bound."""
-
-ENOUGH = 200
-"""How many units that share words with a query are scored; more if the rarest word alone is in more."""
 
 
 class Hit(NamedTuple, Generic[K]):
@@ -41,9 +43,10 @@ class Hit(NamedTuple, Generic[K]):
 @dataclass(slots=True)
 class _Held(Generic[V]):
     unit: V
-    words: list[str]
     row: int = -1
     """Where its vector lies; -1 without one."""
+    line: int = -1
+    """Where its words lie in the ledger; -1 if they are not there yet."""
 
 
 class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
@@ -76,9 +79,9 @@ class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
         self._keys: list[K | None] = []
         """The key of each row; `None` for a row that is free."""
         self._free: list[int] = []
-        self._holding: dict[str, set[K]] = {}
-        """The units that hold each word."""
-        self._words = 0
+        self._ledger = Ledger()
+        self._lines: list[K] = []
+        """The key of each row of the ledger; rows of what was dropped are not live."""
         self._bare: dict[K, None] = {}
 
     def resize(self, capacity: int) -> None:
@@ -92,11 +95,8 @@ class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
             held = self._values.get(key)
             if held is None or self._text_of(held.unit) != text:
                 self.drop(key)
-                held = _Held(unit, words(text))
+                held = _Held(unit)
                 self._bare[key] = None
-                self._words += len(held.words)
-                for word in held.words:
-                    self._holding.setdefault(word, set()).add(key)
             held.unit = unit
             self.put(key, held)
 
@@ -148,23 +148,43 @@ class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
             ranked = (Hit(key, float(scores[row])) for row in order if (key := self._keys[row]) is not None)
             return self._used(ranked, most, wanted)
 
-    def match(self, query: Sequence[str], most: int, wanted: Condition | None = None) -> list[Hit[K]]:
-        """The units that share words with a query, by BM25, the best first; they count as used."""
+    def match(
+        self,
+        question: Question,
+        most: int,
+        gist_of: Callable[[V], Gist],
+        wanted: Condition | None = None,
+    ) -> list[Hit[K]]:
+        """The units that share words with a question, the best first; they count as used.
+
+        Args:
+            question: The question.
+            most: How many at most.
+            gist_of: What to keep of a unit's text; asked once for each.
+            wanted: Which units count at all.
+        """
         with self._lock:
-            frequency = {word: len(self._holding.get(word, ())) for word in query}
-            candidates: set[K] = set()
-            for word in sorted(query, key=lambda word: frequency[word]):
-                if len(candidates) >= ENOUGH and wanted is None:
-                    break  # The rarest words found so many that one with common words alone is not the best.
-                candidates |= self._holding.get(word, set())
-            sharing = [(key, self._values[key].words) for key in self._values if key in candidates]
-            corpus = Corpus(len(self._values), self._words, frequency)
-            scores = bm25(query, [text for _, text in sharing], corpus)
-            ranked = sorted(
-                (Hit(key, found.score) for (key, _), found in zip(sharing, scores, strict=True)),
-                key=lambda hit: -hit.score,
-            )
+            self._read(gist_of)
+            held = self._ledger
+            parts = parts_alone(held, question)
+            scores = alone(parts)
+            rows = np.flatnonzero((parts.own > 0) & held.rows["live"])
+            order = rows[np.argsort(-scores[rows], kind="stable")]
+            ranked = (Hit(self._lines[row], float(scores[row])) for row in order)
             return self._used(ranked, most, wanted)
+
+    def _read(self, gist_of: Callable[[V], Gist]) -> None:
+        """Take into the ledger what came since it was last asked; begin anew if most of it was dropped."""
+        if len(self._lines) > 2 * len(self._values) + 64:
+            self._ledger, self._lines = Ledger(), []
+            for held in self._values.values():
+                held.line = -1
+        for key, held in self._values.items():
+            if held.line < 0:
+                held.line = len(self._lines)
+                self._lines.append(key)
+                number = held.line + 1
+                self._ledger.add([Record(number, number, None, "human", True, gist_of(held.unit))])
 
     def _used(self, ranked: Iterable[Hit[K]], most: int, wanted: Condition | None) -> list[Hit[K]]:
         """The first hits that a filter wants; the best becomes the one used last."""
@@ -198,11 +218,8 @@ class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
 
     def _dropped(self, key: K, value: _Held[V]) -> None:
         self._bare.pop(key, None)
-        self._words -= len(value.words)
-        for word in set(value.words):
-            self._holding[word].discard(key)
-            if not self._holding[word]:
-                del self._holding[word]
+        if value.line >= 0:
+            self._ledger.rows["live"][value.line] = False
         if value.row >= 0:
             self._keys[value.row] = None
             self._free.append(value.row)

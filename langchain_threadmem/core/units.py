@@ -14,6 +14,8 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage
 
 from langchain_threadmem.core.bodies import clone
+from langchain_threadmem.core.gist import Gist, gist_of
+from langchain_threadmem.core.language import Language
 from langchain_threadmem.core.nodes import EPOCH
 from langchain_threadmem.errors import InputError
 
@@ -77,6 +79,11 @@ class MemoryUnit:
         """The unit as a LangChain message of its source, with its id and metadata."""
         message = message_from(self.content, self.source, self.metadata)
         return clone(message, id=self.id)
+
+
+def gist_of_unit(unit: MemoryUnit, language: Language) -> Gist:
+    """What recall keeps of a unit, for those that no database holds a gist of."""
+    return gist_of(unit.to_message(), unit.content, unit.creation_time.timestamp(), language)
 
 
 def source_of(message: BaseMessage) -> str:

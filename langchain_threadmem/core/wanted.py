@@ -164,14 +164,15 @@ class Wanted:
             found &= rows["time"] < _seconds(self.until)
         return found
 
-    def condensed(self, digests: Digests) -> NDArray[np.bool_]:
+    def condensed(self, digests: Digests, *, singles: bool = False) -> NDArray[np.bool_]:
         """Which summaries meet the conditions, the scope apart.
 
-        One of a single message is left to the message, if messages are looked for.
+        One of a single message is left to the message if messages are looked for, unless `singles` says
+        otherwise.
         """
         rows = digests.ledger.rows
         found = rows["said"] & np.isin(digests.rank, sorted(self.ranks))
-        if 0 in self.ranks:
+        if 0 in self.ranks and not singles:
             found &= digests.messages > 1
         if self.since is not None:
             found &= digests.started >= _seconds(self.since)

@@ -1,14 +1,11 @@
-"""Words: what the lexical index holds and what a query is reduced to.
+"""Words, as summaries by extraction count them: runs of letters and digits, lower-cased, in any script.
 
-Words are runs of letters and digits, lower-cased, in any script. A query loses the words that nearly every
-question holds (`STOP_WORDS`), unless nothing else is left of it. Pass other stop words for other languages:
-without a list, every word counts and the ranking's rarity weights do the rest.
+Recall has terms of its own, by language (`core.language`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 
 _WORD = re.compile(r"\w+")
 
@@ -134,16 +131,3 @@ def words(text: str) -> list[str]:
         ['read', 'csv', 'files', 'größer']
     """
     return _WORD.findall(text.lower())
-
-
-def query_words(text: str, stop_words: Collection[str] = STOP_WORDS) -> list[str]:
-    """The distinct words that a query is about, in order.
-
-    Example:
-        >>> query_words("What did we say about the CSV files?")
-        ['csv', 'files']
-        >>> query_words("what about it")
-        ['what', 'about', 'it']
-    """
-    distinct = list(dict.fromkeys(words(text)))
-    return [word for word in distinct if word not in stop_words] or distinct

@@ -43,9 +43,9 @@ def with_summaries(
     exact = None
     if found.vector.size:
         exact = yield from catch_up_vectors(runtime, summaries, wanted.wait)
-    inside = None
+    allowed = wanted.condensed(held)
     if wanted.scope == "thread":
-        inside = yield from Sql(lambda conn: _of_thread(conn, tree, summaries, held))
+        allowed &= yield from Sql(lambda conn: _of_thread(conn, tree, summaries, held))
 
     def score() -> list[Hit]:
         cosine = None
@@ -53,7 +53,7 @@ def with_summaries(
             keys = held.ledger.rows["key"].tolist()
             known = exact.of(keys)
             cosine = np.array([known[key] @ found.vector if key in known else np.nan for key in keys])
-        return with_digests(found, held, cosine, wanted, inside)
+        return with_digests(found, held, cosine, allowed, wanted)
 
     return (yield from Search(score))
 

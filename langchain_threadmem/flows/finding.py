@@ -236,6 +236,8 @@ def scored(
     wanted: Wanted,
     now: float,
     only: Sequence[int] | None = None,
+    *,
+    singles: bool = False,
 ) -> Flow[Found]:
     """The best of what words and meaning suggested.
 
@@ -248,6 +250,7 @@ def scored(
         wanted: The conditions.
         now: In seconds since 1970.
         only: The only keys to score, suggested or not.
+        singles: Whether summaries of a single message count beside the message.
     """
     owner, model = runtime.owner, runtime.model
     cosines = None if near is None else dict(near)
@@ -291,9 +294,9 @@ def scored(
         found = Found(hits, question, figures, vector, now, _share(candidates))
         if condensed is None:
             return found
-        return found._replace(
-            hits=with_digests(found, condensed, _cosine_of(condensed.ledger, cosines), wanted)
-        )
+        allowed = wanted.condensed(condensed, singles=singles)
+        cosine = _cosine_of(condensed.ledger, cosines)
+        return found._replace(hits=with_digests(found, condensed, cosine, allowed, wanted))
 
     return (yield from Search(score))
 
@@ -309,11 +312,7 @@ def _cosine_of(held: Ledger, cosines: Mapping[int, float] | None) -> Floats | No
 
 
 def with_digests(
-    found: Found,
-    held: Digests,
-    cosine: Floats | None,
-    wanted: Wanted,
-    inside: NDArray[np.bool_] | None = None,
+    found: Found, held: Digests, cosine: Floats | None, allowed: NDArray[np.bool_], wanted: Wanted
 ) -> list[Hit]:
     """What was found together with summaries, the best first, no more than are wanted.
 
@@ -321,13 +320,10 @@ def with_digests(
         found: What was found so far.
         held: The summaries.
         cosine: Similarity of each; NaN where it is not known.
-        wanted: The conditions.
-        inside: Which summaries are in the scope; all if not said.
+        allowed: Which of them may be hits.
+        wanted: How many hits, and how age counts.
     """
     parts = held.parts(found.question, found.figures, cosine)
-    allowed = wanted.condensed(held)
-    if inside is not None:
-        allowed &= inside
     total = wanted.aged(alone(parts, found.share), held.ledger, found.now)
     most = wanted.most(held.ledger)
     hits = _best(held.ledger, found.question, found.figures, parts, total, allowed, most)

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.core import scoring
+from langchain_threadmem.core.asking import question_of
 from langchain_threadmem.core.filters import Condition, FieldFilter, Kind, parse
-from langchain_threadmem.core.ranking import Corpus, bm25
+from langchain_threadmem.core.ledger import Ledger, Record
 from langchain_threadmem.core.short_term import Range, ShortTermMemory
-from langchain_threadmem.core.units import MemoryUnit
-from langchain_threadmem.core.words import query_words, words
+from langchain_threadmem.core.units import MemoryUnit, gist_of_unit
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import visits
 from langchain_threadmem.flows.chains import chains_of
@@ -258,7 +260,9 @@ def _short(
     low, high = asked.within
     while True:
         if vector is None:
-            scored = short.match(query_words(asked.text or ""), asked.k, asked.wanted)
+            words = question_of(asked.text or "", runtime.language)
+            gist_of = partial(gist_of_unit, language=runtime.language)
+            scored = short.match(words, asked.k, gist_of, asked.wanted)
         else:
             floor = low if alone else max(asked.threshold, -1.0 if low is None else low)
             scored = short.search(vector, asked.k, (floor, high), asked.wanted)
@@ -309,7 +313,7 @@ def _foreign(runtime: Runtime, asked: Question, vector: NDArray[np.float32] | No
     found: list[tuple[float, Core]] = []
     for collection in runtime.external:
         if vector is None:
-            found += yield from _foreign_words(collection, asked)
+            found += yield from _foreign_words(runtime, collection, asked)
         else:
             found += yield from _foreign_vectors(collection, asked, vector)
     found.sort(key=lambda pair: -pair[0])
@@ -336,18 +340,24 @@ def _foreign_vectors(
         count *= 4
 
 
-def _foreign_words(collection: ExternalCollection, asked: Question) -> Flow[list[tuple[float, Core]]]:
-    terms = query_words(asked.text or "")
+def _foreign_words(
+    runtime: Runtime, collection: ExternalCollection, asked: Question
+) -> Flow[list[tuple[float, Core]]]:
+    """What Chroma finds by letters, ranked as texts that stand alone: nothing else is kept of them."""
+    language = runtime.language
+    words = question_of(asked.text or "", language)
+    # Most stems begin their words, and a text that holds the word then holds the stem.
+    letters = [term if word.startswith(term) else word for term, word in words.terms.items()]
     most = asked.k * CANDIDATES_PER_HIT * CANDIDATES_PER_HIT
-    units = yield from Search(lambda: collection.holding(terms, most))
-    texts = [words(unit.content) for unit in units]
-    corpus = Corpus(
-        len(texts), sum(map(len, texts)), {term: sum(term in text for text in texts) for term in terms}
-    )
+    units = yield from Search(lambda: collection.holding(letters, most))
+    kept = [gist_of_unit(unit, language) for unit in units]
+    held = Ledger(words.terms)
+    held.add(Record(n, n, None, "human", True, gist) for n, gist in enumerate(kept, 1))
+    parts = scoring.parts_alone(held, words)
     return [
-        (score.score, Core((collection.name, unit.id), unit, collection))
-        for unit, score in zip(units, bm25(terms, texts, corpus), strict=True)
-        if score.score > 0 and (asked.wanted is None or asked.wanted.holds(unit))
+        (score, Core((collection.name, unit.id), unit, collection))
+        for unit, own, score in zip(units, parts.own, scoring.alone(parts).tolist(), strict=True)
+        if own > 0 and (asked.wanted is None or asked.wanted.holds(unit))
     ]
 
 

@@ -11,13 +11,25 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import HumanMessage
 from numpy.typing import NDArray
 
+from langchain_threadmem.core.asking import Question, question_of
+from langchain_threadmem.core.english import ENGLISH
 from langchain_threadmem.core.filters import Kind, parse
+from langchain_threadmem.core.gist import Gist, gist_of
 from langchain_threadmem.core.short_term import Hit, ShortTermMemory
 from langchain_threadmem.errors import InputError
 
 EVERYTHING = (None, None)
+
+
+def gist(text: str) -> Gist:
+    return gist_of(HumanMessage(text), text, 0.0, ENGLISH)
+
+
+def asked(text: str) -> Question:
+    return question_of(text, ENGLISH)
 
 
 def axis(number: int, length: int = 8) -> NDArray[np.float32]:
@@ -79,7 +91,9 @@ def test_a_filter_comes_before_the_number_of_results() -> None:
     for number, source in enumerate(["user", "ai", "user", "ai"]):
         memory.add(number, {"content": "bread", "source": source})
     wanted = parse({"source": "ai"}, {"source": Kind.TEXT})
-    assert [hit.key for hit in memory.match(["bread"], 2, wanted)] == [1, 3]
+    assert [
+        hit.key for hit in memory.match(asked("bread"), 2, lambda unit: gist(unit["content"]), wanted)
+    ] == [1, 3]
     memory.fill({number: axis(0) for number in range(4)})
     assert {hit.key for hit in memory.search(axis(0), 2, EVERYTHING, wanted)} == {1, 3}
     assert list(memory)[:2] == [0, 2]
@@ -90,7 +104,7 @@ def test_words_are_compared_where_there_are_no_vectors() -> None:
     for number, text in enumerate(["rye bread with rye", "a file", "bread", "warm"]):
         memory.add(number, text)
     assert memory.search(axis(0), 5, EVERYTHING) == []
-    found = memory.match(["rye", "bread"], 5)
+    found = memory.match(asked("rye bread"), 5, gist)
     assert [hit.key for hit in found] == [0, 2]
     assert found[0].score > found[1].score > 0
     assert list(memory) == [1, 3, 2, 0]
@@ -112,7 +126,10 @@ def test_another_text_needs_another_vector() -> None:
     memory.add(1, "another text")
     assert memory.bare() == [1]
     assert memory.search(axis(1), 1, (0.5, None)) == []
-    assert memory.match(["another"], 1) == [Hit(1, pytest.approx(memory.match(["another"], 1)[0].score))]
+    assert [hit.key for hit in memory.match(asked("another"), 1, gist)] == [1]
+    memory.add(1, "a heron")
+    assert [hit.key for hit in memory.match(asked("herons"), 1, gist)] == [1]
+    assert memory.match(asked("another"), 1, gist) == []
 
 
 def test_what_was_dropped_is_not_found() -> None:
@@ -159,7 +176,7 @@ def test_it_equals_a_plain_list(capacity: int, steps: list[tuple[str, int]]) -> 
             plain.popitem(last=False)
         assert list(memory) == list(plain)
         assert sorted(hit.key for hit in memory.search(axis(0) * 0, 9, EVERYTHING)) == sorted(plain)
-        assert sorted(hit.key for hit in memory.match(["text"], 9)) == sorted(plain)
+        assert sorted(hit.key for hit in memory.match(asked("text"), 9, gist)) == sorted(plain)
         for key in plain:  # A search moves what it found; the plain list does the same to stay comparable.
             memory.add(key, f"text {key}")
 
@@ -177,3 +194,26 @@ def test_a_search_of_200_takes_less_than_a_millisecond() -> None:
         assert memory.search(rows[number], 5, (0.75, None))[0].key == number
         taken.append(time.perf_counter() - begun)
     assert median(taken) < 1e-3
+
+
+def test_words_of_200_are_compared_in_less_than_a_millisecond() -> None:
+    memory = ShortTermMemory[int, str](200)
+    for number in range(200):
+        memory.add(number, f"rye bread number {number} needs some {number + 7} hours of rest")
+    question = asked("Which bread rests 77 hours?")
+    memory.match(question, 5, gist)
+    taken = []
+    for _ in range(50):
+        begun = time.perf_counter()
+        assert memory.match(question, 5, gist)[0].key == 70
+        taken.append(time.perf_counter() - begun)
+    assert median(taken) < 1e-3
+
+
+def test_words_that_were_dropped_are_found_no_more() -> None:
+    memory = ShortTermMemory[int, str](3)
+    for number in range(500):
+        memory.add(number, f"bread {number}")
+        memory.match(asked("nothing"), 1, gist)
+    assert {hit.key for hit in memory.match(asked("bread"), 9, gist)} == {497, 498, 499}
+    assert memory.match(asked("12"), 9, gist) == []

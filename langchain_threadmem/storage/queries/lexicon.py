@@ -1,7 +1,7 @@
 """The inverted index: which nodes hold a word.
 
 FTS5 on SQLite and a `tsvector` column with GIN on PostgreSQL give candidates only: for each word of a query
-the newest nodes that hold it, some 0.1 ms a word. Ranking is `core.ranking`, the same on both.
+the newest nodes that hold it, some 0.1 ms a word. Ranking is `core.scoring`, the same on both.
 
 Each entry also holds two words that no text can spell, one for its tree and one for its owner, so that a
 search in one conversation or for one owner is an intersection inside the index. FTS5 reads the whole list
@@ -120,7 +120,7 @@ def holding(conn: Conn, word: str, scope: Scope, most: int = MOST_PER_WORD) -> l
 
     Args:
         conn: A transaction.
-        word: One word, as `core.words.words` makes them.
+        word: A term of the language (`core.language`).
         scope: Where to search.
         most: How many at most.
     """
