@@ -438,7 +438,8 @@ class ChatMemory(AsyncVerbs):
         )
 
     def flush(self) -> int:
-        """Embed now what is not embedded yet, so that no recall has to; how many messages that were.
+        """Embed now what is not embedded yet, so that no recall has to; how many messages and summaries that
+        were.
 
         Call it off the reply's path. An interrupted one goes on where it was.
         """

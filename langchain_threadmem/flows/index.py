@@ -8,7 +8,7 @@ messages are safe and the mark stays where it was, so the next call goes on from
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -200,7 +200,7 @@ def embed_missing(runtime: Runtime, tree: int) -> Flow[int]:
 
 
 def flush(runtime: Runtime, only: int | None = None, told: Progress | None = None) -> Flow[int]:
-    """Embed what is not embedded yet: of one conversation, or of all of the owner.
+    """Embed what is not embedded yet: of one conversation and its summaries, or of all of the owner.
 
     Each batch is kept at once, so an interrupted flush goes on where it was, and after a change of the
     embedding model this embeds everything anew.
@@ -211,17 +211,22 @@ def flush(runtime: Runtime, only: int | None = None, told: Progress | None = Non
         told: Called after each conversation with how many of how many are done.
 
     Returns:
-        How many messages were embedded.
+        How many messages and summaries were embedded.
     """
     model, owner = runtime.model, runtime.owner
     if not model:
         return 0
-    waiting = [only]
-    if only is None:
-        waiting = [*(yield from Sql(lambda conn: marks.behind(conn, owner, marks.embeddings_of(model))))]
+
+    def behind(conn: Conn) -> list[int]:
+        if only is None:
+            return marks.behind(conn, owner, marks.embeddings_of(model))
+        _, summaries = trees.extent(conn, only)
+        return [only] if summaries is None else [only, summaries]
+
+    waiting = yield from Sql(behind)
     count = 0
     for done, tree in enumerate(waiting, 1):
-        count += yield from embed_missing(runtime, cast("int", tree))
+        count += yield from embed_missing(runtime, tree)
         if told is not None:
             told(done, len(waiting))
     return count

@@ -13,7 +13,8 @@ from langchain_threadmem.core.language import split
 from langchain_threadmem.core.ledger import Record
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.storage.queries.lexicon import Entry, name_word
-from langchain_threadmem.storage.schema import SUMMARIES, gist, node, recallable, tree, unit
+from langchain_threadmem.storage.queries.units import OWNED
+from langchain_threadmem.storage.schema import SUMMARIES, gist, node, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
 _PUT = insert_of(gist, replace=True)
@@ -31,7 +32,7 @@ _OF_OWNER = Statement(
     select(*_COLUMNS, tree.c.id, tree.c.scope)
     .join(gist, gist.c.key == node.c.key)
     .join(tree, tree.c.id == node.c.tree)
-    .where(within(node.c.key, "keys"), tree.c.owner == bindparam("owner"), recallable),
+    .where(within(node.c.key, "keys"), OWNED),
     "keys",
     "owner",
 )

@@ -30,6 +30,7 @@ from langchain_threadmem.core.filters import Condition
 from langchain_threadmem.core.forgetting import Candidate
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.storage.filtering import Columns, where
+from langchain_threadmem.storage.queries import units
 from langchain_threadmem.storage.schema import digest, memory, node, recallable, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
 
@@ -157,7 +158,7 @@ _VISIT = Statement(
     *("key", "visits", "last_visit"),
 )
 _OWN = Statement(
-    select(node.c.key).join(tree, tree.c.id == node.c.tree).where(within(node.c.key, "keys"), _OWNED),
+    select(node.c.key).join(tree, tree.c.id == node.c.tree).where(within(node.c.key, "keys"), units.OWNED),
     *("keys", "owner"),
 )
 _PARENTS = Statement(
@@ -234,10 +235,10 @@ def _matching(condition: Condition | None) -> tuple[Statement, Statement, bool]:
     """All units that may pass a filter, those of some keys that may, and whether SQL can tell at all."""
     elements = where(condition, _FIELDS)
     alive = and_(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None))
-    found = select(node.c.key).select_from(_units).where(_OWNED, alive, *elements)
+    found = select(node.c.key).select_from(_units).where(alive, *elements)
     return (
-        Statement(found.limit(bindparam("most")), "owner", "most"),
-        Statement(found.where(within(node.c.key, "keys")), "owner", "keys"),
+        Statement(found.where(_OWNED).limit(bindparam("most")), "owner", "most"),
+        Statement(found.where(units.OWNED, within(node.c.key, "keys")), "owner", "keys"),
         bool(elements),
     )
 

@@ -105,9 +105,12 @@ def _rows() -> Select[tuple[int]]:
     return found
 
 
-# Not a column that an index knows, or SQLite would begin with all that the owner has instead of the keys.
-_OWNED = and_(tree.c.owner.concat("") == bindparam("owner"), recallable)
-_BY_KEYS = Statement(_rows().where(within(node.c.key, "keys"), _OWNED), "keys", "owner")
+OWNED = and_(tree.c.owner.concat("") == bindparam("owner"), recallable)
+"""Whether nodes that are named by their keys are an owner's.
+
+It names no column that an index knows, or SQLite would begin with all that the owner has instead of the keys.
+"""
+_BY_KEYS = Statement(_rows().where(within(node.c.key, "keys"), OWNED), "keys", "owner")
 _CHILDREN = Statement(
     select(unit.c.parent, node.c.key, func.coalesce(digest.c.id, node.c.message))
     .select_from(
