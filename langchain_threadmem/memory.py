@@ -399,7 +399,7 @@ class ChatMemory(AsyncVerbs):
         context_depth: int | None = None,
         **conditions: Unpack[Conditions],
     ) -> list[Recollection]:
-        """Find what was said, by words and by meaning, the best hit first.
+        """Find what was said, by words and by meaning, the best hit first; summaries of it too.
 
         The first call embeds what was said since the last one. Without an embedding model words alone decide,
         and a query that shares none with any message finds nothing. Names of people who take part
@@ -413,13 +413,16 @@ class ChatMemory(AsyncVerbs):
             n_results: How many hits at most.
             context_depth: How many ancestors each hit's `thread` holds; `None` for the memory's default.
             **conditions: As in `core.wanted.Wanted`: `scope` (the active "thread", this "conversation", or
-                all of the "owner"), `include_superseded`, `speaker`, `role` ("human" or "ai"), `since` and
-                `until` (datetimes), `half_life` (a timedelta in which odds halve), `max_tokens` (fill so many
-                with whole turns that the window does not show), `reranker`, `wait=False` (embed nothing now),
-                `filters` on content, role, speaker, time and metadata: `{"metadata.topic": "bread"}`.
+                all of the "owner"), `include_superseded`, `speaker`, `role` ("human" or "ai"), `rank` (0 for
+                messages, 1 and 2 for summaries of conversations and of the long-term memory, or several),
+                `since` and `until` (datetimes), `half_life` (a timedelta in which odds halve), `max_tokens`
+                (fill so many with whole turns that the window does not show), `reranker`, `wait=False` (embed
+                nothing now), `filters` on content, role, speaker, time, rank and metadata:
+                `{"metadata.topic": "bread"}`.
 
         Returns:
-            Hits with score, thread and reason; each node once.
+            Hits with score, thread and reason; each node once. A summary says what it covers, and
+            `MemorySystem.unfold` leads from it to the messages.
 
         Raises:
             InputError: A number is negative, or an option unknown.

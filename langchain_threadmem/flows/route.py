@@ -210,7 +210,7 @@ def recall_elsewhere(
         conversation: The conversation that asks.
         query: The text to recall by.
         path: The active thread, which the model sees anyway.
-        n_results: How many messages at most.
+        n_results: How many messages and summaries at most.
         scope: The other threads of this "conversation", or also all others of its "owner".
         min_similarity: What fits less by meaning is left out; without embeddings, what shares no word.
 

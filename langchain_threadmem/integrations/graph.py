@@ -189,7 +189,7 @@ def create_threaded_chat(
         selector: What chooses the thread; by default `SemanticNodeSelector`.
         window: What the model is shown of the thread: a `MessageWindow`, a `TokenWindow`, or any function
             from messages to messages. The system prompt and what is recalled come on top.
-        recall: How many messages of other threads to recall at most; 0 for none.
+        recall: How many messages of other threads, and summaries of such, to recall at most; 0 for none.
         scope: The other threads of the "conversation", or also the other conversations of the "owner".
         min_similarity: Cosine below which a message is not recalled; without embeddings it must share a word.
         system_prompt: What the model is told first.

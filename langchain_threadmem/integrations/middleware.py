@@ -64,7 +64,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         selector: What chooses the thread of a human message; by default `SemanticNodeSelector`.
         window: What the model is shown of the thread: a `MessageWindow`, a `TokenWindow`, or any function
             from messages to messages. The system prompt and what is recalled come on top.
-        recall: How many messages of other threads to recall at most; 0 for none.
+        recall: How many messages of other threads, and summaries of such, to recall at most; 0 for none.
         scope: The other threads of the "conversation", or also the other conversations of the "owner".
         min_similarity: Cosine below which a message is not recalled; without embeddings it must share a word.
         rewrite: Also reduce the state's own `messages` to the active thread.

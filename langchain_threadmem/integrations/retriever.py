@@ -30,9 +30,9 @@ _ANY = "*"
 class ThreadMemRetriever(BaseRetriever):
     """What was said about a query, as documents, the best first.
 
-    The `page_content` is the text of a message, after that of its ancestors if `context_depth` asks for them.
-    The metadata say where it is from: `conversation_id`, `node_id`, `message_id`, `role`, `time` (ISO 8601),
-    `score` and `why`.
+    The `page_content` is the text of a message, after that of its ancestors if `context_depth` asks for them,
+    or of a summary. The metadata say where it is from: `conversation_id`, `node_id`, `message_id`, `role`,
+    `time` (ISO 8601), `score`, `why`, `rank`, and of a summary what it `covers`.
 
     Example:
         >>> memory = ChatMemory(embeddings=False)
@@ -52,6 +52,8 @@ class ThreadMemRetriever(BaseRetriever):
     """How many documents at most."""
     context_depth: int = Field(default=0, ge=0)
     """How many ancestors of a message its text begins with."""
+    rank: int | tuple[int, ...] | None = None
+    """0 for messages, 1 and 2 for summaries of conversations and of the long-term memory, or several."""
     include_superseded: bool = False
     """Also find messages that were edited, regenerated or moved."""
 
@@ -95,13 +97,14 @@ class ThreadMemRetriever(BaseRetriever):
             "n_results": self.k,
             "context_depth": self.context_depth,
             "scope": scope,
+            "rank": self.rank,
             "include_superseded": self.include_superseded,
         }
 
     def _document(self, hit: Recollection) -> Document:
         metadata = dict(recalled(hit))
         text = str(metadata.pop("text"))
-        if self.context_depth:
+        if self.context_depth and not hit.rank:
             text = "\n".join(f"{node.message.type}: {text_of(node.message)}" for node in hit.thread)
         return Document(
             text, id=hit.node.message.id, metadata={**metadata, "message_id": hit.node.message.id}
@@ -129,7 +132,7 @@ def recall_tool(
         memory: A conversation, or a system.
         conversation_id: Which conversation of a system; without it, all of its owner's are searched.
         scope: One "conversation" or all of its "owner"; by default what the two above imply.
-        k: How many messages at most.
+        k: How many messages and summaries at most.
         name: What the model calls it.
         description: What the model is told about it.
 

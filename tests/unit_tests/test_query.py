@@ -10,6 +10,7 @@ import chromadb
 import numpy as np
 import pytest
 from conftest import WordEmbeddings
+from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import MemorySystem, MemoryUnit
 from langchain_threadmem.errors import InputError, SessionNotFoundError
@@ -54,6 +55,30 @@ def test_a_vector_finds_what_is_near_it(memory: MemorySystem, verbs: Wrap) -> No
 def test_text_is_embedded(memory: MemorySystem, verbs: Wrap) -> None:
     found = verbs(memory).query("Camomile tea calms", k_limit=1, recall_context=False)
     assert texts(found) == [["Camomile tea calms."]]
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+@pytest.mark.parametrize(
+    "text", ["rye bread", "What did Ada say of the kites?", "warm cellars in 2026", "tea that calms", "zebra"]
+)
+def test_text_is_ranked_as_recall_ranks_it(
+    url: str, owner: str, verbs: Wrap, text: str, embedded: bool
+) -> None:
+    embeddings: Any = WordEmbeddings() if embedded else False
+    with MemorySystem(url, owner=owner, embeddings=embeddings) as system:
+        system.conversation("kites").extend(
+            [HumanMessage("The kite flew.", name="Ada"), AIMessage("The kite tore.", name="Ben")]
+        )
+        system.conversation("kitchen").extend([(source, said) for source, said in SAID])
+        recalled = system.conversation("elsewhere").recall(text, 5, scope="owner")
+        found = verbs(system).query(text, k_limit=5, search_range=ANY, recall_context=False)
+        ids = [chain[0].id for chain in found]
+        assert ids == [hit.node.message.id for hit in recalled]
+        kitchen = verbs(system).query(
+            text, k_limit=5, search_range=ANY, recall_context=False, filters={"group_id": "kitchen"}
+        )
+        passing = [chain[0].id for chain in kitchen]
+        assert [id for id in passing if id in ids] == [id for id in ids if id in passing]
 
 
 def test_r30_k_limit_counts_core_hits(memory: MemorySystem, verbs: Wrap) -> None:

@@ -291,6 +291,19 @@ def test_summaries_that_are_gone_are_not_found(
         assert verb.recall("holiday", rank=1, scope=scope) == []
 
 
+def test_what_was_forgotten_is_not_found(url: str, owner: str, verbs: Wrap, way: str) -> None:
+    options: dict[str, Any] = {"settings": {"max_group_size": 2}, "summarizer": Says(), "embeddings": False}
+    with MemorySystem(url, owner=owner, **options) as system:
+        memory = filled(system, "lake")
+        system.summarize_session("lake")
+        verb = verbs(memory)
+        assert len(verb.recall("holiday", 20, rank=1)) == 7
+        for _ in range(3):  # The messages, the summaries that are left with nothing below them, those above.
+            system.forget(1.0)
+        for scope in ("conversation", "owner"):
+            assert [hit.node.message.id for hit in verb.recall("holiday", 20, scope=scope)] == ["lake"]
+
+
 def test_what_is_encrypted_is_found_in_its_conversation(url: str, owner: str, verbs: Wrap) -> None:
     options: dict[str, Any] = {"embeddings": WordEmbeddings(), "cipher": StreamCipher()}
     with MemorySystem(url, owner=owner, summarizer=Says(), **options) as system:
