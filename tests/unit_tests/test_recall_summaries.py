@@ -341,6 +341,14 @@ def test_a_packed_summary_counts_and_adds_something(system: MemorySystem, verbs:
     assert [hit.rank for hit in verbs(part).recall("holiday", 20, rank=1, max_tokens=1000)] == [1]
 
 
+def test_a_summary_of_what_was_forgotten_adds_something(system: MemorySystem, verbs: Wrap) -> None:
+    memory = filled(system, "lake", window=lambda messages: messages)
+    system.summarize_session("lake")
+    assert verbs(memory).recall("holiday", 20, rank=1, max_tokens=1000) == []
+    system.forget(1.0)
+    assert texts(verbs(memory).recall("holiday", 20, rank=1, max_tokens=1000)) == [SUMMARY]
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 200), st.integers(1, 12))
 def test_no_budget_is_exceeded_by_summaries(room: int, n_results: int) -> None:
