@@ -38,7 +38,7 @@ class Recalled(TypedDict):
 
     Attributes:
         conversation_id: The conversation it was said in; empty for a summary of the long-term memory.
-        node_id: Its number there; of a summary a number that no message has.
+        node_id: Its number there; of a summary its number among summaries.
         role: Who said it: human, ai ...; "ai-summary" for a summary.
         time: When, in ISO 8601; of a summary, when the last message that it covers was said.
         text: What was said.

@@ -217,7 +217,7 @@ class Recollection:
 
     Attributes:
         node: The message that was found. A summary is a message of the role "ai-summary" with the summary's
-            id, and the number of its node is none of the conversation's.
+            id, and the number of its node counts summaries, not messages.
         score: How well it fits; comparable within one call only.
         thread: The hit after its ancestors, oldest first, as deep as was asked; of a summary itself alone.
         why: The reason for the hit; of a summary also what it covers.

@@ -24,6 +24,7 @@ from langchain_threadmem.flows.steps import Flow, Search, Sql
 from langchain_threadmem.flows.unfold import leaves
 from langchain_threadmem.flows.units import units_of
 from langchain_threadmem.storage.queries import digests, nodes, trees, units
+from langchain_threadmem.storage.queries.units import UnitRow
 from langchain_threadmem.storage.statements import Conn
 
 
@@ -63,15 +64,15 @@ def summaries_of(conn: Conn, owner: str, hits: Iterable[Hit]) -> dict[int, Recol
     hit_of = {hit.key: hit for hit in hits if hit.rank}
     rows = units.by_keys(conn, owner, hit_of) if hit_of else []
     return {
-        row.key: _recollection(hit_of[row.key], row.session, row.messages or 0, unit)
+        row.key: _recollection(hit_of[row.key], row, unit)
         for row, unit in zip(rows, units_of(owner, rows, {}), strict=True)
     }
 
 
-def _recollection(hit: Hit, session: str, messages: int, unit: MemoryUnit) -> Recollection:
-    node = ConversationNode(hit.key, unit.to_message(), timestamp=unit.end_time)
-    covers = Covers(messages, unit.creation_time, unit.end_time, unit.stale)
-    return Recollection(node, hit.score, (node,), replace(hit.why, covers=covers), session, unit.rank)
+def _recollection(hit: Hit, row: UnitRow, unit: MemoryUnit) -> Recollection:
+    node = ConversationNode(row.seq, unit.to_message(), timestamp=unit.end_time)
+    covers = Covers(row.messages or 0, unit.creation_time, unit.end_time, unit.stale)
+    return Recollection(node, hit.score, (node,), replace(hit.why, covers=covers), row.session, unit.rank)
 
 
 def _held(runtime: Runtime, tree: int) -> Flow[Digests]:

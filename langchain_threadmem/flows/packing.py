@@ -22,7 +22,7 @@ from langchain_threadmem.flows.digests import summaries_of
 from langchain_threadmem.flows.finding import Hit
 from langchain_threadmem.flows.rows import nodes_of
 from langchain_threadmem.flows.steps import Flow, Sql
-from langchain_threadmem.flows.unfold import leaves
+from langchain_threadmem.flows.unfold import key_of_hit, leaves
 from langchain_threadmem.storage.queries import nodes
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.statements import Conn
@@ -127,7 +127,7 @@ def adds_nothing(
         return False
 
     def look(conn: Conn) -> bool:
-        found = nodes.of_owner(conn, owner, leaves(conn, [summary.node.id]))
+        found = nodes.of_owner(conn, owner, leaves(conn, [key_of_hit(conn, owner, summary)]))
         if len(found) < covers.messages:
             return False  # It is all that is left in memory of what was forgotten.
         return all(row.key in taken or _is_shown(row, name, conversation, shown) for row, _, name in found)

@@ -45,8 +45,7 @@ def unfold(
         if isinstance(unit, str):
             key = _key_of(conn, owner, unit, None)
         elif isinstance(unit, Recollection):
-            name, group = str(unit.node.message.id), unit.conversation_id or owner
-            key = _key_of(conn, owner, name, group, unit.rank)
+            key = key_of_hit(conn, owner, unit)
         else:
             key = _key_of(conn, owner, unit.id, unit.group_id, unit.rank)
         return read_units(conn, owner, leaves(conn, [key], levels))
@@ -68,6 +67,15 @@ def leaves(conn: Conn, keys: Sequence[int], levels: int | None = None) -> list[i
         ]
         levels = None if levels is None else levels - 1
     return found
+
+
+def key_of_hit(conn: Conn, owner: str, hit: Recollection) -> int:
+    """The key of what recall found.
+
+    Raises:
+        UnitNotFoundError: It is not there any more.
+    """
+    return _key_of(conn, owner, str(hit.node.message.id), hit.conversation_id or owner, hit.rank)
 
 
 def _key_of(conn: Conn, owner: str, name: str, group: str | None, rank: int | None = None) -> int:
