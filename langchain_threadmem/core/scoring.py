@@ -34,6 +34,8 @@ NEAR = 2
 """Messages before and after one whose meaning counts for it."""
 LONG_ANSWER, STEEPNESS = math.log(60), 6.0
 """Answers of 60 terms that count, some 110 words, are as much like an assistant's as like a person's."""
+SHORT_ANSWER = 20
+"""Among answers of no more terms than this, nothing is like an assistant's."""
 LITTLE = 0.02
 """A kind of chat that a conversation is like by no more than this is not asked."""
 COSINE = 8.0
@@ -204,6 +206,8 @@ def assistance(ledger: Ledger) -> Floats:
 def _assistance(ledger: Ledger) -> Floats:
     rows = ledger.rows
     answers = (~rows["human"] & rows["said"]).astype(float)
+    if not (rows["length"] * answers > SHORT_ANSWER).any():
+        return np.zeros(len(rows))
     count = ledger.around(answers, REACH)
     size = ledger.around(np.log1p(rows["length"]) * answers, REACH) / np.maximum(count, 1e-9)
     share: Floats = np.where(count > 0, 1 / (1 + np.exp(STEEPNESS * (LONG_ANSWER - size))), 0.0)

@@ -99,7 +99,7 @@ def catch_up_words(runtime: Runtime, tree: int) -> Flow[None]:
             marks.put(conn, tree, name, Mark(rows[-1].seq, mark.documents + len(entries), mark.words + total))
         return len(rows) == WORDS_AT_ONCE
 
-    if (yield from Sql(lambda conn: _behind(conn, tree, name))):
+    if (yield from Sql(lambda conn: is_behind(conn, tree, name))):
         while (yield from Sql(enter, write=True)):
             pass
 
@@ -109,8 +109,6 @@ def ledger(runtime: Runtime, tree: int) -> Flow[Ledger]:
 
     What is encrypted is in no index on disk: its ledger is made from the messages themselves.
     """
-    if not runtime.encrypted:
-        yield from catch_up_words(runtime, tree)
 
     def records_of(conn: Conn, last: int) -> list[Record]:
         if not runtime.encrypted:
@@ -121,14 +119,18 @@ def ledger(runtime: Runtime, tree: int) -> Flow[Ledger]:
             for row, one in zip(rows, kept_of(runtime, rows), strict=True)
         ]
 
-    def news(conn: Conn) -> tuple[trees.Head, list[Record], list[int]]:
+    def news(conn: Conn) -> tuple[bool, trees.Head, list[Record], list[int]]:
+        behind = not runtime.encrypted and is_behind(conn, tree, runtime.lexicon)
         head = trees.head(conn, tree)
         known = runtime.ledgers.get((tree, head.epoch))
         records = records_of(conn, known.last if known else 0)
         changed = known is None or known.version != head.version
-        return head, records, gists.dead(conn, tree) if changed else []
+        return behind, head, records, gists.dead(conn, tree) if changed else []
 
-    head, records, dead = yield from Sql(news)
+    behind, head, records, dead = yield from Sql(news)
+    if behind:
+        yield from catch_up_words(runtime, tree)
+        _, head, records, dead = yield from Sql(news)
     held = runtime.ledgers.setdefault((tree, head.epoch), Ledger)
     with held.lock:
         held.add(records)
@@ -314,7 +316,8 @@ def _catch_up_index(index: VectorIndex, tree: int, model: str) -> Flow[None]:
         yield from Search(lambda: index.remove(keys))  # The tree was emptied in the meantime.
 
 
-def _behind(conn: Conn, tree: int, name: str) -> bool:
+def is_behind(conn: Conn, tree: int, name: str) -> bool:
+    """Whether an index does not know yet what was said last in a tree."""
     return marks.get(conn, tree, name).seq < trees.head(conn, tree).next_seq - 1
 
 

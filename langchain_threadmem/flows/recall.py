@@ -6,11 +6,12 @@ up to them, and `retrieve` puts them in the order in which a model should read t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Literal
 
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.core import tree as tree_core
 from langchain_threadmem.core.bodies import text_of
@@ -134,33 +135,37 @@ def _with_threads(conversation: Conversation, hits: Sequence[Hit], depth: int) -
     """Add to each hit the part of its thread that leads up to it, never beginning inside a tool exchange."""
     owner = conversation.runtime.owner
 
-    def read(conn: Conn) -> list[tuple[NodeRow, int, str]]:
-        return nodes.of_owner(conn, owner, [hit.key for hit in hits])
+    def read(conn: Conn) -> tuple[dict[int, tuple[NodeRow, str]], dict[int, list[NodeRow]]]:
+        rows = nodes.of_owner(conn, owner, [hit.key for hit in hits])
+        found = {row.key: (row, name) for row, _, name in rows}
+        return found, _leading_up(conn, found, depth) if depth else {}
 
-    def lead(conn: Conn) -> Mapping[int, list[ConversationNode]]:
-        return {hit.key: leading_up(conn, hit.key, depth) for hit in hits} if depth else {}
-
-    rows, threads = yield from Sql(lambda conn: (read(conn), lead(conn)))
-    found = nodes_of([row for row, _, _ in rows])
-    node_of = {row.key: (node, name) for (row, _, name), node in zip(rows, found, strict=True)}
+    found, threads = yield from Sql(read)
+    # What is not there was erased a moment ago.
+    there = [(hit, *found[hit.key]) for hit in hits if hit.key in found]
+    paths = [threads.get(hit.key, [row]) for hit, row, _ in there]
+    decoded = iter(nodes_of([row for path in paths for row in path]))
+    led_up = [tuple(islice(decoded, len(path))) for path in paths]
     return [
-        Recollection(node, hit.score, tuple(threads.get(hit.key, (node,))), hit.why, name)
-        for hit in hits
-        if hit.key in node_of  # Else it was erased a moment ago.
-        for node, name in [node_of[hit.key]]
+        Recollection(thread[-1], hit.score, thread, hit.why, name)
+        for (hit, _, name), thread in zip(there, led_up, strict=True)
     ]
 
 
-def leading_up(conn: Conn, key: int, depth: int) -> list[ConversationNode]:
-    """A node after its ancestors, oldest first; deeper if it would begin with a tool's result."""
-    path = nodes_of(nodes.thread(conn, key, depth + 1))
-    while path and isinstance(path[0].message, ToolMessage) and path[0].parent_id is not None:
+def _leading_up(conn: Conn, keys: Iterable[int], depth: int) -> dict[int, list[NodeRow]]:
+    """Nodes after their ancestors, oldest first; deeper if that would begin with a tool's result."""
+    found = nodes.threads(conn, keys, depth + 1)
+    torn = [key for key, path in found.items() if _is_torn(path)]
+    while torn:
         depth += 1
-        longer = nodes_of(nodes.thread(conn, key, depth + 1))
-        if len(longer) == len(path):
-            break
-        path = longer
-    return path
+        longer = nodes.threads(conn, torn, depth + 1)
+        torn = [key for key in torn if len(longer[key]) > len(found[key]) and _is_torn(longer[key])]
+        found |= longer
+    return found
+
+
+def _is_torn(path: Sequence[NodeRow]) -> bool:
+    return path[0].role == "tool" and path[0].parent is not None
 
 
 def retrieve(

@@ -131,7 +131,8 @@ class _Holding(NamedTuple):
 def _holding(conn: Conn, runtime: Runtime, asked: Sequence[str], limit: int) -> _Holding:
     scope = lexicon.Scope(runtime.owner)
     total = marks.total(conn, runtime.owner, runtime.lexicon)
-    lists = {term: lexicon.holding(conn, term, scope, limit) for term in asked}
+    held = lexicon.holding(conn, asked, scope, limit)
+    lists = {term: keys.tolist() for term, keys in zip(asked, held, strict=True)}
     frequency = {term: len(keys) for term, keys in lists.items()}
     return _Holding(Corpus(total.documents, total.words, frequency), lists)
 
