@@ -23,9 +23,9 @@ from langchain_threadmem.core.promising import promising
 from langchain_threadmem.core.scoring import LITTLE, Parts, assistance, parts_of, rarity, scores
 from langchain_threadmem.core.wanted import Wanted
 from langchain_threadmem.flows.conversation import Conversation
+from langchain_threadmem.flows.embedding import catch_up_vectors
 from langchain_threadmem.flows.index import (
     catch_up_owner,
-    catch_up_vectors,
     catch_up_words,
     is_behind,
     ledger,
