@@ -54,7 +54,8 @@ class Parts(NamedTuple):
         beside: Lexical score of the messages right around it, itself included.
         person: Whether somebody who is named said it.
         date: How near it is to a time that is named, 0 to 1.
-        cosine: Similarity of meaning; `None` without embeddings.
+        cosine: Similarity of meaning, the mean where it is not known; `None` where it never is.
+        known: Whether `cosine` is known.
     """
 
     own: Floats
@@ -64,6 +65,7 @@ class Parts(NamedTuple):
     person: Floats
     date: Floats
     cosine: Floats | None
+    known: NDArray[np.bool_]
 
 
 def parts_of(
@@ -90,10 +92,10 @@ def parts_of(
         beside = window
     count = len(ledger.rows)
     person = ledger.spoken_by(question.named).astype(float) if question.named else np.zeros(count)
-    if cosine is not None:
-        known = ~np.isnan(cosine)
-        cosine = np.where(known, cosine, cosine[known].mean() if known.any() else 0.0)
-    return Parts(own, lead, window, np.maximum(beside, own), person, _nearness(ledger, question), cosine)
+    known = np.zeros(count, np.bool_) if cosine is None else ~np.isnan(cosine)
+    cosine = np.where(known, cosine, cosine[known].mean()) if cosine is not None and known.any() else None
+    date = _nearness(ledger, question)
+    return Parts(own, lead, window, np.maximum(beside, own), person, date, cosine, known)
 
 
 def rarity(documents: int, frequency: int) -> float:

@@ -134,6 +134,7 @@ def _best(
     )
     found = zip(*(column[chosen].tolist() for column in columns), strict=True)
     cosines = [None] * len(chosen) if parts.cosine is None else parts.cosine[chosen].tolist()
+    cosines = [one if known else None for one, known in zip(cosines, parts.known[chosen], strict=True)]
     names = held.speakers
     return [
         Hit(
