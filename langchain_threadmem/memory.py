@@ -20,7 +20,7 @@ from langchain_threadmem.core.nodes import ConversationNode, Recollection
 from langchain_threadmem.core.wanted import Conditions, Wanted
 from langchain_threadmem.core.windows import Window, bound
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.flows import append, files, index, read, recall, revise, show, summarize, whole
+from langchain_threadmem.flows import append, embedding, files, read, recall, revise, show, summarize, whole
 from langchain_threadmem.flows.conversation import (
     Conversation,
     OnFailure,
@@ -401,8 +401,11 @@ class ChatMemory(AsyncVerbs):
     ) -> list[Recollection]:
         """Find what was said, by words and by meaning, the best hit first; summaries of it too.
 
-        The first call embeds what was said since the last one. Without an embedding model words alone decide,
-        and a query that shares none with any message finds nothing. Names of people who take part
+        The first call embeds what was said; from then on that is done in the background after each append. A
+        turn of a moment ago is found by its meaning all the same: the call embeds the little that is missing.
+        When much is, as after an import, it does not wait, and words alone speak for that: call `flush`
+        first, or pass `wait=True`. Without an embedding model words alone decide, and a query that shares
+        none with any message finds nothing. Names of people who take part
         (`message.name`), dates and times in the query count; a message's time is `additional_kwargs["time"]`
         where it can be read (ISO 8601, seconds since 1970, "8 May, 2023"), else when it was stored.
 
@@ -416,9 +419,9 @@ class ChatMemory(AsyncVerbs):
                 all of the "owner"), `include_superseded`, `speaker`, `role` ("human" or "ai"), `rank` (0 for
                 messages, 1 and 2 for summaries of conversations and of the long-term memory, or several),
                 `since` and `until` (datetimes), `half_life` (a timedelta in which odds halve), `max_tokens`
-                (fill so many with whole turns that the window does not show), `reranker`, `wait=False` (embed
-                nothing now), `filters` on content, role, speaker, time, rank and metadata:
-                `{"metadata.topic": "bread"}`.
+                (fill so many with whole turns that the window does not show), `reranker`, `wait` (`True`:
+                embed everything first; `False`: nothing), `filters` on content, role, speaker, time, rank and
+                metadata: `{"metadata.topic": "bread"}`.
 
         Returns:
             Hits with score, thread and reason; each node once. A summary says what it covers, and
@@ -444,10 +447,10 @@ class ChatMemory(AsyncVerbs):
         """Embed now what is not embedded yet, so that no recall has to; how many messages and summaries that
         were.
 
-        Call it off the reply's path. An interrupted one goes on where it was.
+        Call it after an import, off the reply's path. An interrupted one goes on where it was.
         """
         runtime = self._conversation.runtime
-        return run(index.flush(runtime, run(tree_of(self._conversation), runtime)), runtime)
+        return run(embedding.flush(runtime, run(tree_of(self._conversation), runtime)), runtime)
 
     # Showing and keeping
 

@@ -16,7 +16,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.core import tree as tree_core
 from langchain_threadmem.core.nodes import ConversationNode, Recollection
 from langchain_threadmem.core.wanted import Conditions, Wanted
-from langchain_threadmem.flows import append, files, index, read, recall, revise, show, summarize, whole
+from langchain_threadmem.flows import append, embedding, files, read, recall, revise, show, summarize, whole
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.rows import Given
 from langchain_threadmem.flows.steps import Flow, T, arun
@@ -125,7 +125,7 @@ class AsyncVerbs:
     async def aflush(self) -> int:
         """Async `flush`."""
         tree = await self._arun(tree_of(self._conversation))
-        return await self._arun(index.flush(self._conversation.runtime, tree))
+        return await self._arun(embedding.flush(self._conversation.runtime, tree))
 
     async def ato_mermaid(self, **options: Any) -> str:
         """Async `to_mermaid`."""

@@ -12,8 +12,9 @@ from langchain_threadmem.background import Background
 from langchain_threadmem.core.english import ENGLISH
 from langchain_threadmem.core.grouping import Limits, count_tokens
 from langchain_threadmem.core.language import Language
+from langchain_threadmem.flows.embedding import Progress, flush
 from langchain_threadmem.flows.extractive import ExtractiveSummarizer
-from langchain_threadmem.flows.index import Progress, flush, reindex
+from langchain_threadmem.flows.index import reindex
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import arun, run
 from langchain_threadmem.flows.summarize import LLMSummarizer, Summarizer

@@ -12,7 +12,7 @@ from langchain_threadmem.core.units import MemoryUnit
 from langchain_threadmem.core.usage import Usage
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import hierarchy, unfold
-from langchain_threadmem.flows.index import Progress
+from langchain_threadmem.flows.embedding import Progress
 from langchain_threadmem.flows.renew import By, Summarising
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import arun, run

@@ -1,8 +1,8 @@
 """Dates: when a message was said, and which time a question names.
 
-A message's time is what `additional_kwargs["time"]` says, if it can be read (ISO 8601, seconds since 1970, or
-a date with a month's name: "1:56 pm on 8 May, 2023", "March-15-2024"); else the time it was stored under. A
-time without a zone is taken for UTC: what counts is the distance between times.
+A message's time is what `additional_kwargs["time"]` says, if it can be read (ISO 8601, seconds since 1970,
+"2023/05/20 02:21", or a date with a month's name: "1:56 pm on 8 May, 2023", "March-15-2024"); else the time
+it was stored under. A time without a zone is taken for UTC: what counts is the distance between times.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 DAY = 86_400.0
 _CLOCK = re.compile(r"\b(\d{1,2}):(\d\d)(?::\d\d)?\s*([ap])?\.?m?\b", re.IGNORECASE)
-_ISO_DATE = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
+_ISO_DATE = re.compile(r"\b(\d{4})([-/])(\d\d)\2(\d\d)\b")
 _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
 _DAY = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\b")
 _RELATIVE = re.compile(r"\b(?:yesterday|today|(?:this|last) (?:week|month))\b")
@@ -69,7 +69,7 @@ def _named(text: str, months: Mapping[str, int]) -> tuple[int | None, int | None
     """Year, month and day in a lower-case text, as far as it names them; `None` if it names no time."""
     iso = _ISO_DATE.search(text)
     if iso:
-        return int(iso[1]), int(iso[2]), int(iso[3])
+        return int(iso[1]), int(iso[3]), int(iso[4])
     year = _YEAR.search(text)
     for word in _LETTERS.finditer(text):
         month = months.get(word[0])

@@ -82,4 +82,6 @@ class Digests:
         """
         beside = np.zeros(len(self.ledger.rows))
         parts = parts_of(self.ledger, question, figures, cosine, beside)
+        if cosine is not None and parts.cosine is None:
+            parts = parts._replace(cosine=beside)  # The messages beside them are weighed by meaning too.
         return parts._replace(date=nearness(question, self.started, self.ledger.rows["time"]))

@@ -84,8 +84,13 @@ class Gist(NamedTuple):
 
     def lines(self) -> tuple[list[str], list[str]]:
         """The terms of what was said, and of code."""
-        said, _, code = self.terms.partition("\n")
-        return said.split(), code.split()
+        return lines_of(self.terms)
+
+
+def lines_of(terms: str) -> tuple[list[str], list[str]]:
+    """The terms of what was said, and of code, in what a gist keeps of them."""
+    said, _, code = terms.partition("\n")
+    return said.split(), code.split()
 
 
 def gist_of(message: BaseMessage, text: str, created: float, language: Language) -> Gist:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from langchain_threadmem.core.gist import CODE, LEAD, Gist, unpack
+from langchain_threadmem.core.gist import CODE, LEAD, Gist, lines_of, unpack
 from langchain_threadmem.core.language import split
 
 REACH = 8
@@ -118,44 +118,59 @@ class Ledger:
 
     def add(self, records: Iterable[Record]) -> None:
         """Take in messages newer than `last`; others are known."""
-        for record in records:
-            if record.seq > self.last:
-                self._add(record)
+        last, first = self.last, self._count
+        rows: list[tuple[Any, ...]] = []
+        row_of, speakers = self._row_of, self._speakers
+        for key, seq, above, role, live, (terms, packed, name, time) in records:
+            if seq <= last:
+                continue
+            last, row = seq, first + len(rows)
+            parent = -1 if above is None else row_of.get(above, -1)
+            human = role == "human"
+            turn = row
+            if not human and parent >= 0:
+                turn = rows[parent - first][3] if parent >= first else int(self._buffer["turn"][parent])
+            speaker = speakers.get(name)
+            if speaker is None:
+                speaker = speakers[name] = len(speakers)
+                self.names.update(split(name))
+            asks, times, numbers, selfs, lead, length = unpack(packed)
+            rows.append(
+                (key, seq, parent, turn, speaker, length, lead, time, asks, times, numbers, selfs, human,
+                 bool(terms), live)
+            )  # fmt: skip
+            row_of[seq] = row
+            self._post(row, terms)
+        self._grow(rows)
 
-    def _add(self, record: Record) -> None:
-        if self._count == len(self._buffer):
-            self._buffer = np.concatenate([self._buffer, np.zeros(self._count, _ROW)])
-        row = self._count
-        gist = record.gist
-        parent = -1 if record.parent is None else self._row_of.get(record.parent, -1)
-        human = record.role == "human"
-        turn = row if human or parent < 0 else int(self._buffer["turn"][parent])
-        traits = unpack(gist.traits)
-        speaker = self._speakers.setdefault(gist.speaker, len(self._speakers))
-        if speaker and speaker == len(self._speakers) - 1:
-            self.names.update(split(gist.speaker))
-        self._buffer[row] = (
-            record.key, record.seq, parent, turn, speaker, traits.length, traits.lead, gist.time,
-            traits.asks, traits.times, traits.numbers, traits.selfs, human, bool(gist.terms), record.live,
-        )  # fmt: skip
-        self._row_of[record.seq] = row
-        self._count += 1
-        self._post(row, *gist.lines())
-
-    def _post(self, row: int, said: list[str], code: list[str]) -> None:
-        start = (said or code)[:LEAD]
-        if self._wanted is not None:
-            for term in self._wanted:
-                count = said.count(term) + (CODE * code.count(term) if code else 0.0)
-                if count:
-                    self._enter(term, row, count, start.count(term))
+    def _grow(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        if not rows:
             return
-        counts: dict[str, float] = dict(Counter(said))
-        for term in code:
-            counts[term] = counts.get(term, 0.0) + CODE
-        leads = Counter(start)
-        for term, count in counts.items():
-            self._enter(term, row, count, leads.get(term, 0))
+        total = self._count + len(rows)
+        if total > len(self._buffer):
+            grown = np.zeros(max(total, 2 * len(self._buffer)), _ROW)
+            grown[: self._count] = self.rows
+            self._buffer = grown
+        self._buffer[self._count : total] = np.array(rows, _ROW)
+        self._count = total
+
+    def _post(self, row: int, terms: str) -> None:
+        if self._wanted is None:
+            said, code = lines_of(terms)
+            counts: dict[str, float] = dict(Counter(said))
+            for term in code:
+                counts[term] = counts.get(term, 0.0) + CODE
+            leads = Counter((said or code)[:LEAD])
+            for term, count in counts.items():
+                self._enter(term, row, count, leads.get(term, 0))
+        # A look at the text, which may be long, spares most of the splitting and counting.
+        elif wanted := [term for term in self._wanted if term in terms]:
+            said, code = lines_of(terms)
+            lead = (said or code)[:LEAD]
+            for term in wanted:
+                count = said.count(term) + CODE * code.count(term)
+                if count:
+                    self._enter(term, row, count, lead.count(term))
 
     def _enter(self, term: str, row: int, count: float, lead: int) -> None:
         found = self._lists.get(term)

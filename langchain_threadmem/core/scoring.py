@@ -34,6 +34,8 @@ NEAR = 2
 """Messages before and after one whose meaning counts for it."""
 LONG_ANSWER, STEEPNESS = math.log(60), 6.0
 """Answers of 60 terms that count, some 110 words, are as much like an assistant's as like a person's."""
+SHORT_ANSWER = 20
+"""Among answers of no more terms than this, nothing is like an assistant's."""
 LITTLE = 0.02
 """A kind of chat that a conversation is like by no more than this is not asked."""
 COSINE = 8.0
@@ -52,7 +54,8 @@ class Parts(NamedTuple):
         beside: Lexical score of the messages right around it, itself included.
         person: Whether somebody who is named said it.
         date: How near it is to a time that is named, 0 to 1.
-        cosine: Similarity of meaning; `None` without embeddings.
+        cosine: Similarity of meaning, the mean where it is not known; `None` where it never is.
+        known: Whether `cosine` is known.
     """
 
     own: Floats
@@ -62,6 +65,7 @@ class Parts(NamedTuple):
     person: Floats
     date: Floats
     cosine: Floats | None
+    known: NDArray[np.bool_]
 
 
 def parts_of(
@@ -88,12 +92,11 @@ def parts_of(
         beside = window
     count = len(ledger.rows)
     person = ledger.spoken_by(question.named).astype(float) if question.named else np.zeros(count)
-    if cosine is not None:
-        known = ~np.isnan(cosine)
-        cosine = np.where(known, cosine, cosine[known].mean() if known.any() else 0.0)
+    known = np.zeros(count, np.bool_) if cosine is None else ~np.isnan(cosine)
+    cosine = np.where(known, cosine, cosine[known].mean()) if cosine is not None and known.any() else None
     times = ledger.rows["time"]
     date = nearness(question, times, times)
-    return Parts(own, lead, window, np.maximum(beside, own), person, date, cosine)
+    return Parts(own, lead, window, np.maximum(beside, own), person, date, cosine, known)
 
 
 def rarity(documents: int, frequency: int) -> float:
@@ -205,6 +208,8 @@ def assistance(ledger: Ledger) -> Floats:
 def _assistance(ledger: Ledger) -> Floats:
     rows = ledger.rows
     answers = (~rows["human"] & rows["said"]).astype(float)
+    if not (rows["length"] * answers > SHORT_ANSWER).any():
+        return np.zeros(len(rows))
     count = ledger.around(answers, REACH)
     size = ledger.around(np.log1p(rows["length"]) * answers, REACH) / np.maximum(count, 1e-9)
     share: Floats = np.where(count > 0, 1 / (1 + np.exp(STEEPNESS * (LONG_ANSWER - size))), 0.0)

@@ -44,7 +44,7 @@ class Conditions(TypedDict, total=False):
     max_tokens: int | None
     reranker: Reranker | None
     filters: FieldFilter | None
-    wait: bool
+    wait: bool | None
 
 
 class Reranker(Protocol):
@@ -74,7 +74,9 @@ class Wanted:
         reranker: Puts the best `RERANKED` in an order of its own.
         filters: Conditions on `FIELDS`, as `core.filters` reads them: `{"metadata.topic": "bread"}`.
             Messages are read for it until enough pass, the best first: some 4 µs each.
-        wait: Whether to embed first what is not embedded yet; if not, words alone speak for that.
+        wait: Whether to embed first what is not embedded yet (`True`), or let words alone speak for it
+            (`False`). By default the messages of some turns are embedded first; of more, as after an import,
+            words alone speak while they are embedded in the background.
 
     Raises:
         InputError: A value is out of its range.
@@ -97,7 +99,7 @@ class Wanted:
     max_tokens: int | None = None
     reranker: Reranker | None = None
     filters: FieldFilter | None = None
-    wait: bool = True
+    wait: bool | None = None
 
     def __post_init__(self) -> None:
         if self.n_results < 0:

@@ -11,6 +11,7 @@ from langchain_threadmem.core.bodies import decode
 from langchain_threadmem.core.nodes import ConversationNode
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
+from langchain_threadmem.flows.embedding import embed_soon
 from langchain_threadmem.flows.rows import Given, drafts_of, messages_of, placed_nodes
 from langchain_threadmem.flows.select import select
 from langchain_threadmem.flows.selectors import LinearNodeSelector
@@ -83,6 +84,7 @@ def _write(
         return []
     tree = conversation.tree or (yield from tree_of(conversation))
     places = yield from Sql(growth.Append(tree, drafts, parent), write=True)
+    embed_soon(conversation.runtime, tree)
     return placed_nodes(messages, drafts, places)
 
 

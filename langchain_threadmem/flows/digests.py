@@ -17,8 +17,9 @@ from langchain_threadmem.core.digests import Digests
 from langchain_threadmem.core.nodes import ConversationNode, Covers, Recollection
 from langchain_threadmem.core.units import MemoryUnit
 from langchain_threadmem.core.wanted import Wanted
+from langchain_threadmem.flows.embedding import catch_up_vectors
 from langchain_threadmem.flows.finding import Found, Hit, with_digests
-from langchain_threadmem.flows.index import catch_up_vectors, catch_up_words, records_of
+from langchain_threadmem.flows.index import catch_up_words, records_of
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Search, Sql
 from langchain_threadmem.flows.unfold import leaves

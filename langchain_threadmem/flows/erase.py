@@ -106,6 +106,7 @@ def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -
             return _erase_whole(conn, owner, conversation)
         return _erase_older(conn, owner, conversation, time)
 
+    yield from Search(runtime.ahead.pause)  # Nothing shall be reading an older state of the file.
     # Opened before, since afterwards nothing may tell that it held anything.
     index = yield from Search(runtime.index)
     done = yield from Sql(write, write=True)

@@ -20,12 +20,14 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.core.asking import Question, question_of
 from langchain_threadmem.core.digests import Digests
-from langchain_threadmem.core.ledger import REACH, Figures, Floats, Ledger
+from langchain_threadmem.core.language import split
+from langchain_threadmem.core.ledger import Figures, Floats, Ledger, Record
 from langchain_threadmem.core.nodes import Why
-from langchain_threadmem.core.recall_weights import PEOPLE
+from langchain_threadmem.core.promising import promising
 from langchain_threadmem.core.scoring import LITTLE, Parts, alone, assistance, parts_of, rarity, scores
 from langchain_threadmem.core.wanted import Wanted
-from langchain_threadmem.flows.index import catch_up_owner, catch_up_vectors, catch_up_words, ledger
+from langchain_threadmem.flows.embedding import catch_up_vectors
+from langchain_threadmem.flows.index import catch_up_owner, catch_up_words, is_behind, ledger
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Embed, Flow, Search, Sql
 from langchain_threadmem.storage.queries import digests, embeddings, gists, lexicon, marks, nodes, trees
@@ -153,6 +155,7 @@ def _best(
     )
     found = zip(*(column[chosen].tolist() for column in columns), strict=True)
     cosines = [None] * len(chosen) if parts.cosine is None else parts.cosine[chosen].tolist()
+    cosines = [one if known else None for one, known in zip(cosines, parts.known[chosen], strict=True)]
     names = held.speakers
     return [
         Hit(
@@ -175,6 +178,7 @@ class Suggested(NamedTuple):
         keys: Candidates, the most promising first.
         windows: Lexical scores of their neighbourhoods.
         cut: Whether more messages hold a word than were looked at.
+        behind: Whether the lexicon does not know yet what was said last.
     """
 
     question: Question
@@ -182,6 +186,7 @@ class Suggested(NamedTuple):
     keys: NDArray[np.int64]
     windows: Floats
     cut: bool
+    behind: bool
 
 
 def by_candidates(runtime: Runtime, tree: int | None, query: str, wanted: Wanted) -> Flow[Found]:
@@ -190,10 +195,11 @@ def by_candidates(runtime: Runtime, tree: int | None, query: str, wanted: Wanted
     index = None
     if tree is None:
         index = yield from catch_up_owner(runtime, wanted.wait)
-    else:
-        yield from catch_up_words(runtime, tree)
     now = time.time()
     suggested = yield from Sql(lambda conn: by_words(conn, runtime, tree, query, most, now))
+    if tree is not None and suggested.behind:
+        yield from catch_up_words(runtime, tree)
+        suggested = yield from Sql(lambda conn: by_words(conn, runtime, tree, query, most, now))
     vector = (yield from Embed([query], query=True))[0]
     near: dict[int, float] | None = None
     only = None
@@ -211,7 +217,7 @@ def nearest(
     index: VectorIndex | None,
     vector: NDArray[np.float32],
     most: int,
-    wait: bool = True,
+    wait: bool | None = True,
 ) -> Flow[dict[int, float]]:
     """Cosines of the nearest messages and summaries of an owner, or of the nearest messages of a tree."""
     model = runtime.model
@@ -337,13 +343,16 @@ def _ledger_of(question: Question, read: Sequence[Owned], tree: int | None) -> L
     """A ledger of the messages among candidates; numbers are given anew, for they may be of several trees."""
     held = Ledger(question.terms)
     ordered = sorted(
-        (one for one in read if (tree is None and not one.condensed) or one.tree == tree),
-        key=lambda one: (one.tree, one.record.seq),
+        (of, seq, parent, key, role, live, gist)
+        for (key, seq, parent, role, live, gist), of, condensed in read
+        if (tree is None and not condensed) or of == tree
     )
-    number = {(of, record.seq): n for n, (record, of, _) in enumerate(ordered, 1)}
+    number: dict[tuple[int, int | None], int] = {one[:2]: n for n, one in enumerate(ordered, 1)}
     held.add(
-        record._replace(seq=n, parent=None if record.parent is None else number.get((of, record.parent)))
-        for n, (record, of, _) in enumerate(ordered, 1)
+        [
+            Record(key, n, number.get((of, parent)), role, live, gist)
+            for n, (of, _, parent, key, role, live, gist) in enumerate(ordered, 1)
+        ]
     )
     return held
 
@@ -371,9 +380,9 @@ def by_words(
     scope = lexicon.Scope(runtime.owner, tree)
     name = runtime.lexicon
     mark = marks.total(conn, runtime.owner, name) if tree is None else marks.get(conn, tree, name)
-    names = lexicon.names_among(conn, question_of(query, runtime.language).words, scope)
+    names = lexicon.names_among(conn, dict.fromkeys(split(query)), scope)
     question = question_of(query, runtime.language, names, now, now)
-    lists = [np.array(lexicon.holding(conn, term, scope, each), np.int64) for term in question.terms]
+    lists = lexicon.holding(conn, list(question.terms), scope, each)
     frequency = {
         term: _frequency(conn, keys, mark.documents, each)
         for term, keys in zip(question.terms, lists, strict=True)
@@ -381,39 +390,10 @@ def by_words(
     average = mark.words / max(mark.documents, 1)
     figures = Figures(mark.documents, average, average, frequency)
     weights = [rarity(mark.documents, frequency[term]) for term in question.terms]
-    keys, windows = _promising(lists, weights, most)
-    return Suggested(question, figures, keys, windows, any(len(keys) >= each for keys in lists))
-
-
-def _promising(
-    lists: Sequence[NDArray[np.int64]], weights: Sequence[float], most: int
-) -> tuple[NDArray[np.int64], Floats]:
-    """The most promising keys, with the lexical scores of their neighbourhoods.
-
-    Keys of a segment that are at most `REACH` apart are neighbours; so all lists are laid on one line with
-    longer gaps cut, and each place of that line is a key, which may hold no word itself.
-    """
-    held = np.unique(np.concatenate(lists)) if lists else np.empty(0, np.int64)
-    if not len(held) or not sum(weights):
-        return np.empty(0, np.int64), np.empty(0)
-    steps = np.minimum(np.diff(held, prepend=held[:1]), 2 * REACH + 1)
-    places = REACH + np.cumsum(steps)
-    line = np.zeros(int(places[-1]) + REACH + 1)
-    for keys, weight in zip(lists, weights, strict=True):
-        line[places[np.searchsorted(held, keys)]] += weight / sum(weights)
-    slope = 1 - np.abs(np.arange(-REACH, REACH + 1)) / (REACH + 1)
-    windows = np.convolve(line, slope, "same")
-    own, around = PEOPLE["own"][1], PEOPLE["window"][1]
-    promise = own * line + around * windows
-    best = np.argpartition(-promise, most)[:most] if len(promise) > most else np.arange(len(promise))
-    best = best[promise[best] > 0]
-    # A place of the line stands for the key as far from the nearest one that holds a word.
-    after = np.clip(np.searchsorted(places, best, "right") - 1, 0, None)
-    before = np.clip(after + 1, None, len(places) - 1)
-    nearer = np.where(np.abs(places[before] - best) < np.abs(places[after] - best), before, after)
-    found = held[nearer] + (best - places[nearer])
-    inside = found >> POSITION_BITS == held[nearer] >> POSITION_BITS
-    return found[inside], windows[best[inside]]
+    keys, windows = promising(lists, weights, most, POSITION_BITS)
+    cut = any(len(keys) >= each for keys in lists)
+    behind = tree is not None and is_behind(conn, tree, name)
+    return Suggested(question, figures, keys, windows, cut, behind)
 
 
 def _frequency(conn: Conn, keys: NDArray[np.int64], documents: int, each: int) -> int:

@@ -1,27 +1,20 @@
 """Catching up: bringing the derived indexes to where the messages are.
 
 An append writes messages and nothing else. Whoever needs an index first brings it up to date: words in one
-transaction, vectors in batches of embedding outside and storing inside a transaction. If embedding fails, the
-messages are safe and the mark stays where it was, so the next call goes on from there.
+transaction, vectors in batches (`flows.embedding`), the owner-wide index from the vectors in SQL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
-import numpy as np
-
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.gist import gist_of, unpack
 from langchain_threadmem.core.ledger import Ledger, Record
-from langchain_threadmem.core.nodes import ConversationNode, Placement, State
+from langchain_threadmem.core.nodes import Placement, State
 from langchain_threadmem.core.turns import TurnIndex
-from langchain_threadmem.core.units import source_of
+from langchain_threadmem.flows.embedding import embed_as_wanted, embedded
 from langchain_threadmem.flows.rows import is_recallable, nodes_of
 from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.steps import Embed, Flow, Search, Sql
-from langchain_threadmem.flows.units import read_units
+from langchain_threadmem.flows.steps import Flow, Search, Sql
 from langchain_threadmem.storage.queries import (
     choices,
     embeddings,
@@ -37,11 +30,9 @@ from langchain_threadmem.storage.queries.embeddings import Vectors
 from langchain_threadmem.storage.queries.gists import Kept
 from langchain_threadmem.storage.queries.marks import Mark
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.vectors import ExactIndex, VectorIndex
+from langchain_threadmem.storage.vectors import VectorIndex
 
 WORDS_AT_ONCE = 5000
-VECTORS_AT_ONCE = 256
-Progress = Callable[[int, int], None]
 
 
 def turns(runtime: Runtime, tree: int) -> Flow[TurnIndex]:
@@ -99,7 +90,7 @@ def catch_up_words(runtime: Runtime, tree: int) -> Flow[None]:
             marks.put(conn, tree, name, Mark(rows[-1].seq, mark.documents + len(entries), mark.words + total))
         return len(rows) == WORDS_AT_ONCE
 
-    if (yield from Sql(lambda conn: _behind(conn, tree, name))):
+    if (yield from Sql(lambda conn: is_behind(conn, tree, name))):
         while (yield from Sql(enter, write=True)):
             pass
 
@@ -109,17 +100,19 @@ def ledger(runtime: Runtime, tree: int) -> Flow[Ledger]:
 
     What is encrypted is in no index on disk: its ledger is made from the messages themselves.
     """
-    if not runtime.encrypted:
-        yield from catch_up_words(runtime, tree)
 
-    def news(conn: Conn) -> tuple[trees.Head, list[Record], list[int]]:
+    def news(conn: Conn) -> tuple[bool, trees.Head, list[Record], list[int]]:
+        behind = not runtime.encrypted and is_behind(conn, tree, runtime.lexicon)
         head = trees.head(conn, tree)
         known = runtime.ledgers.get((tree, head.epoch))
         records = records_of(conn, runtime, tree, known.last if known else 0)
         changed = known is None or known.version != head.version
-        return head, records, gists.dead(conn, tree) if changed else []
+        return behind, head, records, gists.dead(conn, tree) if changed else []
 
-    head, records, dead = yield from Sql(news)
+    behind, head, records, dead = yield from Sql(news)
+    if behind:
+        yield from catch_up_words(runtime, tree)
+        _, head, records, dead = yield from Sql(news)
     held = runtime.ledgers.setdefault((tree, head.epoch), Ledger)
     with held.lock:
         held.add(records)
@@ -139,146 +132,21 @@ def records_of(conn: Conn, runtime: Runtime, tree: int, last: int) -> list[Recor
     ]
 
 
-class _Batch(NamedTuple):
-    keys: list[int]
-    texts: list[str]
-    last: int
-    whole: bool
-    epoch: int
-
-
-def catch_up_vectors(runtime: Runtime, tree: int, wait: bool = True) -> Flow[ExactIndex | None]:
-    """Embed what was said since the last time; all vectors of the conversation, or `None` without a model.
+def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorIndex | None]:
+    """Bring words, vectors and the owner-wide index up to date for every conversation of the owner.
 
     Args:
         runtime: What to work with.
-        tree: The conversation.
-        wait: Whether to embed at all, or be content with what is embedded.
+        wait: As for `flows.embedding.catch_up_vectors`.
     """
-    model = runtime.model
-    if not model:
-        return None
-    if wait:
-        yield from embed_missing(runtime, tree)
-    epoch = yield from Sql(lambda conn: trees.head(conn, tree).epoch)
-    held: ExactIndex = runtime.exact.setdefault((tree, epoch, model), ExactIndex)
-    last = held.last
-    held.extend((yield from Sql(lambda conn: _embedded(conn, tree, model, last))))
-    return held
-
-
-def embed_missing(runtime: Runtime, tree: int) -> Flow[int]:
-    """Embed what was said since the last time, batch by batch, each kept at once; how many messages."""
-    model, count = runtime.model, 0
-    name = marks.embeddings_of(model)
-
-    def missing(conn: Conn) -> _Batch | None:
-        mark = marks.get(conn, tree, name)
-        rows = nodes.since(conn, tree, mark.seq, VECTORS_AT_ONCE)
-        if not rows:
-            return None
-        known = embeddings.known_since(conn, tree, model, mark.seq) | memory.absent(conn, tree, mark.seq)
-        todo = [
-            (row.key, _embedded_text(conn, runtime, tree, row.key, node))
-            for row, node in zip(rows, nodes_of(rows), strict=True)
-            if row.key not in known and is_recallable(node)
-        ]
-        return _Batch(
-            [key for key, _ in todo],
-            [text for _, text in todo],
-            rows[-1].seq,
-            len(rows) < VECTORS_AT_ONCE,
-            trees.head(conn, tree).epoch,
-        )
-
-    while batch := (yield from Sql(missing)):
-        yield from _embed(runtime, tree, model, batch)
-        count += len(batch.keys)
-        if batch.whole:
-            break
-    return count
-
-
-def flush(runtime: Runtime, only: int | None = None, told: Progress | None = None) -> Flow[int]:
-    """Embed what is not embedded yet: of one conversation and its summaries, or of all of the owner.
-
-    Each batch is kept at once, so an interrupted flush goes on where it was, and after a change of the
-    embedding model this embeds everything anew.
-
-    Args:
-        runtime: What to work with.
-        only: The conversation.
-        told: Called after each conversation with how many of how many are done.
-
-    Returns:
-        How many messages and summaries were embedded.
-    """
-    model, owner = runtime.model, runtime.owner
-    if not model:
-        return 0
-
-    def behind(conn: Conn) -> list[int]:
-        if only is None:
-            return marks.behind(conn, owner, marks.embeddings_of(model))
-        _, summaries = trees.extent(conn, only)
-        return [only] if summaries is None else [only, summaries]
-
-    waiting = yield from Sql(behind)
-    count = 0
-    for done, tree in enumerate(waiting, 1):
-        count += yield from embed_missing(runtime, tree)
-        if told is not None:
-            told(done, len(waiting))
-    return count
-
-
-def _embedded_text(conn: Conn, runtime: Runtime, tree: int, key: int, node: ConversationNode) -> str:
-    """What is embedded for a message: its text, or a line each for it and the messages before it."""
-    if runtime.history == 1:
-        return text_of(node.message)
-    unit = read_units(conn, runtime.owner, [key])[0]
-    if unit.rank:
-        return f"{unit.source}: ({unit.content})"
-    rows = nodes.thread(conn, key, runtime.history)
-    gone = memory.absent(conn, tree, rows[0].seq - 1)
-    said = nodes_of([row for row in rows if row.key not in gone])
-    return "\n".join(
-        f"{source_of(one.message)}: {text_of(one.message)}" for one in said if is_recallable(one)
-    )
-
-
-def _embedded(conn: Conn, tree: int, model: str, since: int) -> Vectors:
-    """The vectors of a tree up to where they are complete: a moved node has one before those it overtook."""
-    end = marks.get(conn, tree, marks.embeddings_of(model)).seq
-    news = embeddings.since(conn, tree, model, since)
-    upto = int(np.searchsorted(news.seqs, end, side="right"))
-    return Vectors(news.keys[:upto], news.seqs[:upto], news.matrix[:upto])
-
-
-def _embed(runtime: Runtime, tree: int, model: str, batch: _Batch) -> Flow[None]:
-    vectors = yield from Embed(batch.texts)
-    name = marks.embeddings_of(model)
-
-    def store(conn: Conn) -> None:
-        trees.lock(conn, tree)
-        if trees.head(conn, tree).epoch != batch.epoch:
-            return  # It was emptied while the model worked: what was embedded is gone.
-        mark = marks.get(conn, tree, name)
-        embeddings.put(conn, model, batch.keys, vectors)
-        marks.put(conn, tree, name, Mark(max(mark.seq, batch.last), mark.documents + len(batch.keys)))
-
-    yield from Sql(store, write=True)
-
-
-def catch_up_owner(runtime: Runtime, wait: bool = True) -> Flow[VectorIndex | None]:
-    """Bring words, vectors and the owner-wide index up to date for every conversation of the owner."""
     owner, model = runtime.owner, runtime.model
     for tree in (yield from Sql(lambda conn: marks.behind(conn, owner, runtime.lexicon))):
         yield from catch_up_words(runtime, tree)
     if not model:
         return None
-    if wait:
-        yield from flush(runtime)
+    if wait is not False:
+        lacking = yield from Sql(lambda conn: marks.missing(conn, owner, marks.embeddings_of(model)))
+        yield from embed_as_wanted(runtime, lacking, wait)
     index = yield from Search(runtime.index)
     if index is None:
         return None
@@ -303,10 +171,10 @@ def _empty(index: VectorIndex, owner: str) -> Flow[None]:
 def _catch_up_index(index: VectorIndex, tree: int, model: str) -> Flow[None]:
     def read(conn: Conn) -> tuple[Mark, int, int, Vectors]:
         mark = marks.get(conn, tree, index.name)
-        embedded = marks.get(conn, tree, marks.embeddings_of(model)).seq
-        return mark, embedded, trees.head(conn, tree).epoch, _embedded(conn, tree, model, mark.seq)
+        end = marks.get(conn, tree, marks.embeddings_of(model)).seq
+        return mark, end, trees.head(conn, tree).epoch, embedded(conn, tree, model, mark.seq)
 
-    mark, embedded, epoch, news = yield from Sql(read)
+    mark, end, epoch, news = yield from Sql(read)
     keys = news.keys.tolist()
     yield from Search(lambda: index.add(keys, news.matrix))
 
@@ -314,14 +182,15 @@ def _catch_up_index(index: VectorIndex, tree: int, model: str) -> Flow[None]:
         trees.lock(conn, tree)
         if trees.head(conn, tree).epoch != epoch:
             return False
-        marks.put(conn, tree, index.name, Mark(embedded, mark.documents + len(keys)))
+        marks.put(conn, tree, index.name, Mark(end, mark.documents + len(keys)))
         return True
 
     if not (yield from Sql(record, write=True)):
         yield from Search(lambda: index.remove(keys))  # The tree was emptied in the meantime.
 
 
-def _behind(conn: Conn, tree: int, name: str) -> bool:
+def is_behind(conn: Conn, tree: int, name: str) -> bool:
+    """Whether an index does not know yet what was said last in a tree."""
     return marks.get(conn, tree, name).seq < trees.head(conn, tree).next_seq - 1
 
 

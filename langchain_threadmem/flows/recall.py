@@ -6,16 +6,17 @@ up to them, and `retrieve` puts them in the order in which a model should read t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Literal
 
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.core import tree as tree_core
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.filters import Condition
-from langchain_threadmem.core.nodes import ConversationNode, Recollection
+from langchain_threadmem.core.nodes import Recollection
 from langchain_threadmem.core.units import SUMMARY_SOURCE
 from langchain_threadmem.core.wanted import Scope, Wanted
 from langchain_threadmem.errors import InputError
@@ -139,34 +140,39 @@ def _with_threads(
     What was erased a moment ago is left out.
     """
     owner = conversation.runtime.owner
-    messages = [hit for hit in hits if not hit.rank]
 
-    def read(conn: Conn) -> tuple[list[tuple[NodeRow, int, str]], dict[int, Recollection]]:
-        rows = nodes.of_owner(conn, owner, [hit.key for hit in messages]) if messages else []
-        return rows, summaries_of(conn, owner, hits)
+    def read(
+        conn: Conn,
+    ) -> tuple[dict[int, tuple[NodeRow, str]], dict[int, list[NodeRow]], dict[int, Recollection]]:
+        messages = [hit.key for hit in hits if not hit.rank]
+        rows = nodes.of_owner(conn, owner, messages) if messages else []
+        found = {row.key: (row, name) for row, _, name in rows}
+        return found, _leading_up(conn, found, depth) if depth else {}, summaries_of(conn, owner, hits)
 
-    def lead(conn: Conn) -> Mapping[int, list[ConversationNode]]:
-        return {hit.key: leading_up(conn, hit.key, depth) for hit in messages} if depth else {}
-
-    (rows, found), threads = yield from Sql(lambda conn: (read(conn), lead(conn)))
-    hit_of = {hit.key: hit for hit in messages}
-    for (row, _, name), node in zip(rows, nodes_of([row for row, _, _ in rows]), strict=True):
-        hit = hit_of[row.key]
-        thread = tuple(threads.get(row.key, (node,)))
-        found[row.key] = Recollection(node, hit.score, thread, hit.why, name)
-    return {hit.key: found[hit.key] for hit in hits if hit.key in found}
+    found, threads, recalled = yield from Sql(read)
+    there = [(hit, *found[hit.key]) for hit in hits if hit.key in found]
+    paths = [threads.get(hit.key, [row]) for hit, row, _ in there]
+    decoded = iter(nodes_of([row for path in paths for row in path]))
+    for (hit, _, name), path in zip(there, paths, strict=True):
+        thread = tuple(islice(decoded, len(path)))
+        recalled[hit.key] = Recollection(thread[-1], hit.score, thread, hit.why, name)
+    return {hit.key: recalled[hit.key] for hit in hits if hit.key in recalled}
 
 
-def leading_up(conn: Conn, key: int, depth: int) -> list[ConversationNode]:
-    """A node after its ancestors, oldest first; deeper if it would begin with a tool's result."""
-    path = nodes_of(nodes.thread(conn, key, depth + 1))
-    while path and isinstance(path[0].message, ToolMessage) and path[0].parent_id is not None:
+def _leading_up(conn: Conn, keys: Iterable[int], depth: int) -> dict[int, list[NodeRow]]:
+    """Nodes after their ancestors, oldest first; deeper if that would begin with a tool's result."""
+    found = nodes.threads(conn, keys, depth + 1)
+    torn = [key for key, path in found.items() if _is_torn(path)]
+    while torn:
         depth += 1
-        longer = nodes_of(nodes.thread(conn, key, depth + 1))
-        if len(longer) == len(path):
-            break
-        path = longer
-    return path
+        longer = nodes.threads(conn, torn, depth + 1)
+        torn = [key for key in torn if len(longer[key]) > len(found[key]) and _is_torn(longer[key])]
+        found |= longer
+    return found
+
+
+def _is_torn(path: Sequence[NodeRow]) -> bool:
+    return path[0].role == "tool" and path[0].parent is not None
 
 
 def retrieve(

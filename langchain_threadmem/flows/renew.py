@@ -22,7 +22,7 @@ from langchain_threadmem.core.grouping import Limits
 from langchain_threadmem.core.nodes import MessageSummary, State
 from langchain_threadmem.core.units import source_of
 from langchain_threadmem.flows.condense import Changes, Condenser, Piece
-from langchain_threadmem.flows.index import Progress
+from langchain_threadmem.flows.embedding import Progress
 from langchain_threadmem.flows.rows import drafts_of
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql

@@ -6,6 +6,7 @@ closing it loses nothing.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import uuid
@@ -13,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
+from langchain_threadmem.background import Gradual
 from langchain_threadmem.core.bodies import Parsed
 from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.core.digests import Digests
@@ -82,6 +84,8 @@ class Runtime:
         self.exact = LruCache[tuple[int, int, str], ExactIndex](CACHED_TREES)
         self.hot = LruCache[int, Hot](CACHED_SEGMENTS)
         self.parsed: Parsed = {}
+        self.ahead = Gradual("embedding in the background")
+        """Embeds what was said before anybody asks; see `flows.index.embed_soon`."""
         self.usage = Usage()
         self.visits = Visits()
         self.gone: set[int] = set()
@@ -195,7 +199,11 @@ class Runtime:
         self.embedder.forget()
 
     def close(self) -> None:
-        """Write down what is counted only, close the database and let go of the index."""
+        """Write down what is counted only, close the database and let go of the index.
+
+        What is being embedded is waited for a little; what is not embedded yet is when it is next needed.
+        """
+        self.ahead.close()
         if not self.database.closed:
             run(settle(self), self)
         self.database.close()
@@ -203,6 +211,7 @@ class Runtime:
 
     async def aclose(self) -> None:
         """`close`, on the event loop."""
+        await asyncio.to_thread(self.ahead.close)
         if not self.database.closed:
             await arun(settle(self), self)
         await self.database.aclose()

@@ -22,7 +22,7 @@ from langchain_threadmem.core.choosing import FIRST, Choice, choose
 from langchain_threadmem.core.nodes import TurnEnd
 from langchain_threadmem.errors import DriverError, SelectionError
 from langchain_threadmem.flows.embedder import Embedder
-from langchain_threadmem.flows.index import catch_up_vectors
+from langchain_threadmem.flows.embedding import catch_up_vectors
 from langchain_threadmem.flows.runtime import bare
 from langchain_threadmem.flows.steps import Ask, Embed, Flow, arun, run
 from langchain_threadmem.flows.view import TreeView, as_view

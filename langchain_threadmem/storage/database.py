@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import sys
 import threading
 import time
 from collections import deque
@@ -46,6 +47,9 @@ BUSY_SECONDS = 60.0
 SCRUB_SECONDS = 2.0
 """How long to wait for readers of an older state of the file."""
 READER_THREADS = 4
+MAPPED_BYTES = 0 if sys.platform == "win32" else 1 << 30
+"""How much of its file a reader maps into memory, if the system allows. Not on Windows: a mapped file cannot
+shrink there, as it does when what was erased is scrubbed from it (https://sqlite.org/mmap.html)."""
 
 
 class Database(Protocol):
@@ -247,6 +251,8 @@ class SqliteDatabase:
             except IndexError:
                 connection = self._connect()
                 connection.execute("PRAGMA query_only=ON")  # A write in a read would be lost without a word.
+                # A reader's own pages are void after every write; those of the mapped file are not.
+                connection.execute(f"PRAGMA mmap_size={MAPPED_BYTES}")
             try:
                 cursor = connection.execute("BEGIN")
                 try:

@@ -136,7 +136,7 @@ def test_what_is_forgotten_is_in_no_index(system: MemorySystem, verbs: Wrap) -> 
     held, words, mark = runtime.database.read(
         lambda conn: (
             embeddings.of_owner(conn, system.owner, "words"),
-            lexicon.holding(conn, "fact", lexicon.Scope(system.owner)),
+            lexicon.holding(conn, ["fact"], lexicon.Scope(system.owner))[0],
             marks.total(conn, system.owner, runtime.lexicon),
         )
     )

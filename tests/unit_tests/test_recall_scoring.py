@@ -15,6 +15,7 @@ from langchain_threadmem.core.asking import question_of
 from langchain_threadmem.core.english import ENGLISH
 from langchain_threadmem.core.gist import gist_of
 from langchain_threadmem.core.ledger import REACH, SESSION, Ledger, Record
+from langchain_threadmem.core.promising import promising
 from langchain_threadmem.core.recall_weights import ASSISTANT, PEOPLE
 from langchain_threadmem.core.scoring import assistance, parts_of, people_parts, scores, turn_parts
 
@@ -189,3 +190,32 @@ def test_messages_may_be_added_twice_and_in_any_portions() -> None:
     for part in (records[:1], records[:3], records):
         again.add(part)
     assert score(again, "kite") == score(whole, "kite")
+
+
+LISTS = st.lists(st.sets(st.integers(REACH, 120), min_size=1).map(sorted), min_size=1, max_size=4)
+
+
+@given(lists=LISTS, most=st.integers(1, 200))
+def test_what_is_promising_by_lists_is_what_holds_terms_or_stands_beside_them(
+    lists: list[list[int]], most: int
+) -> None:
+    segment = 1 << 24
+    keys, windows = promising([segment + np.array(one) for one in lists], [1.0] * len(lists), most, 24)
+    own, around = PEOPLE["own"][1], PEOPLE["window"][1]
+    worth = np.zeros(120 + REACH + 1)
+    for one in lists:
+        worth[one] += 1 / len(lists)
+    slope = [max(0, 1 - abs(n) / (REACH + 1)) for n in range(len(worth))]
+    window = [sum(slope[abs(n - m)] * worth[m] for m in range(len(worth))) for n in range(len(worth))]
+    promise = own * worth + around * np.array(window)
+    found = (keys - segment).tolist()
+    assert len(set(found)) == len(found) == min(most, int((promise > 1e-4).sum()))
+    assert windows == pytest.approx([window[n] for n in found], abs=1e-4)
+    left = np.delete(promise, found)
+    assert not len(left) or left.max() <= promise[found].min() + 1e-4
+
+
+def test_a_neighbour_in_another_segment_is_not_promising() -> None:
+    first, _ = promising([np.array([(2 << 24) + 1])], [1.0], 100, 24)
+    assert sorted(first & 0xFFFFFF) == list(range(REACH + 2))
+    assert set((first >> 24).tolist()) == {2}

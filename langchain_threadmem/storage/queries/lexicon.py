@@ -16,6 +16,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import bindparam, select
 
 from langchain_threadmem.storage.schema import LEXICON, POSITION_BITS, segment, tree
@@ -26,6 +28,9 @@ LONGEST_WORD = 500
 """Letters of a word that count; PostgreSQL holds 2,046 bytes of one."""
 MOST_BYTES = 500_000
 """What is entered of one node; PostgreSQL holds 1 MB."""
+
+Keys = NDArray[np.int64]
+NO_KEYS: Keys = np.empty(0, np.int64)
 
 
 class Scope(NamedTuple):
@@ -59,9 +64,12 @@ _REMOVE = Statement.of(
 _COMPACT = Statement.of(
     sqlite=f"INSERT INTO {LEXICON} ({LEXICON}) VALUES ('optimize')", postgresql="SELECT 1"
 )
+# All keys as one text: making a Python tuple of each would take longer than finding them.
 _HOLDING = Statement.of(
-    sqlite=f"SELECT rowid FROM {LEXICON} WHERE {LEXICON} MATCH ? ORDER BY rowid DESC LIMIT ?",
-    postgresql=f"SELECT key FROM {LEXICON} WHERE words @@ %s::tsquery ORDER BY key DESC LIMIT %s",
+    sqlite=f"SELECT group_concat(rowid) FROM (SELECT rowid FROM {LEXICON} WHERE {LEXICON} MATCH ? "
+    "ORDER BY rowid DESC LIMIT ?)",
+    postgresql=f"SELECT string_agg(key::text, ',') FROM (SELECT key FROM {LEXICON} "
+    "WHERE words @@ %s::tsquery ORDER BY key DESC LIMIT %s) AS newest",
 )
 
 _SEGMENTS_OF_TREE = Statement(
@@ -106,7 +114,7 @@ def remove(conn: Conn, tree_id: int, owner: str, entries: Iterable[Entry]) -> No
 def marked(conn: Conn, tree_id: int) -> bool:
     """Whether the index holds anything of a tree."""
     word = tree_word(tree_id)
-    return bool(_newest(conn, f"'{word}'" if conn.dialect == "postgresql" else f'"{word}"', 1))
+    return len(_newest(conn, f"'{word}'" if conn.dialect == "postgresql" else f'"{word}"', 1)) > 0
 
 
 def compact(conn: Conn) -> None:
@@ -115,25 +123,25 @@ def compact(conn: Conn) -> None:
         conn.run(_COMPACT)
 
 
-def holding(conn: Conn, word: str, scope: Scope, most: int = MOST_PER_WORD) -> list[int]:
-    """Keys of the newest nodes that hold a word.
+def holding(conn: Conn, words: Sequence[str], scope: Scope, most: int = MOST_PER_WORD) -> list[Keys]:
+    """For each of some words the keys of the newest nodes that hold it, the newest first.
 
     Args:
         conn: A transaction.
-        word: A term of the language (`core.language`).
+        words: Terms of the language (`core.language`).
         scope: Where to search.
-        most: How many at most.
+        most: How many nodes at most for each word.
     """
-    word = word[:LONGEST_WORD]
+    cut = [word[:LONGEST_WORD] for word in words]
     if conn.dialect == "postgresql":
-        return _newest(conn, f"'{scope.word}' & '{word}'", most)
-    everywhere = _newest(conn, f'"{word}"', most)
-    if not everywhere:
-        return []
-    inside = _within(conn, everywhere, scope)
-    if len(everywhere) < most or len(inside) == most:
-        return inside
-    return _newest(conn, f'"{scope.word}" AND "{word}"', most)
+        return [_newest(conn, f"'{scope.word}' & '{word}'", most) for word in cut]
+    everywhere = [_newest(conn, f'"{word}"', most) for word in cut]
+    found = _within(conn, everywhere, scope)
+    return [
+        # What was not in the scope may have kept out what is.
+        _newest(conn, f'"{scope.word}" AND "{word}"', most) if len(inside) < len(keys) == most else inside
+        for word, keys, inside in zip(cut, everywhere, found, strict=True)
+    ]
 
 
 def names_among(conn: Conn, words: Iterable[str], scope: Scope) -> set[str]:
@@ -144,24 +152,33 @@ def names_among(conn: Conn, words: Iterable[str], scope: Scope) -> set[str]:
     else:
         any_of = " OR ".join(f'"{name}"' for name in marked.values())
     # As a rule there is none, which takes one question to know.
-    if not marked or not _newest(conn, any_of, 1):
+    if not marked or not len(_newest(conn, any_of, 1)):
         return set()
-    return {word for word, name in marked.items() if holding(conn, name, scope, 1)}
+    held = holding(conn, list(marked.values()), scope, 1)
+    return {word for word, keys in zip(marked, held, strict=True) if len(keys)}
 
 
-def _newest(conn: Conn, query: str, most: int) -> list[int]:
-    return [row[0] for row in conn.all(_HOLDING, query, most)]
+def _newest(conn: Conn, query: str, most: int) -> Keys:
+    listed = conn.all(_HOLDING, query, most)[0][0]
+    # Neither database promises the order in which it puts texts together.
+    return np.sort(np.fromstring(listed, np.int64, sep=","))[::-1] if listed else NO_KEYS
 
 
-def _within(conn: Conn, keys: Sequence[int], scope: Scope) -> list[int]:
+def _within(conn: Conn, lists: Sequence[Keys], scope: Scope) -> list[Keys]:
     """Those of some keys that are in a scope: a segment is in one tree, so few rows tell of many keys."""
-    segments = json.dumps(list({key >> POSITION_BITS for key in keys}))
+    segments = [keys >> POSITION_BITS for keys in lists]
+    among = np.unique(np.concatenate(segments)) if segments else NO_KEYS
+    if not len(among):
+        return list(lists)
+    listed = json.dumps(among.tolist())
     if scope.tree is None:
-        rows = conn.all(_SEGMENTS_OF_OWNER, scope.owner, segments)
+        rows = conn.all(_SEGMENTS_OF_OWNER, scope.owner, listed)
     else:
-        rows = conn.all(_SEGMENTS_OF_TREE, scope.tree, segments)
-    known = {row[0] for row in rows}
-    return [key for key in keys if key >> POSITION_BITS in known]
+        rows = conn.all(_SEGMENTS_OF_TREE, scope.tree, listed)
+    if len(rows) == len(among):
+        return list(lists)
+    known = np.array([row[0] for row in rows], np.int64)
+    return [keys[np.isin(of, known)] for keys, of in zip(lists, segments, strict=True)]
 
 
 def _rows(tree_id: int, owner: str, entries: Iterable[Entry]) -> list[tuple[int, str]]:

@@ -43,7 +43,7 @@ _TOTAL = Statement(
 _SET = insert_of(mark, replace=True)
 _last = select(func.max(node.c.seq)).where(node.c.tree == tree.c.id).scalar_subquery()
 _BEHIND = Statement(
-    select(tree.c.id)
+    select(tree.c.id, _last - func.coalesce(mark.c.seq, 0))
     .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))
     .where(
         tree.c.owner == bindparam("owner"),
@@ -132,6 +132,11 @@ def put(conn: Conn, tree_id: int, name: str, to: Mark) -> None:
 def behind(conn: Conn, owner: str, name: str) -> list[int]:
     """The trees of an owner that hold nodes which an index does not know yet."""
     return [row[0] for row in conn.all(_BEHIND, name, owner)]
+
+
+def missing(conn: Conn, owner: str, name: str) -> dict[int, int]:
+    """The trees of an owner that hold nodes which an index does not know yet, and about how many."""
+    return {row[0]: row[1] for row in conn.all(_BEHIND, name, owner)}
 
 
 def clear(conn: Conn, owner: str, name: str) -> None:

@@ -153,6 +153,19 @@ def thread(conn: Conn, key: int, most: int | None = None) -> list[NodeRow]:
     return _opened(conn, [row for first, last in ranges for row in conn.all(_ROWS_OF_RANGE, first, last)])
 
 
+def threads(conn: Conn, keys: Iterable[int], most: int) -> dict[int, list[NodeRow]]:
+    """For each of some nodes, the last `most` nodes from its root to it, oldest first: read in one statement,
+    and one more for each node that is not so far from where its segment forks.
+    """
+    paths = {}
+    for key in keys:
+        near = key & LAST_POSITION < most - 1
+        ranges = newest_spans(conn, key, most) if near else [(key - most + 1, key)]
+        paths[key] = [one for first, last in ranges for one in range(first, last + 1)]
+    row_of = {row.key: row for row in by_keys(conn, {one for path in paths.values() for one in path})}
+    return {key: [row_of[one] for one in path if one in row_of] for key, path in paths.items()}
+
+
 def below(conn: Conn, key: int, most: int) -> list[NodeRow]:
     """The live nodes of the segment of one that follow it, up to `most` places further, oldest first."""
     last = min(key + most, key | LAST_POSITION)
