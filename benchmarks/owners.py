@@ -1,8 +1,8 @@
 """Searching all vectors of one owner: exactly, or in a Chroma collection of the owner's own, by size.
 
-For each size the same random unit vectors are put into SQL and into a collection on disk. "Exact" is a matrix
-product over vectors at hand; what it takes to read them from SQL first is paid once by each process, and so is
-opening a collection. Then many small owners: what one more collection costs in time and on disk.
+For each size the same random unit vectors are kept as in SQL, and put into a collection on disk. "Exact" is a
+matrix product over vectors at hand; what it takes to make them of SQL's bytes is paid once by each
+process, and so is opening Chroma. Then many small owners: what one more collection costs in time and on disk.
 
     python -m benchmarks.owners [--full]
 """
