@@ -153,7 +153,10 @@ def plain(messages: Sequence[dict[str, Any]]) -> Finder:
     ids = [str(row["id"]) for row in messages]
 
     def find(question: str, most: int) -> list[str]:
-        scores = index.get_scores(tokens(question)[0])
+        asked = tokens(question)[0]
+        if not asked:
+            return []  # It was all stop words.
+        scores = index.get_scores(asked)
         return [ids[n] for n in (-scores).argsort(kind="stable")[:most]]
 
     return find

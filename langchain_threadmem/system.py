@@ -47,7 +47,8 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
         embeddings: A LangChain embedding model; `None` for the local one where its files are at hand, `False`
             for none. Nothing is embedded before something needs it.
         vectors: Where search over all conversations happens: a directory for Chroma, a Chroma client, or an
-            index of one's own. By default a directory beside the database file.
+            index of one's own. By default memory while there are fewer than 20,000 vectors, then Chroma in a
+            directory beside the database file.
         settings: `MemorySettings`, a mapping of its fields, or the path of a TOML, YAML or JSON file.
         cipher: Encrypts what is said before it reaches the database, with summaries, vectors and values of
             a `ThreadMemStore`: an object with `encrypt` and `decrypt` as in LangGraph's

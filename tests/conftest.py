@@ -21,6 +21,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 
 from langchain_threadmem import ChatMemory, MemorySystem
+from langchain_threadmem.flows import index
 
 
 class WordEmbeddings(Embeddings):
@@ -90,6 +91,12 @@ def owner() -> str:
 def system(url: str, owner: str) -> Iterator[MemorySystem]:
     with MemorySystem(url, owner=owner, embeddings=WordEmbeddings()) as found:
         yield found
+
+
+@pytest.fixture
+def chroma(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few vectors of an owner are searched in Chroma too."""
+    monkeypatch.setattr(index, "EXACT_BELOW", 0)
 
 
 class Verbs:

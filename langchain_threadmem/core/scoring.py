@@ -159,6 +159,8 @@ def people_parts(ledger: Ledger, question: Question, parts: Parts) -> dict[str, 
     if parts.cosine is not None:
         found["meaning"] = COSINE * parts.cosine
         found["meaning around"] = COSINE * ledger.around(parts.cosine - 0.1, NEAR) / (NEAR + 1)
+        apart = parts.cosine - parts.cosine.mean()
+        found["reply meaning"] = COSINE * follows * (apart * rows["asks"])[above]
     return found
 
 
@@ -178,13 +180,28 @@ def turn_parts(ledger: Ledger, question: Question, parts: Parts) -> dict[str, Fl
         "window": parts.window[turn],
         "numbers": np.minimum(rows["numbers"], 4)[turn] / 4,
         "length": (size - size.mean() if len(size) else size)[turn],
+        "self": np.minimum(rows["selfs"], 4)[turn] / 4,
         "when": _if(question.when, (np.minimum(rows["times"], 2) / 2)[turn]),
         "date": parts.date[turn],
     }
     if parts.cosine is not None:
         found["human meaning"] = COSINE * parts.cosine[turn]
         found["answer meaning"] = COSINE * _of_answers(parts.cosine, turn, answers)
+        found["meaning around"] = COSINE * _meaning_of_turns_around(ledger, parts.cosine)[turn]
     return found
+
+
+def _meaning_of_turns_around(ledger: Ledger, cosine: Floats) -> Floats:
+    """How near the questions of the `NEAR` turns before and after come, beside all others: at each question.
+
+    Turns about one thing follow each other and are all near. What is asked for is as a rule in one of them,
+    and in one of some other day: so this counts against a turn.
+    """
+    human = ledger.rows["human"]
+    apart = np.where(human, cosine - cosine[human].mean(), 0.0) if human.any() else np.zeros(len(human))
+    # As a rule a turn is two messages, so its neighbours' questions are every other one.
+    around: Floats = (ledger.around(apart, 2 * NEAR + 1) - apart) / NEAR
+    return around
 
 
 def _of_answers(values: Floats, turn: NDArray[np.int32], answers: NDArray[np.bool_]) -> Floats:

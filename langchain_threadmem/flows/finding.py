@@ -34,7 +34,7 @@ from langchain_threadmem.storage.queries import digests, embeddings, gists, lexi
 from langchain_threadmem.storage.queries.gists import Owned
 from langchain_threadmem.storage.schema import POSITION_BITS
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.vectors import VectorIndex
+from langchain_threadmem.storage.vectors import ExactIndex, VectorIndex
 
 READ_WHOLE = 20_000
 """Conversations of up to this many messages are scored whole; 80 bytes and a list of terms each."""
@@ -214,7 +214,7 @@ def by_candidates(runtime: Runtime, tree: int | None, query: str, wanted: Wanted
 def nearest(
     runtime: Runtime,
     tree: int | None,
-    index: VectorIndex | None,
+    index: VectorIndex | ExactIndex | None,
     vector: NDArray[np.float32],
     most: int,
     wait: bool | None = True,

@@ -23,6 +23,7 @@ from langchain_threadmem.flows.visits import settle
 from langchain_threadmem.storage.queries import digests, marks, memory, nodes, purging, trees, units
 from langchain_threadmem.storage.queries.memory import Place
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.storage.vectors import Whole
 
 log = logging.getLogger(__name__)
 
@@ -168,6 +169,8 @@ def leave_caches(runtime: Runtime, leaving: Leaving) -> Flow[None]:
         if terms[0] in leaving.keys:
             runtime.ledgers.drop(terms)
     keys = [key for found in leaving.keys.values() for key in found]
+    if keys:
+        runtime.whole = Whole()
     if runtime.short_term is not None:
         for key in keys:
             runtime.short_term.drop(key)

@@ -28,11 +28,16 @@ from langchain_threadmem.storage.queries import (
 )
 from langchain_threadmem.storage.queries.embeddings import Vectors
 from langchain_threadmem.storage.queries.gists import Kept
-from langchain_threadmem.storage.queries.marks import Mark
+from langchain_threadmem.storage.queries.marks import Mark, Reached
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.vectors import VectorIndex
+from langchain_threadmem.storage.vectors import ExactIndex, VectorIndex, Whole
 
 WORDS_AT_ONCE = 5000
+EXACT_BELOW = 20_000
+"""From so many vectors on, an owner's are searched in Chroma; `benchmarks/owners.py` measures it. An exact
+search of 20,000 takes no longer than one in Chroma, and 30 MB of memory. Before the first, Chroma takes half
+a second to open and a millisecond for each vector; an owner with 200 takes 600 KB on disk.
+"""
 
 
 def turns(runtime: Runtime, tree: int) -> Flow[TurnIndex]:
@@ -132,8 +137,11 @@ def records_of(conn: Conn, runtime: Runtime, tree: int, last: int) -> list[Recor
     ]
 
 
-def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorIndex | None]:
+def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorIndex | ExactIndex | None]:
     """Bring words, vectors and the owner-wide index up to date for every conversation of the owner.
+
+    Fewer than `EXACT_BELOW` vectors are searched exactly, in memory: unless an index was passed, or filled
+    when they were more.
 
     Args:
         runtime: What to work with.
@@ -147,6 +155,10 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
     if wait is not False:
         lacking = yield from Sql(lambda conn: marks.missing(conn, owner, marks.embeddings_of(model)))
         yield from embed_as_wanted(runtime, lacking, wait)
+    if runtime.chooses_index:
+        counts = yield from Sql(lambda conn: _counts(conn, owner, model))
+        if counts[0] < EXACT_BELOW and not counts[1]:
+            return (yield from _exact_of_owner(runtime))
     index = yield from Search(runtime.index)
     if index is None:
         return None
@@ -160,6 +172,40 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
     for tree in (yield from Sql(lambda conn: marks.behind(conn, owner, name))):
         yield from _catch_up_index(index, tree, model)
     return index
+
+
+def _counts(conn: Conn, owner: str, model: str) -> tuple[int, int]:
+    """How many vectors an owner has, and how many of them are in an index of its own."""
+    names = marks.embeddings_of(model), marks.index_of(model)
+    made, indexed = (marks.total(conn, owner, name).documents for name in names)
+    return made, indexed
+
+
+def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
+    """All vectors of the owner, kept in memory and brought up to date: those of each tree are read once."""
+    owner, model = runtime.owner, runtime.model
+    name = marks.embeddings_of(model)
+    held = runtime.whole
+
+    def news(conn: Conn) -> tuple[dict[int, Reached], bool, list[Vectors]]:
+        now = marks.reached(conn, owner, name)
+        whole = all(
+            tree in now and now[tree].epoch == old.epoch and now[tree].documents >= old.documents
+            for tree, old in held.reached.items()
+        )
+        before = held.reached if whole and held.model == model else {}
+        since = {tree: before[tree].seq if tree in before else 0 for tree in now}
+        parts = [embedded(conn, tree, model, seq) for tree, seq in since.items() if seq < now[tree].seq]
+        return now, bool(before), parts
+
+    now, more, parts = yield from Sql(news)
+    if more:
+        held.add(parts, now)
+        return held.index
+    # Something was taken out, or this is the first time.
+    held = runtime.whole = Whole(model)
+    held.add(parts, now)
+    return held.index
 
 
 def _empty(index: VectorIndex, owner: str) -> Flow[None]:

@@ -32,7 +32,14 @@ from langchain_threadmem.storage.database import Database, open_database
 from langchain_threadmem.storage.queries import embeddings, marks
 from langchain_threadmem.storage.queries.lists import Hot
 from langchain_threadmem.storage.sealing import Cipher, Seal
-from langchain_threadmem.storage.vectors import ChromaIndex, Claim, ExactIndex, VectorIndex, open_chroma
+from langchain_threadmem.storage.vectors import (
+    ChromaIndex,
+    Claim,
+    ExactIndex,
+    VectorIndex,
+    Whole,
+    open_chroma,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -93,6 +100,9 @@ class Runtime:
         self.short_term: ShortTermMemory[Hashable, MemoryUnit] | None = None
         self.external: list[ExternalCollection] = []
         self._vectors = vectors
+        self.chooses_index = vectors is None
+        """Whether few vectors may be searched without the index."""
+        self.whole = Whole()
         self.compared = False
         """Whether the index was compared with SQL since it was opened."""
         self._index: VectorIndex | None = None
@@ -197,6 +207,7 @@ class Runtime:
             self.hot.drop(segment)
         self.parsed.clear()
         self.embedder.forget()
+        self.whole = Whole()
 
     def close(self) -> None:
         """Write down what is counted only, close the database and let go of the index.

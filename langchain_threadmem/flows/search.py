@@ -26,7 +26,7 @@ from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.flows.units import read_units
 from langchain_threadmem.storage.queries import embeddings, lexicon, memory
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.vectors import VectorIndex
+from langchain_threadmem.storage.vectors import ExactIndex, VectorIndex
 
 FEWEST_CANDIDATES = 64
 GROWTH = 8
@@ -72,7 +72,7 @@ class _Sought(NamedTuple):
     vector: NDArray[np.float32]
     low: float | None
     only: Sequence[int] | None
-    vectors: VectorIndex | None
+    vectors: VectorIndex | ExactIndex | None
 
 
 def search(

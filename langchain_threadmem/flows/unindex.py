@@ -18,6 +18,7 @@ from langchain_threadmem.storage.queries import (
 )
 from langchain_threadmem.storage.queries.marks import Mark
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.storage.vectors import Whole
 
 
 class Numbered(Protocol):
@@ -76,6 +77,7 @@ def delete_summaries(conn: Conn, owner: str, tree: int, keys: Sequence[int]) -> 
 def forget_vectors(runtime: Runtime, keys: Sequence[int]) -> Flow[None]:
     """Take nodes out of the owner-wide vector index."""
     if keys:
+        runtime.whole = Whole()
         index = yield from Search(runtime.index)
         if index is not None:
             yield from Search(lambda: index.remove(keys))

@@ -2,9 +2,9 @@
 
 SQL holds every vector; what is here can be rebuilt from it without embedding anything again.
 
-One conversation is searched exactly (0.3 ms over 1,000 vectors with NumPy). A whole owner is searched in a
-Chroma collection of the owner's own: a filter in a shared collection would cost time in proportion to all
-others.
+One conversation is searched exactly (0.3 ms over 1,000 vectors with NumPy), and so is an owner with few
+vectors (`flows.index.EXACT_BELOW`). One with many is searched in a Chroma collection of the owner's own: a
+filter in a shared collection would cost time in proportion to all others.
 
 Chroma's embedded client is not safe for two processes on one directory: they lose data without a word. So it
 is opened only by the process that holds the directory's lock; any other is served from SQL, and told so once.
@@ -18,7 +18,7 @@ import hashlib
 import logging
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage.queries.embeddings import NONE, Vectors
+from langchain_threadmem.storage.queries.marks import Reached
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -130,6 +131,30 @@ class ExactIndex:
         """The vectors of some nodes; those that have none are left out."""
         matrix = self.vectors.matrix
         return {key: matrix[row] for key in keys if (row := self.row_of.get(key)) is not None}
+
+
+class Whole:
+    """The vectors of all trees of an owner in one exact index, and how far it has come in each.
+
+    Args:
+        model: The embedding model they were made with.
+    """
+
+    def __init__(self, model: str = "") -> None:
+        self.model = model
+        self.index = ExactIndex()
+        self.reached: Mapping[int, Reached] = {}
+        self._lock = threading.Lock()
+
+    def add(self, parts: Sequence[Vectors], now: Mapping[int, Reached]) -> None:
+        """Take in vectors of trees; those that somebody else has taken in meanwhile are known."""
+        with self._lock:
+            for part in parts:
+                fresh = np.array([key not in self.index.row_of for key in part.keys.tolist()], np.bool_)
+                keys = part.keys[fresh]
+                numbers = np.arange(len(keys)) + self.index.last + 1
+                self.index.extend(Vectors(keys, numbers, part.matrix[fresh]))
+            self.reached = now
 
 
 class ChromaIndex:

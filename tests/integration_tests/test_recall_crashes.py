@@ -17,7 +17,7 @@ from conftest import WordEmbeddings
 
 from langchain_threadmem import MemorySystem
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("chroma")]
 
 DIE = """
 import os, sys
@@ -26,6 +26,10 @@ from conftest import WordEmbeddings
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.storage.queries import embeddings
 from langchain_threadmem.storage.vectors import ChromaIndex
+from langchain_threadmem.background import Gradual
+from langchain_threadmem.flows import index
+Gradual.want = lambda *_: None  # Nothing is done before the verb is.
+index.EXACT_BELOW = 0
 path, (where, name, when), verb = sys.argv[1], sys.argv[2].split(), sys.argv[3]
 system = MemorySystem(path, embeddings=WordEmbeddings())
 memory = system.conversation("c")

@@ -82,6 +82,7 @@ def test_every_table_is_a_part_of_somebodys_memory() -> None:
     assert named == set(schema.metadata.tables) - {schema.migration.name}
 
 
+@pytest.mark.usefixtures("chroma")
 def test_a_conversation_is_erased_and_the_receipt_says_what(
     filled: MemorySystem, verbs: Wrap, secret: str
 ) -> None:

@@ -123,6 +123,7 @@ def test_what_is_forgotten_stays_in_history(system: MemorySystem, verbs: Wrap) -
     assert system.verify().ok
 
 
+@pytest.mark.usefixtures("chroma")
 def test_what_is_forgotten_is_in_no_index(system: MemorySystem, verbs: Wrap) -> None:
     fill(system, 4)
     conversation = system.conversation("s")

@@ -18,6 +18,7 @@ from conftest import WordEmbeddings
 from numpy.typing import NDArray
 
 from langchain_threadmem import MemorySystem
+from langchain_threadmem.flows import index as module
 from langchain_threadmem.storage.queries.embeddings import Vectors
 from langchain_threadmem.storage.vectors import Claim, ExactIndex, Found, open_chroma
 
@@ -27,6 +28,8 @@ logging.basicConfig(level=logging.WARNING)
 sys.path.insert(0, sys.argv[2])
 from conftest import WordEmbeddings
 from langchain_threadmem import MemorySystem
+from langchain_threadmem.flows import index
+index.EXACT_BELOW = 0
 with MemorySystem(sys.argv[1], embeddings=WordEmbeddings()) as system:
     memory = system.conversation("c")
     for _ in range(3):
@@ -119,6 +122,7 @@ def test_the_exact_index_is_searched_while_another_thread_adds() -> None:
     assert index.of([10, 5])[10].tolist() == parts[0].matrix[0].tolist()
 
 
+@pytest.mark.usefixtures("chroma")
 def test_a_second_process_is_served_from_sql_and_told_once(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with MemorySystem(path, embeddings=WordEmbeddings()) as system:
@@ -136,6 +140,7 @@ def test_a_second_process_is_served_from_sql_and_told_once(tmp_path: Path) -> No
     assert found.stderr.count("another process has the vector directory") == 1
 
 
+@pytest.mark.usefixtures("chroma")
 def test_the_directory_is_free_again_after_closing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     for _ in range(2):
@@ -146,6 +151,7 @@ def test_the_directory_is_free_again_after_closing(tmp_path: Path, caplog: pytes
     assert caplog.text == ""
 
 
+@pytest.mark.usefixtures("chroma")
 def test_a_deleted_chroma_directory_is_filled_again_from_sql(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with MemorySystem(path, embeddings=WordEmbeddings()) as system:
@@ -211,3 +217,40 @@ def test_chroma_opened_with_other_settings_in_this_process_leaves_the_search_to_
     assert claim.take()
     claim.release()
     other.close()  # type: ignore[attr-defined]
+
+
+def test_few_vectors_of_an_owner_are_searched_without_chroma(tmp_path: Path) -> None:
+    with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
+        fill(system)
+        assert "stars" in stars(system)
+        system.conversation("e").append("How do stars die?", "In a supernova.")
+        hits = system.conversation("c").recall("stars", scope="owner", n_results=2)
+        assert all("stars" in str(hit.node.message.content) for hit in hits)
+        system.erase(conversation="c")
+        assert stars(system) == "How do stars die?"
+
+
+def test_many_vectors_move_to_chroma_and_stay_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
+        fill(system)
+        stars(system)
+        index: Any = system.runtime.index()
+        assert index.count() == 0
+        monkeypatch.setattr(module, "EXACT_BELOW", 5)
+        system.conversation("e").append("How do stars die?", "In a supernova.")
+        assert "stars" in stars(system)
+        assert index.count() == 6
+        monkeypatch.setattr(module, "EXACT_BELOW", 100)
+        system.conversation("e").append("And the sun?", "It will swell.")
+        assert system.conversation("c").recall("sun", scope="owner")[0].why.similarity is not None
+        assert index.count() == 8
+
+
+def test_what_another_process_forgot_is_searched_no_more(url: str, owner: str) -> None:
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings()) as system:
+        fill(system)
+        stars(system)
+        with MemorySystem(url, owner=owner, embeddings=WordEmbeddings()) as other:
+            other.conversation("c").reset()
+        stars(system)
+        assert len(system.runtime.whole.index.vectors.keys) == 2

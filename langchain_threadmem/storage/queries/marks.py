@@ -26,6 +26,14 @@ class Mark(NamedTuple):
     words: int = 0
 
 
+class Reached(NamedTuple):
+    """How far an index has come in a tree, and in which of its epochs."""
+
+    epoch: int
+    seq: int
+    documents: int
+
+
 _GET = Statement(
     select(mark.c.seq, mark.c.documents, mark.c.words).where(
         mark.c.tree == bindparam("tree"), mark.c.name == bindparam("name")
@@ -57,6 +65,14 @@ _BEHIND = Statement(
 )
 
 
+_REACHED = Statement(
+    select(tree.c.id, tree.c.epoch, *mark.c["seq", "documents"])
+    .join(mark, mark.c.tree == tree.c.id)
+    .where(tree.c.owner == bindparam("owner"), mark.c.name == bindparam("name"), recallable, ~tree.c.sealed)
+    .order_by(tree.c.id),
+    "owner",
+    "name",
+)
 _CLEAR = Statement(
     delete(mark).where(
         mark.c.tree.in_(select(tree.c.id).where(tree.c.owner == bindparam("owner"))),
@@ -137,6 +153,11 @@ def behind(conn: Conn, owner: str, name: str) -> list[int]:
 def missing(conn: Conn, owner: str, name: str) -> dict[int, int]:
     """The trees of an owner that hold nodes which an index does not know yet, and about how many."""
     return {row[0]: row[1] for row in conn.all(_BEHIND, name, owner)}
+
+
+def reached(conn: Conn, owner: str, name: str) -> dict[int, Reached]:
+    """How far an index has come in each tree of an owner that it knows."""
+    return {row[0]: Reached(*row[1:]) for row in conn.all(_REACHED, owner, name)}
 
 
 def clear(conn: Conn, owner: str, name: str) -> None:

@@ -1,0 +1,131 @@
+"""Searching all vectors of one owner: exactly, or in a Chroma collection of the owner's own, by size.
+
+For each size the same random unit vectors are kept as in SQL, and put into a collection on disk. "Exact" is a
+matrix product over vectors at hand; what it takes to make them of SQL's bytes is paid once by each
+process, and so is opening Chroma. Then many small owners: what one more collection costs in time and on disk.
+
+    python -m benchmarks.owners [--full]
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import cycle
+from pathlib import Path
+from statistics import median
+
+import chromadb
+import numpy as np
+from chromadb.config import Settings
+from numpy.typing import NDArray
+
+from benchmarks._measure import Line, duration, rounds, show
+from langchain_threadmem.storage.queries.embeddings import Vectors
+from langchain_threadmem.storage.vectors import ChromaIndex, ExactIndex
+
+DIMENSIONS = 384
+SIZES = (100, 1_000, 5_000, 10_000, 20_000)
+MORE = (50_000, 100_000)
+OWNERS = 100
+MOST = 48
+AT_A_TIME = 5
+
+
+def unit_vectors(number: int) -> NDArray[np.float32]:
+    """Random ones, around some hundred subjects: no harder to search than those of a language."""
+    dice = np.random.default_rng(7)
+    subjects = dice.normal(size=(100, DIMENSIONS))
+    matrix = subjects[dice.integers(0, 100, number)] + 1.5 * dice.normal(size=(number, DIMENSIONS))
+    found: NDArray[np.float32] = (matrix / np.linalg.norm(matrix, axis=1, keepdims=True)).astype(np.float32)
+    return found
+
+
+def kept(matrix: NDArray[np.float32]) -> bytes:
+    """Vectors as they lie in the database."""
+    return matrix.astype(np.float16).tobytes()
+
+
+def exact_of(stored: bytes) -> ExactIndex:
+    """An exact index over vectors as they lie in the database."""
+    matrix = np.frombuffer(stored, np.float16).reshape(-1, DIMENSIONS).astype(np.float32)
+    numbers = np.arange(1, len(matrix) + 1)
+    index = ExactIndex()
+    index.extend(Vectors(numbers, numbers, matrix))
+    return index
+
+
+def one_owner(client: chromadb.api.ClientAPI, matrix: NDArray[np.float32], repeats: int) -> Line:
+    """The line of one size."""
+    number = len(matrix)
+    stored = kept(matrix)
+    begin = time.perf_counter()
+    exact = exact_of(stored)
+    loaded = time.perf_counter() - begin
+    begin = time.perf_counter()
+    index = ChromaIndex(client, f"owner of {number}", "random", "bench")
+    index.add(range(1, number + 1), matrix)
+    added = time.perf_counter() - begin
+    asked: Iterator[NDArray[np.float32]] = cycle(unit_vectors(997)[:50])
+
+    def ask(one: ExactIndex | ChromaIndex) -> None:
+        for _ in range(AT_A_TIME):
+            one.search(next(asked), MOST)
+
+    times = rounds({"exact": lambda: ask(exact), "Chroma": lambda: ask(index)}, repeats, AT_A_TIME)
+    found = [set(exact.search(v, 10).keys.tolist()) for v in unit_vectors(50)]
+    near = [set(index.search(v, 10).keys.tolist()) for v in unit_vectors(50)]
+    same = sum(len(one & other) for one, other in zip(found, near, strict=True)) / sum(map(len, found))
+    return Line(
+        f"{number:,} vectors, a search",
+        f"exact {duration(median(times['exact']))}, Chroma {duration(median(times['Chroma']))}",
+        f"made from SQL's bytes in {duration(loaded)}; added to Chroma in {duration(added)}; "
+        f"{same:.0%} of the ten nearest found by Chroma",
+    )
+
+
+def many_owners(client: chromadb.api.ClientAPI, directory: Path, number: int) -> Line:
+    """What each of many small collections costs."""
+    matrix = unit_vectors(number)
+    before = size_of(directory)
+    spent = []
+    for n in range(OWNERS):
+        begin = time.perf_counter()
+        ChromaIndex(client, f"small owner {n}", "random", "bench").add(range(1, number + 1), matrix)
+        spent.append(time.perf_counter() - begin)
+    grown = (size_of(directory) - before) / OWNERS
+    return Line(
+        f"{OWNERS} owners of {number:,} vectors, each",
+        f"{duration(median(spent))}, {grown / 1e3:.0f} KB on disk",
+        f"in SQL {len(kept(matrix)) / 1e3:.0f} KB",
+    )
+
+
+def size_of(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+
+
+def measure(*, full: bool = False) -> list[Line]:
+    """The lines of the table."""
+    with tempfile.TemporaryDirectory() as directory:
+        begin = time.perf_counter()
+        client = chromadb.PersistentClient(directory, Settings(anonymized_telemetry=False))
+        lines = [Line("opening Chroma, its import not counted", duration(time.perf_counter() - begin))]
+        matrix = unit_vectors(max(SIZES + MORE if full else SIZES))
+        sizes = SIZES + MORE if full else SIZES
+        lines += [one_owner(client, matrix[:number], 21 if full else 11) for number in sizes]
+        lines.append(many_owners(client, Path(directory), 200))
+        client.close()  # type: ignore[attr-defined] # the base class lacks it
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--full", action="store_true", help="up to 100,000 vectors, some minutes")
+    show(measure(full=parser.parse_args().full))
+
+
+if __name__ == "__main__":
+    main()
