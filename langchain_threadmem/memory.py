@@ -402,10 +402,10 @@ class ChatMemory(AsyncVerbs):
         """Find what was said, by words and by meaning, the best hit first; summaries of it too.
 
         The first call embeds what was said; from then on that is done in the background after each append. A
-        turn of a moment ago is found by its meaning all the same: the call embeds the little that is missing.
-        When much is, as after an import, it does not wait, and words alone speak for that: call `flush`
-        first, or pass `wait=True`. Without an embedding model words alone decide, and a query that shares
-        none with any message finds nothing. Names of people who take part
+        turn of a moment ago is found by its meaning all the same: the call embeds what is missing, up to
+        2,000 messages. When more is, as after a large import, it does not wait, and words alone speak for
+        that: call `flush` first, or pass `wait=True`. Without an embedding model words alone decide, and a
+        query that shares none with any message finds nothing. Names of people who take part
         (`message.name`), dates and times in the query count; a message's time is `additional_kwargs["time"]`
         where it can be read (ISO 8601, seconds since 1970, "8 May, 2023"), else when it was stored.
 

@@ -75,7 +75,7 @@ class Wanted:
         filters: Conditions on `FIELDS`, as `core.filters` reads them: `{"metadata.topic": "bread"}`.
             Messages are read for it until enough pass, the best first: some 4 µs each.
         wait: Whether to embed first what is not embedded yet (`True`), or let words alone speak for it
-            (`False`). By default the messages of some turns are embedded first; of more, as after an import,
+            (`False`). By default up to 2,000 messages are embedded first; of more, as after a large import,
             words alone speak while they are embedded in the background.
 
     Raises:

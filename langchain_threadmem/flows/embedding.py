@@ -2,10 +2,9 @@
 
 An append writes messages and nothing else. Once meanings were asked for, what is appended is embedded off the
 reply's path, by one thread for each memory (`embed_soon`). Whoever needs vectors earlier embeds what is
-missing, if that is little: a recall right after a turn finds it by its meaning, and stalls for no more than
-`FEW` messages. Is it much, as after an import, what has no vector yet is found by its words, and `flush`
-waits for all. If embedding fails, the messages are safe and the mark stays where it was, so the next call
-goes on from there.
+missing, up to `FEW` messages: a turn is found by its meaning at once, and so is a conversation that was just
+imported. Is it more, what has no vector yet is found by its words, and `flush` waits for all. If embedding
+fails, the messages are safe and the mark stays where it was, so the next call goes on from there.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ from langchain_threadmem.storage.vectors import ExactIndex
 VECTORS_AT_ONCE = 256
 AHEAD_AT_ONCE = 32
 """Messages of a batch in the background: some 0.3 s of the local model, which closing waits for."""
-FEW = 64
-"""How many messages a recall embeds itself, some 0.5 s of the local model; more are done beside it."""
+FEW = 2_000
+"""How many messages a recall embeds itself, some 5 to 20 s of the local model; more are done beside it."""
 Progress = Callable[[int, int], None]
 
 

@@ -43,6 +43,11 @@ def eventually(holds: Callable[[], bool]) -> bool:
     return holds()
 
 
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FEW", 20)
+
+
 def test_flush_embeds_once_what_is_not_embedded(url: str, owner: str, verbs: Wrap) -> None:
     model = Counting()
     with MemorySystem(url, owner=owner, embeddings=model) as system:
