@@ -1,7 +1,8 @@
 """All benchmarks in one run and one table: `python -m benchmarks [--full] [--data ../shared/data]`.
 
-The quick set takes a minute or two. `--full` takes longer rounds, and adds the quality of recall and of
-thread selection on real conversations and of links in IRC logs, if the data is there.
+The quick set takes a minute or two. `--full` takes longer rounds, and adds search in all vectors of an owner
+and, if the data is there, the quality of recall and of thread selection on real conversations and of links in
+IRC logs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from benchmarks import (
     import_time,
     irc,
     long_memory,
+    owners,
     read,
     recall,
     recall_speed,
@@ -39,6 +41,8 @@ def main() -> int:
         print(f"{speed.__name__} ...", file=sys.stderr)
         lines += speed.measure(full=options.full)
     if options.full:
+        print("owners ...", file=sys.stderr)
+        lines += owners.measure(full=True)
         for quality in (recall, threads, irc):
             print(f"{quality.__name__} ...", file=sys.stderr)
             lines += quality.measure(options.data)

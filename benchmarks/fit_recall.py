@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.recall import DATA, MOST, SETS, Set, message_of, pairs_of, scores
+from benchmarks.recall import DATA, ENOUGH, MOST, SETS, Set, message_of, pairs_of, scores, within_room
 from langchain_threadmem.core.asking import Question, question_of
 from langchain_threadmem.core.english import ENGLISH
 from langchain_threadmem.core.gist import gist_of
@@ -42,7 +42,8 @@ PENALTY = {"LoCoMo": 2.0, "BEAM 100K, pairs": 1.0}
 WEIGHTS: dict[str, Weights] = {"LoCoMo": PEOPLE, "BEAM 100K, pairs": ASSISTANT}
 MISTAKEN = 0.3
 """What a question that names the wrong person counts beside one that does not."""
-FIGURES = ("R@5", "R@10", "R@20", "R@50", "NDCG@10")
+FIGURES = ("R@5", "R@10", "R@20", "R@50", "NDCG@10", "words")
+"""As in `benchmarks.recall`; "words" is the share of evidence within the first 2,000 words found."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Asked:
     ledger: Ledger
     question: Question
     units: Sequence[int]
+    length: Mapping[int, int]
     evidence: frozenset[int]
     parts: Parts
     headline: bool
@@ -110,6 +112,7 @@ def read(one: Set, path: Path, vectors: Mapping[str, NDArray[np.float32]], alone
         unit = dict(zip(ids, units, strict=True))
         matrix = np.stack([vectors[row["text"]] for row in messages])
         newest = float(ledger.rows["time"].max())
+        length = {n: len(row["text"].split()) for n, row in enumerate(messages)}
         asked = []
         for row in conversation["questions"]:
             question = question_of(row["question"], ENGLISH, ledger.names, newest, newest)
@@ -117,7 +120,7 @@ def read(one: Set, path: Path, vectors: Mapping[str, NDArray[np.float32]], alone
             parts = parts_of(ledger, question, ledger.figures(question.terms), cosine)
             evidence = frozenset(unit[str(id_)] for id_ in row["evidence"])
             if evidence:
-                asked.append(Asked(ledger, question, units, evidence, parts, row["headline"]))
+                asked.append(Asked(ledger, question, units, length, evidence, parts, row["headline"]))
         found.append(asked)
     return found
 
@@ -165,8 +168,10 @@ def fit(choices: Sequence[Choice], penalty: float) -> Floats:
 
 def judged(asked: Asked, values: Floats) -> dict[str, float]:
     """The figures of one question, from the scores of all messages."""
-    best = np.argsort(-values, kind="stable")[:MOST]
-    return scores(list(dict.fromkeys(asked.units[n] for n in best)), set(asked.evidence))
+    best = np.argsort(-values, kind="stable")[:ENOUGH].tolist()
+    kept = {asked.units[n] for n in within_room(best, asked.length)}
+    figures = scores(list(dict.fromkeys(asked.units[n] for n in best[:MOST])), set(asked.evidence))
+    return figures | {"words": len(asked.evidence & kept) / len(asked.evidence)}
 
 
 def total(one: Set, asked: Asked, names: Sequence[str], weights: Floats) -> Floats:

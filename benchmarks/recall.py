@@ -29,7 +29,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import chromadb
 import numpy as np
@@ -79,6 +79,7 @@ MOST_MS = (10, 2)
 
 Finder = Callable[[str, int], list[str]]
 """From a question and a number to ids of messages, the best first."""
+T = TypeVar("T", bound=Hashable)
 ENOUGH = 200
 """More messages than `ROOM` words hold."""
 
@@ -196,7 +197,7 @@ def scores(found: Sequence[Hashable], evidence: set[Hashable]) -> dict[str, floa
     return result | {NDCG: gain / ideal}
 
 
-def within_room(found: Sequence[str], length: Mapping[str, int]) -> list[str]:
+def within_room(found: Sequence[T], length: Mapping[T, int]) -> list[T]:
     """The messages that fit into so many words, the best first."""
     room, kept = ROOM, []
     for one in found:

@@ -90,7 +90,7 @@ class Gist(NamedTuple):
 def lines_of(terms: str) -> tuple[list[str], list[str]]:
     """The terms of what was said, and of code, in what a gist keeps of them."""
     said, _, code = terms.partition("\n")
-    return said.split(), code.split()
+    return said.split(), code.split() if code else []
 
 
 def gist_of(message: BaseMessage, text: str, created: float, language: Language) -> Gist:

@@ -201,6 +201,11 @@ class Ledger:
             return NO_POSTING
         return Posting(*(np.array(one) for one in found))
 
+    def holding(self, term: str) -> NDArray[np.int32]:
+        """The rows that hold a term, without its counts."""
+        found = self._lists.get(term)
+        return NO_POSTING.rows if found is None else np.array(found[0])
+
     def figures(self, terms: Iterable[str]) -> Figures:
         """What BM25 must know, of this conversation."""
         documents, human, answer = self.once("figures", self._figures)

@@ -39,17 +39,19 @@ def promising(
         >>> sorted(keys.tolist()), scores.round(2).tolist()
         ([40, 41], [0.94, 0.94])
     """
-    held = np.sort(np.concatenate(lists)) if lists else np.empty(0, np.int64)
+    keys = np.concatenate(lists) if lists else np.empty(0, np.int64)
     total = sum(weights)
-    if not len(held) or not total:
+    if not len(keys) or not total:
         return np.empty(0, np.int64), np.empty(0)
-    steps = np.diff(held, prepend=held[0] - 1)
-    held, steps = held[steps > 0], np.minimum(steps[steps > 0], 2 * REACH + 1)
-    places = 2 * REACH + 1 + np.cumsum(steps)
+    order = np.argsort(keys)
+    keys = keys[order]
+    worth = np.repeat([round(FINE * weight / total) for weight in weights], [*map(len, lists)])[order]
+    first = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))
+    held, own = keys[first], np.add.reduceat(worth, first)
+    places = np.cumsum(np.minimum(np.diff(held, prepend=held[0] - 1), 2 * REACH + 1)) + 2 * REACH + 1
     line = np.zeros(int(places[-1]) + 2 * (REACH + 1), np.int32)
-    for keys, weight in zip(lists, weights, strict=True):
-        line[places[np.searchsorted(held, keys)]] += round(FINE * weight / total)
-    windows, own = _windows(line), line[places]
+    line[places] = own
+    windows = _windows(line)
     places -= REACH + 2
     promise = windows.copy()
     promise[places] += (OWN * own).astype(np.int32)

@@ -139,10 +139,11 @@ def _best(
         chosen = chosen[total[chosen] >= total[chosen[part[most]]]]
     chosen = chosen[np.lexsort((-held.rows["seq"][chosen], -total[chosen]))][:most]
     shared: list[list[str]] = [[] for _ in chosen]
+    place = np.full(len(total), -1)
+    place[chosen] = np.arange(len(chosen))
     for term in sorted(question.terms, key=lambda term: figures.frequency[term]):
-        holding = np.zeros(len(total), np.bool_)
-        holding[held.posting(term).rows] = True
-        for n in np.flatnonzero(holding[chosen]):
+        holding = place[held.holding(term)]
+        for n in holding[holding >= 0].tolist():
             shared[n].append(question.terms[term])
     columns = (
         held.rows["key"],

@@ -166,17 +166,21 @@ def _newest(conn: Conn, query: str, most: int) -> Keys:
 
 def _within(conn: Conn, lists: Sequence[Keys], scope: Scope) -> list[Keys]:
     """Those of some keys that are in a scope: a segment is in one tree, so few rows tell of many keys."""
-    segments = [keys >> POSITION_BITS for keys in lists]
-    among = np.unique(np.concatenate(segments)) if segments else NO_KEYS
-    if not len(among):
+    # The newest come first, so as a rule the ends tell that all keys are of one segment.
+    ends = {int(keys[at]) >> POSITION_BITS for keys in lists if len(keys) for at in (0, -1)}
+    if not ends:
         return list(lists)
-    listed = json.dumps(among.tolist())
+    segments = [keys >> POSITION_BITS for keys in lists] if len(ends) > 1 else []
+    among = np.unique(np.concatenate(segments)).tolist() if segments else list(ends)
+    listed = json.dumps(among)
     if scope.tree is None:
         rows = conn.all(_SEGMENTS_OF_OWNER, scope.owner, listed)
     else:
         rows = conn.all(_SEGMENTS_OF_TREE, scope.tree, listed)
     if len(rows) == len(among):
         return list(lists)
+    if not rows:
+        return [NO_KEYS for _ in lists]
     known = np.array([row[0] for row in rows], np.int64)
     return [keys[np.isin(of, known)] for keys, of in zip(lists, segments, strict=True)]
 
