@@ -15,6 +15,7 @@ from langchain_core.messages.utils import MessageLikeRepresentation, convert_to_
 from langchain_threadmem.core.bodies import clone, decode, encode, text_of
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.nodes import ConversationNode, MessageSummary, State
+from langchain_threadmem.core.numbered import stem
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage.queries.growth import Draft, Placed
 from langchain_threadmem.storage.queries.nodes import NodeRow
@@ -68,34 +69,18 @@ def placed_nodes(
 def drafts_of(messages: Iterable[BaseMessage], times: Iterable[datetime | None] | None = None) -> list[Draft]:
     """Messages made ready to be written: encoded, with an id and a time.
 
-    Ids are made here, before anything is queued, and rise with time, which keeps their index compact.
+    An id begins here, before anything is queued, and ends in the number that its node gets.
     """
     now, given = time.time(), list(messages)
-    new_ids = _new_ids(now, len(given))
+    beginning = stem(_random.randbytes(9))
     said = [now] * len(given) if times is None else [now if at is None else _seconds(at) for at in times]
-    return [_draft(*each) for each in zip(given, said, new_ids, strict=True)]
+    return [_draft(message, at, beginning) for message, at in zip(given, said, strict=True)]
 
 
-def _draft(message: BaseMessage, created: float, new_id: str) -> Draft:
-    given = message.id
-    if given:
+def _draft(message: BaseMessage, created: float, beginning: str) -> Draft:
+    if given := message.id:
         check_name("a message id", given)
-    return Draft(given or new_id, message.type, encode(message), created, given is not None)
-
-
-def _new_ids(now: float, number: int) -> list[str]:
-    """UUIDs that begin with the time in milliseconds (RFC 9562, version 7).
-
-    Put together from digits, since `uuid.UUID` costs ten times as much: the time, "7" for the version, three
-    random digits, "8" for the variant, 15 random digits.
-    """
-    stamp = int(now * 1000).to_bytes(6).hex()
-    start = f"{stamp[:8]}-{stamp[8:]}-7"
-    randoms = _random.randbytes(9 * number).hex()
-    return [
-        f"{start}{randoms[at : at + 3]}-8{randoms[at + 3 : at + 6]}-{randoms[at + 6 : at + 18]}"
-        for at in range(0, 18 * number, 18)
-    ]
+    return Draft(given or beginning, message.type, encode(message), created, bool(given))
 
 
 def _seconds(said: datetime) -> float:

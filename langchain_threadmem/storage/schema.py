@@ -10,6 +10,9 @@ per message takes three to five times as long. A node's row never changes but fo
 segment and every thread, because a message is always written after its parent. The next number and, as a
 rule, the tip follow from the newest node, so that an append leaves the tree's row alone.
 
+A message is found by its id. An id that is made here ends in the number of its node (`core.numbered`), so it
+is found by that number; only other ids are entered into an index.
+
 Summaries of rank 1 and 2 are nodes too, in trees of the scope `SUMMARIES`: one beside each conversation that
 was summarised, and one for the owner's long-term memory, whose conversation has no name. So whatever works on
 nodes (words, vectors, forgetting) works on them. `digest` says what each of them is a summary of, `unit`
@@ -95,6 +98,7 @@ node = Table(
     Column("created", Float, nullable=False),  # seconds since 1970, UTC
     Column("state", SmallInteger, nullable=False),
     Column("superseded_by", Key),  # seq of the node that replaced it
+    Column("named", SmallInteger, nullable=False),  # 1: found by the index over ids, 0: by its seq
 )
 Index("threadmem_node_seq", node.c.tree, node.c.seq, unique=True)
 Index(
@@ -102,15 +106,15 @@ Index(
     node.c.tree,
     node.c.message,
     unique=True,
-    sqlite_where=text("state = 0"),
-    postgresql_where=text("state = 0"),
+    sqlite_where=text("named = 1 AND state = 0"),
+    postgresql_where=text("named = 1 AND state = 0"),
 )
 Index(
     "threadmem_node_past",
     node.c.tree,
     node.c.message,
-    sqlite_where=text("state > 0"),
-    postgresql_where=text("state > 0"),
+    sqlite_where=text("named = 1 AND state > 0"),
+    postgresql_where=text("named = 1 AND state > 0"),
 )
 
 summary = Table(

@@ -11,16 +11,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
-from sqlalchemy import (
-    bindparam,
-    desc,
-    exists,
-    literal_column,
-    select,
-    union_all,
-)
+from sqlalchemy import bindparam, desc, exists, literal_column, select
 
 from langchain_threadmem.core.nodes import MessageSummary, Placement, State
+from langchain_threadmem.core.numbered import number_in, numbered
 from langchain_threadmem.errors import MessageIdConflictError, NodeNotFoundError
 from langchain_threadmem.storage.queries import choices, nodes, summaries, trees
 from langchain_threadmem.storage.schema import (
@@ -47,11 +41,11 @@ class Draft(NamedTuple):
     """A message on its way into the tree.
 
     Attributes:
-        message: Its id.
+        message: Its id; of one that is made for it the stem, which its number completes.
         role: LangChain's type: human, ai, system, tool ...
         body: JSON text, see `core.bodies`.
         created: Seconds since 1970, UTC.
-        given: Whether the id came with the message; one made for it cannot be taken already.
+        given: Whether the id came with the message.
         placement: Why it goes where it goes, if that was weighed.
     """
 
@@ -78,7 +72,7 @@ class Saved(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where a draft lives now, or has lived all along; `message` is set if that is under another id."""
+    """Where a draft lives now, or has lived all along; `message` is set if its id is not the draft's."""
 
     key: int
     seq: int
@@ -115,17 +109,8 @@ _ANCHOR = Statement(
     "seq",
 )
 _PLACED = node.c["key", "seq", "parent", "created", "state", "superseded_by"]
-_of_message = select(node.c.body, *_PLACED).where(
-    node.c.tree == bindparam("tree"), node.c.message == bindparam("message")
-)
 _KNOWN = Statement(
-    # Asked by state, as the indexes over message ids are; the live place first, else the newest.
-    union_all(
-        _of_message.where(node.c.state == literal_column("0")),
-        _of_message.where(node.c.state > literal_column("0")),
-    ).order_by("state", desc("seq")),
-    "tree",
-    "message",
+    nodes.of_message(select(node.c.body, *_PLACED)).order_by("state", desc("seq")), *nodes.OF_MESSAGE
 )
 _STORED = Statement(
     select(node.c.body, *_PLACED, node.c.message).where(node.c.key == bindparam("key")),
@@ -176,7 +161,7 @@ class _Appender:
         self._known: dict[tuple[int, str], tuple[str, Placed]] = {}
         self._weighed: list[tuple[int, str, Placement]] = []
 
-    def place(self, tree_id: int, drafts: Sequence[Draft], parent: Parent) -> list[Placed]:
+    def place(self, tree_id: int, drafts: Sequence[Draft], parent: Parent, fresh: bool) -> list[Placed]:
         end = self._ends.get(tree_id) or self._end(tree_id)
         if parent is TIP:
             key, above, taken = end.tip, end.tip_seq, end.taken
@@ -189,7 +174,7 @@ class _Appender:
             if role == "system" and (same := self._in_force(end)) is not None and same[0] == body:
                 places.append(same[1])
                 continue
-            if given and (known := self._stored(tree_id, message)) is not None:
+            if given and not fresh and (known := self._stored(tree_id, message)) is not None:
                 place = _same(draft, *known)
                 places.append(place)
                 key, above, taken = self._anchor(tree_id, place.seq)
@@ -199,14 +184,17 @@ class _Appender:
             else:
                 key += 1
             seq += 1
-            place = Placed(key, seq, above, created)
+            if given:
+                place = Placed(key, seq, above, created)
+                self._known[tree_id, message] = (body, place)
+            else:
+                message = numbered(message, seq)
+                place = Placed(key, seq, above, created, message=message)
             self._rows.append((key, tree_id, seq, above, message, role, body, created, 0, None))
             places.append(place)
             if placement is not None:
                 self._weighed.append((key, message, placement))
             above, taken = seq, False
-            if given:
-                self._known[tree_id, message] = (body, place)
             if role == "system":
                 end.system, end.stale, end.in_force = key, True, (body, place._replace(message=message))
             end.tip, end.tip_seq, end.taken, end.seq = key, seq, False, seq
@@ -268,11 +256,13 @@ class Append:
         tree: The tree.
         drafts: Messages in order.
         parent: Number of the node to go below; `None` for a new root; `TIP` for the active tip.
+        fresh: Whether to write all of them, even under an id that had a place before.
     """
 
     tree: int
     drafts: Sequence[Draft]
     parent: Parent = TIP
+    fresh: bool = False
 
     def __call__(self, conn: Conn) -> list[Placed]:
         return self.together(conn, (self,))[0]
@@ -281,7 +271,9 @@ class Append:
     def together(conn: Conn, appends: Sequence[Append]) -> list[list[Placed]]:
         """Several appends in their order, at the cost of one."""
         appender = _Appender(conn)
-        places = [appender.place(append.tree, append.drafts, append.parent) for append in appends]
+        places = [
+            appender.place(append.tree, append.drafts, append.parent, append.fresh) for append in appends
+        ]
         appender.finish()
         return places
 
@@ -349,7 +341,7 @@ def conflict(message: str, place: Placed) -> MessageIdConflictError:
 
 def stored(conn: Conn, tree_id: int, message: str) -> tuple[str, Placed] | None:
     """Body and place of a message that is stored already: the live place, else the newest."""
-    row = conn.one(_KNOWN, tree_id, message)
+    row = conn.one(_KNOWN, tree_id, message, number_in(message))
     return None if row is None else (_open(conn, message, row[0]), Placed(*row[1:]))
 
 

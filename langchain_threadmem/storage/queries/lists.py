@@ -16,6 +16,7 @@ from sqlalchemy import bindparam, func, select
 from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.core.interning import Run, Said
 from langchain_threadmem.core.nodes import State
+from langchain_threadmem.core.numbered import number_in
 from langchain_threadmem.core.placing import Element, New, Place, Planned, Use, live_of, plan_list
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage.queries import nodes, revision, trees
@@ -61,18 +62,19 @@ _FOUND = f"SELECT n.key, {_PARENT}, n.message, n.body, n.state, n.seq FROM threa
 _OF_SEGMENT = f"LEFT JOIN threadmem_segment s ON s.id = n.key >> {POSITION_BITS} "
 
 
-def _by_ids(ids: str, mark: str) -> str:
-    # Asked by state, as the indexes over message ids are.
-    halves = (
-        f"{_FOUND}{_OF_SEGMENT}WHERE n.tree = {mark} AND n.message IN ({ids}) AND n.state {state}"
-        for state in ("= 0", "> 0")
+def _by_ids(ids: str, numbers: str, mark: str) -> str:
+    # As `nodes.of_message`, for many.
+    places = (
+        f"{_FOUND}{_OF_SEGMENT}WHERE n.tree = {mark} AND n.message IN ({ids}) AND n.{which}"
+        for which in ("named = 1 AND n.state = 0", "named = 1 AND n.state > 0", f"seq IN ({numbers})")
     )
-    return " UNION ALL ".join(halves)
+    return " UNION ALL ".join(places)
 
 
+_SQLITE, _POSTGRESQL = "SELECT value FROM json_each(?)", "SELECT json_array_elements_text(CAST(%s AS json))"
 _PLACES = Statement.of(
-    sqlite=_by_ids("SELECT value FROM json_each(?)", "?"),
-    postgresql=_by_ids("SELECT json_array_elements_text(CAST(%s AS json))", "%s"),
+    sqlite=_by_ids(_SQLITE, _SQLITE, "?"),
+    postgresql=_by_ids(_POSTGRESQL, f"{_POSTGRESQL}::bigint", "%s"),
 )
 _STATE = Statement(
     select(*node.c["message", "role", "state", "seq"]).where(node.c.key == bindparam("key")), "key"
@@ -340,7 +342,9 @@ class _Found(NamedTuple):
 def _places(conn: Conn, tree_id: int, messages: Sequence[Said]) -> dict[str, list[_Found]]:
     ids = json.dumps([message.id for message in messages])
     found: dict[str, list[_Found]] = {}
-    for key, parent, message, body, state, seq in conn.all(_PLACES, tree_id, ids, tree_id, ids):
+    numbers = json.dumps([number for message in messages if (number := number_in(message.id))])
+    rows = conn.all(_PLACES, tree_id, ids, tree_id, ids, tree_id, ids, numbers)
+    for key, parent, message, body, state, seq in rows:
         if conn.seal is not None:
             body = conn.seal.open_text(message, body)
         found.setdefault(message, []).append(_Found(Place(key, parent, message, body, State(state)), seq))

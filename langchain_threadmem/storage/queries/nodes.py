@@ -7,9 +7,20 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, literal_column, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    CompoundSelect,
+    Select,
+    bindparam,
+    desc,
+    literal_column,
+    select,
+    union_all,
+)
 
 from langchain_threadmem.core.nodes import State
+from langchain_threadmem.core.numbered import is_numbered, number_in
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     POSITION_BITS,
@@ -51,6 +62,23 @@ def _rows() -> Select[tuple[int]]:
 
 
 _IN_TREE = node.c.tree == bindparam("tree")
+
+
+def of_message(rows: Select[Any]) -> CompoundSelect[Any]:
+    """Of some rows those that are or were places of a message: parameters `tree`, `message` and `number`.
+
+    Asked by state, as the indexes over ids are, and by the number that the id ends in (`core.numbered`).
+    """
+    here = rows.where(_IN_TREE, node.c.message == bindparam("message"))
+    named = here.where(node.c.named == literal_column("1"))
+    return union_all(
+        named.where(node.c.state == literal_column("0")),
+        named.where(node.c.state > literal_column("0")),
+        here.where(node.c.seq == bindparam("number")),
+    )
+
+
+OF_MESSAGE = ("tree", "message", "number")
 _RANGE = node.c.key.between(bindparam("first"), bindparam("last"))
 
 # PostgreSQL shifts by an INTEGER, not by a BIGINT as a parameter beside a key would be.
@@ -96,19 +124,7 @@ _OF_OWNER = Statement(
 _BY_SEQS = Statement(
     select(node.c.key, node.c.seq, node.c.parent).where(_IN_TREE, within(node.c.seq, "seqs")), "tree", "seqs"
 )
-_BY_MESSAGE = Statement(
-    _rows()
-    .where(_IN_TREE, node.c.message == bindparam("message"))
-    .order_by(node.c.state, node.c.seq.desc())
-    .limit(1),
-    "tree",
-    "message",
-)
-_VERSIONS = Statement(
-    _rows().where(_IN_TREE, node.c.message == bindparam("message")).order_by(node.c.state, node.c.seq.desc()),
-    "tree",
-    "message",
-)
+_VERSIONS = Statement(of_message(_rows()).order_by("state", desc("seq")), *OF_MESSAGE)
 _ROLES_BELOW = Statement(
     select(node.c.role).where(
         # A child is written after its parent, so the index on `seq` narrows the search.
@@ -125,10 +141,10 @@ EVERYTHING = (1 << 62) - 1
 
 
 def insert(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
-    """Write nodes: rows with the columns of their table, their bodies open."""
+    """Write nodes: rows with the columns of their table but the last, their bodies open."""
     if (seal := conn.seal) is not None:
         rows = [(*row[:6], seal.text(row[4], row[6]), *row[7:]) for row in rows]
-    conn.many(_INSERT, rows)
+    conn.many(_INSERT, [(*row, 0 if is_numbered(row[4], row[2]) else 1) for row in rows])
 
 
 def spans(conn: Conn, key: int) -> list[tuple[int, int]]:
@@ -228,13 +244,12 @@ def nearest_above(conn: Conn, tree_id: int, seqs: Iterable[int]) -> dict[int, in
 
 def by_message(conn: Conn, tree_id: int, message: str) -> NodeRow | None:
     """The place of a message: the live one, else the newest."""
-    row = conn.one(_BY_MESSAGE, tree_id, message)
-    return _opened(conn, [row])[0] if row else None
+    return next(iter(versions(conn, tree_id, message)), None)
 
 
 def versions(conn: Conn, tree_id: int, message: str) -> list[NodeRow]:
     """All places of a message: the live one first, then the newest."""
-    return _opened(conn, conn.all(_VERSIONS, tree_id, message))
+    return _opened(conn, conn.all(_VERSIONS, tree_id, message, number_in(message)))
 
 
 def roles_below(conn: Conn, tree_id: int, seq: int) -> set[str]:

@@ -9,16 +9,17 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, and_, bindparam, literal_column, select, update
+from sqlalchemy import BigInteger, Column, and_, bindparam, select, update
 
 from langchain_threadmem.core.nodes import State
+from langchain_threadmem.core.numbered import number_in
 from langchain_threadmem.storage.queries import digests, nodes, trees, units
 from langchain_threadmem.storage.queries.growth import (
     Anchor,
+    Append,
     Draft,
     Placed,
     anchor_of,
-    append,
     conflict,
     next_key,
     stored,
@@ -68,15 +69,7 @@ _REPLACED_BY = Statement(  # the newest first
     "tree",
     "keys",
 )
-_LIVE = Statement(
-    select(node.c.key).where(
-        node.c.tree == bindparam("tree"),
-        node.c.message == bindparam("message"),
-        node.c.state == literal_column("0"),
-    ),
-    "tree",
-    "message",
-)
+_STATES = Statement(nodes.of_message(select(node.c.state)), *nodes.OF_MESSAGE)
 _REVIVE = Statement(
     update(node).where(within(node.c.key, "keys")).values(state=int(State.LIVE), superseded_by=None), "keys"
 )
@@ -135,7 +128,7 @@ def replace(
         known = stored(conn, tree_id, draft.message) if draft.given else None
         if known is not None and known[1].state == State.LIVE:
             raise conflict(draft.message, known[1])
-    places = append(conn, tree_id, [draft._replace(given=False) for draft in drafts], parent)
+    places = Append(tree_id, drafts, parent, fresh=True)(conn)
     supersede(conn, tree_id, keys, places[0].seq)
     return places
 
@@ -163,13 +156,18 @@ def revive(conn: Conn, tree_id: int, keys: Iterable[int], kept: Collection[int])
     gone = set(keys)
     latest: dict[str, int] = {}
     for key, message, moved in conn.all(_REPLACED_BY, tree_id, json.dumps(list(gone))):
-        if key not in gone and (key in kept or not moved) and not conn.all(_LIVE, tree_id, message):
+        if key not in gone and (key in kept or not moved) and not _is_live(conn, tree_id, message):
             latest.setdefault(message, key)
     listed = json.dumps(list(latest.values()))
     conn.run(_REVIVE, listed)
     digests.reopen(conn, tree_id, list(latest.values()))
     conn.run(_RENEW_SYSTEM_OF, tree_id)
     trees.changed(conn, tree_id)
+
+
+def _is_live(conn: Conn, tree_id: int, message: str) -> bool:
+    states = conn.all(_STATES, tree_id, message, number_in(message))
+    return any(state == State.LIVE for (state,) in states)
 
 
 def move(conn: Conn, tree_id: int, moved: Sequence[NodeRow], parent: int | None) -> list[Placed]:

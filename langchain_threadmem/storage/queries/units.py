@@ -6,10 +6,23 @@ import json
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, literal_column, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal_column,
+    or_,
+    select,
+    union_all,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 
 from langchain_threadmem.core.nodes import State
+from langchain_threadmem.core.numbered import number_in
 from langchain_threadmem.storage.schema import digest, node, recallable, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
 
@@ -141,7 +154,7 @@ _SUMMARY_NAMED = Statement(
     "id",
     "owner",
 )
-_MESSAGE_NAMED = Statement(
+_of_owner = (
     select(node.c.key)
     .join(tree, tree.c.id == node.c.tree)
     .where(
@@ -151,10 +164,16 @@ _MESSAGE_NAMED = Statement(
         tree.c.scope == "",
         or_(bindparam("session") == "", tree.c.conversation == bindparam("session")),
     )
-    .order_by(node.c.key),
+)
+_MESSAGE_NAMED = Statement(
+    union_all(
+        _of_owner.where(node.c.named == literal_column("1")),
+        _of_owner.where(node.c.seq == bindparam("number")),
+    ).order_by("key"),
     "message",
     "owner",
     "session",
+    "number",
 )
 _PARENTS = Statement(
     select(unit.c.parent).where(within(unit.c.key, "keys"), unit.c.parent.is_not(None)), "keys"
@@ -205,7 +224,7 @@ def summaries_named(conn: Conn, owner: str, name: str) -> list[int]:
 
 def messages_named(conn: Conn, owner: str, name: str, session: str = "") -> list[int]:
     """The keys of the live messages with an id, in one session or in all."""
-    return [row[0] for row in conn.all(_MESSAGE_NAMED, name, owner, session)]
+    return [row[0] for row in conn.all(_MESSAGE_NAMED, name, owner, session, number_in(name))]
 
 
 def ancestors(conn: Conn, keys: Collection[int]) -> set[int]:
