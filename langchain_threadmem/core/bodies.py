@@ -22,6 +22,8 @@ import gc
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from json.encoder import encode_basestring as _quoted
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from langchain_core.messages import (
@@ -85,6 +87,26 @@ def _blank(cls: type[BaseMessage]) -> tuple[dict[str, Any], list[tuple[str, Call
 _BLANKS = {cls: _blank(cls) for cls in MESSAGE_CLASSES.values()}
 
 
+class _Plain(NamedTuple):
+    """What a message of a class is beside its content if it is a text and nothing more, as most are."""
+
+    opening: str
+    fields: int
+    rest: Callable[[dict[str, Any]], tuple[Any, ...]]
+    defaults: tuple[Any, ...]
+    types: tuple[type, ...]
+
+
+def _plain(fixed: dict[str, Any]) -> _Plain:
+    rest = [name for name in fixed if name not in _ELSEWHERE and name != "content"]
+    defaults = tuple(fixed[name] for name in rest)
+    opening = f'{{"type":"{fixed["type"]}","data":{{"content":'
+    return _Plain(opening, len(fixed), itemgetter(*rest), defaults, tuple(map(type, defaults)))
+
+
+_PLAIN = {cls: _plain(fixed) for cls, (fixed, _) in _BLANKS.items()}
+
+
 def encode(message: BaseMessage) -> str:
     """Write a message as JSON text, without its id.
 
@@ -92,7 +114,7 @@ def encode(message: BaseMessage) -> str:
         message: A message of one of `MESSAGE_CLASSES`, exactly.
 
     Returns:
-        JSON text. About 3 µs for a short message.
+        JSON text. About 1 µs for a short text, 3 µs for other short messages.
 
     Raises:
         UnsupportedMessageError: The message, or a value in it, cannot be kept exactly.
@@ -102,17 +124,24 @@ def encode(message: BaseMessage) -> str:
         '{"type":"human","data":{"content":"Hello"}}'
     """
     cls = type(message)
-    blank = _BLANKS.get(cls)
-    if blank is None:
+    plain = _PLAIN.get(cls)
+    if plain is None:
         raise UnsupportedMessageError(
             f"cannot store a message of class {cls.__name__!r}; "
             f"use one of {', '.join(sorted(known.__name__ for known in _BLANKS))}"
         )
-    defaults = blank[0]
+    values = message.__dict__
+    if len(values) == plain.fields and not message.__pydantic_extra__:
+        content, rest = values["content"], plain.rest(values)
+        # By type first: 0 is no False, and an array compared to None is no answer.
+        if type(content) is str and tuple(map(type, rest)) == plain.types and rest == plain.defaults:
+            text = f"{plain.opening}{_quoted(content)}}}}}"
+            if text.isascii() or is_unicode(text):
+                return text
+    defaults = _BLANKS[cls][0]
     data = {
         name: value
-        for name, value in message.__dict__.items()
-        # By type first: 0 is no False, and an array compared to None is no answer.
+        for name, value in values.items()
         if name not in _ELSEWHERE
         and not (
             name in defaults
@@ -125,11 +154,7 @@ def encode(message: BaseMessage) -> str:
     kind = defaults["type"]
     try:
         if all(map(is_plain, data.values())):
-            if len(data) == 1 and type(content := data.get("content")) is str:
-                # Most messages; the encoder writes a lone string four times as fast as a dictionary.
-                text = f'{{"type":"{kind}","data":{{"content":{_dumps(content)}}}}}'
-            else:
-                text = _dumps({"type": kind, "data": data})
+            text = _dumps({"type": kind, "data": data})
             if text.isascii() or is_unicode(text):
                 return text
         tagged = {name: tag(value, name) for name, value in data.items()}
@@ -225,12 +250,13 @@ def clone(message: BaseMessage, **changes: Any) -> BaseMessage:
         >>> clone(HumanMessage("Hello"), id="h1").id
         'h1'
     """
-    return _fill(
-        type(message),
-        {**message.__dict__, **changes},
-        dict(message.__pydantic_extra__ or {}),
-        message.__pydantic_fields_set__ | changes.keys(),
-    )
+    # What model_construct does, without its walk over the fields: the values were valid before.
+    copy = object.__new__(type(message))
+    _set_values(copy, {**message.__dict__, **changes})
+    _set_fields_set(copy, message.__pydantic_fields_set__ | changes.keys())
+    _set_extra(copy, dict(extra) if (extra := message.__pydantic_extra__) else {})
+    _set_private(copy, None)
+    return copy
 
 
 class _Frame(NamedTuple):
@@ -258,18 +284,6 @@ _set_values, _set_fields_set, _set_extra, _set_private = (
     BaseModel.__dict__[slot].__set__
     for slot in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
 )
-
-
-def _fill(
-    cls: type[BaseMessage], values: dict[str, Any], extra: dict[str, Any], fields_set: set[str]
-) -> BaseMessage:
-    # What model_construct does, without its walk over the fields: the values were valid when stored.
-    message = object.__new__(cls)
-    _set_values(message, values)
-    _set_fields_set(message, fields_set)
-    _set_extra(message, extra)
-    _set_private(message, None)
-    return message
 
 
 def _build(bodies: Iterable[dict[str, Any]], ids: Iterable[str | None]) -> list[BaseMessage]:
