@@ -20,6 +20,7 @@ Example:
 from __future__ import annotations
 
 _DIGITS = 12
+_LIMIT = 10**_DIGITS
 
 
 def stem(randoms: bytes) -> str:
@@ -41,7 +42,7 @@ def numbered(beginning: str, number: int) -> str:
 
 def is_numbered(message_id: str, number: int) -> bool:
     """Whether the id of a node ends in the node's number."""
-    return message_id.endswith(f"{number:012d}") and number < 10**_DIGITS
+    return message_id.endswith(f"{number:012d}") and number < _LIMIT
 
 
 def number_in(message_id: str) -> int:

@@ -185,12 +185,12 @@ class _Appender:
                 key += 1
             seq += 1
             if given:
-                place = Placed(key, seq, above, created)
+                place, named = Placed(key, seq, above, created), nodes.named(message, seq)
                 self._known[tree_id, message] = (body, place)
             else:
                 message = numbered(message, seq)
-                place = Placed(key, seq, above, created, message=message)
-            self._rows.append((key, tree_id, seq, above, message, role, body, created, 0, None))
+                place, named = Placed(key, seq, above, created, State.LIVE, None, message), 0
+            self._rows.append((key, tree_id, seq, above, message, role, body, created, 0, None, named))
             places.append(place)
             if placement is not None:
                 self._weighed.append((key, message, placement))
@@ -318,7 +318,10 @@ def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -
         ends[row.seq] = Anchor(key, row.seq, taken=False)
         if row.role == "system" and row.state == State.LIVE:
             system = key
-    nodes.insert(conn, [(ends[row.seq].key, tree_id, *row[:-1]) for row in saved])
+    nodes.insert(
+        conn,
+        [(ends[row.seq].key, tree_id, *row[:-1], nodes.named(row.message, row.seq)) for row in saved],
+    )
     for row in saved:
         if row.summary is not None:
             summaries.put(conn, tree_id, ends[row.seq].key or 0, row.message, row.summary)

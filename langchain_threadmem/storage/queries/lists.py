@@ -182,7 +182,10 @@ class _Growth:
             revision.supersede(self._conn, self._tree, [new.supersedes], self._next)
             if message.role != "system":
                 self._replaced[self._seq(new.supersedes)] = self._next
-        self._rows[key] = (key, self._tree, self._next, under, *self._row(message), int(new.state), None)
+        self._rows[key] = (
+            *(key, self._tree, self._next, under, *self._row(message)),
+            *(int(new.state), None, nodes.named(message.id, self._next)),
+        )
         self._seqs[key] = self._next
         self._next += 1
         if message.role == "system" and not aside:

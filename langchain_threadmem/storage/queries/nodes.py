@@ -141,10 +141,15 @@ EVERYTHING = (1 << 62) - 1
 
 
 def insert(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
-    """Write nodes: rows with the columns of their table but the last, their bodies open."""
+    """Write nodes: rows with the columns of their table, their bodies open."""
     if (seal := conn.seal) is not None:
         rows = [(*row[:6], seal.text(row[4], row[6]), *row[7:]) for row in rows]
-    conn.many(_INSERT, [(*row, 0 if is_numbered(row[4], row[2]) else 1) for row in rows])
+    conn.many(_INSERT, rows)
+
+
+def named(message: str, seq: int) -> int:
+    """What the last column says of a node: 1 if its id has to be found by the index over ids."""
+    return 0 if is_numbered(message, seq) else 1
 
 
 def spans(conn: Conn, key: int) -> list[tuple[int, int]]:

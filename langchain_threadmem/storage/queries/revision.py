@@ -200,7 +200,10 @@ def move(conn: Conn, tree_id: int, moved: Sequence[NodeRow], parent: int | None)
     nodes.insert(
         conn,
         [
-            (place.key, tree_id, place.seq, place.parent, *old[3:7], int(State.LIVE), None)
+            (
+                *(place.key, tree_id, place.seq, place.parent),
+                *(*old[3:7], int(State.LIVE), None, nodes.named(old.message, place.seq)),
+            )
             for old, place in zip(moved, places, strict=True)
         ],
     )
