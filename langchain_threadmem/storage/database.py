@@ -46,6 +46,12 @@ BUSY_SECONDS = 60.0
 SCRUB_SECONDS = 2.0
 """How long to wait for readers of an older state of the file."""
 READER_THREADS = 4
+_PAGES_TO_CHECKPOINT = {"OFF": 4000, "NORMAL": 4000, "FULL": 1000, "EXTRA": 1000}
+"""How long the log grows before it is copied to the file and written over from its beginning.
+
+A page that every append changes is copied less often if that is late (8 MB). But with FULL each commit waits
+for the disk, and for twice as long while the log grows than while it is written over.
+"""
 
 
 class Database(Protocol):
@@ -166,7 +172,7 @@ class SqliteDatabase:
     dialect = "sqlite"
 
     def __init__(self, path: Path | None, synchronous: str = "NORMAL") -> None:
-        if synchronous.upper() not in ("OFF", "NORMAL", "FULL", "EXTRA"):
+        if synchronous.upper() not in _PAGES_TO_CHECKPOINT:
             raise InputError(f"synchronous={synchronous!r} is not one of OFF, NORMAL, FULL, EXTRA")
         self.path = path
         self._synchronous = synchronous.upper()
@@ -207,8 +213,7 @@ class SqliteDatabase:
             # A commit writes whole pages, so small ones; for new files only, and it must come before WAL.
             connection.execute("PRAGMA page_size=2048")
             connection.execute("PRAGMA journal_mode=WAL")
-            # 8 MB between checkpoints: pages that every append changes are then copied back less often.
-            connection.execute("PRAGMA wal_autocheckpoint=4000")
+            connection.execute(f"PRAGMA wal_autocheckpoint={_PAGES_TO_CHECKPOINT[self._synchronous]}")
             connection.execute(f"PRAGMA synchronous={self._synchronous}")
         except sqlite3.DatabaseError as error:
             if connection is not None:
