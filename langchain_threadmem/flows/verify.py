@@ -101,6 +101,8 @@ def _check(conn: Conn, owner: str, name: str) -> tuple[list[str], int]:
         for row in rows:
             problems += _check_node(row, seq_of, key_of, segments, purged)
         problems += _check_bodies(rows)
+        unfound = integrity.unfound(conn, tree, rows[0].seq, rows[-1].seq)
+        problems += [f"node {seq} is not found by its message's id" for seq in unfound]
         last = rows[-1].seq
     if (head.tip is not None and head.tip not in seq_of) or (head.tip is None and seq_of):
         problems.append("the tip of the active thread is no node of it")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from sqlalchemy import bindparam, select
 
 from langchain_threadmem.core.nodes import State
+from langchain_threadmem.storage.queries import nodes
+from langchain_threadmem.storage.queries.nodes import STORED
 from langchain_threadmem.storage.schema import digest, node, segment, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement
 
@@ -31,6 +33,12 @@ _SEGMENTS = Statement(
 _PURGED = Statement(
     select(node.c.key).where(node.c.tree == bindparam("tree"), node.c.state == int(State.PURGED)), "tree"
 )
+_NAMES = Statement(
+    select(*node.c["seq", "message", "named"]).where(
+        node.c.tree == bindparam("tree"), node.c.seq.between(bindparam("first"), bindparam("last")), STORED
+    ),
+    *("tree", "first", "last"),
+)
 
 
 def problems(conn: Conn) -> list[str]:
@@ -49,6 +57,12 @@ def dangling(conn: Conn, owner: str) -> list[str]:
 def purged(conn: Conn, tree_id: int) -> set[int]:
     """Keys of the nodes of a tree that hold nothing any more."""
     return {row[0] for row in conn.all(_PURGED, tree_id)}
+
+
+def unfound(conn: Conn, tree_id: int, first: int, last: int) -> list[int]:
+    """Those of some nodes, by their numbers, that are not where their message's id is looked up."""
+    rows = conn.all(_NAMES, tree_id, first, last)
+    return [seq for seq, message, named in rows if named != nodes.named(message, seq)]
 
 
 def segments(conn: Conn, tree_id: int) -> dict[int, int | None]:
