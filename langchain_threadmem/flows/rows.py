@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from random import Random
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk, message_chunk_to_message
@@ -23,8 +22,6 @@ from langchain_threadmem.storage.queries.nodes import NodeRow
 Given = MessageLikeRepresentation | Sequence[MessageLikeRepresentation]
 """A message as LangChain accepts it (message, text, `(role, text)`, dict), or several."""
 
-_random = Random()  # of our own: a program that seeds the shared one must not get the same ids again
-os.register_at_fork(after_in_child=_random.seed)
 STATES = tuple(State)
 """By their numbers; calling `State` takes four times as long."""
 
@@ -72,7 +69,7 @@ def drafts_of(messages: Iterable[BaseMessage], times: Iterable[datetime | None] 
     An id begins here, before anything is queued, and ends in the number that its node gets.
     """
     now, given = time.time(), list(messages)
-    beginning = stem(_random.randbytes(9))
+    beginning = stem(os.urandom(9))
     said = [now] * len(given) if times is None else [now if at is None else _seconds(at) for at in times]
     return [_draft(message, at, beginning) for message, at in zip(given, said, strict=True)]
 
