@@ -41,8 +41,8 @@ READ_WHOLE = 20_000
 FEWEST_CANDIDATES = 48
 """How many candidates each of words and meaning brings at least; more when more results are asked for."""
 FEWEST_BY_WORDS = 128
-"""As many where words alone bring them, of all that an owner said: long answers hold many words, and with 48 of
-them BEAM's R@10 is 69, with these 75, as where everything is scored.
+"""As many where words alone bring them, of all that an owner said: long answers hold many words, and with 48
+BEAM's R@10 is 69, with so many 75, as where everything is scored.
 """
 MANY = 50
 """From how many messages on one may be a hit for what stands beside it; among fewer, most stand beside it."""
