@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,8 +25,8 @@ from langchain_threadmem.embeddings import LocalEmbeddings
 
 Floats = NDArray[np.float32]
 Vectors = Mapping[str, Floats]
-LONGEST = 40
-"""Turns of a woven conversation, at most."""
+LONGEST_CHAT = 9
+"""Turns that are used of a dialog of a channel or of two people; most are as short."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,16 @@ def read(path: Path, vectors: Vectors, without: Collection[str] = ()) -> list[Co
 
 
 def conversation(
-    variant: str, turns: Sequence[TurnEnd], dialogs: Sequence[str], vectors: Vectors
+    variant: str,
+    turns: Sequence[TurnEnd],
+    dialogs: Sequence[str],
+    vectors: Vectors,
+    texts: Sequence[tuple[str, str]] | None = None,
 ) -> Conversation:
-    """A conversation with the vectors of its texts."""
-    humans = np.array([vectors[turn.human] for turn in turns])
-    answers = np.array([vectors[turn.answer] for turn in turns])
+    """A conversation with the vectors of its texts, or of `texts` in their place."""
+    texts = texts or [(turn.human, turn.answer) for turn in turns]
+    humans = np.array([vectors[human] for human, _ in texts])
+    answers = np.array([vectors[answer] for _, answer in texts])
     return Conversation(variant, turns, dialogs, humans, answers)
 
 
@@ -174,52 +180,75 @@ class Pools:
         return list({dialog.name: dialog for dialog in drawn}.values())
 
 
-def weave(rng: random.Random, pools: Pools, vectors: Vectors) -> Conversation:
-    """Interleave some dialogs into a new conversation, by a law drawn at random."""
-    drawn = pools.draw(rng, rng.choice([1, 2, 2, 3, 3, 4, 4, 5, 6, 7]), 0.45, 0.25)
-    stay, opening, latest_first = rng.uniform(0.25, 0.95), rng.uniform(0.15, 0.9), rng.random() < 0.5
-    ends: list[list[int]] = [[] for _ in drawn]  # the turn ends of each, so far
-    waiting, order = list(range(len(drawn))), []  # not begun yet; begun, the latest last
-    turns: list[TurnEnd] = []
-    names: list[str] = []
-    current: int | None = None
-    while len(turns) < LONGEST:
-        unfinished = [one for one in order if len(ends[one]) < len(drawn[one].turns)]
-        others = [one for one in unfinished if one != current]
-        if current in unfinished and rng.random() < stay:
-            chosen = current
-        elif waiting and (not others or rng.random() < opening):
-            chosen = waiting.pop(0)
-            order.append(chosen)
-        elif others:
-            chosen = others[-1] if latest_first and rng.random() < 0.5 else rng.choice(others)
-        elif unfinished:
-            chosen = unfinished[0]
+def irc(path: Path) -> dict[str, Dialog]:
+    """The dialogs of IRC logs: who began a conversation asks, all others answer."""
+    found: dict[str, Dialog] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        above: dict[int, int] = {}
+
+        def head(place: int, above: dict[int, int] = above) -> int:
+            while above.setdefault(place, place) != place:
+                place = above[place]
+            return place
+
+        for child, parent in row["links"]:
+            above[head(child)] = head(parent)
+        together: dict[int, list[int]] = defaultdict(list)
+        for child in sorted({child for child, _ in row["links"]}):
+            if not row["messages"][child]["system"]:
+                together[head(child)].append(child)
+        for places in together.values():
+            said = [row["messages"][place] for place in places]
+            turns = _turns([(one["user"] == said[0]["user"], _unaddressed(one["text"])) for one in said])
+            if len(turns) > 1:
+                name = f"irc:{row['id']}/{places[0]}"
+                found[name] = Dialog(name, "irc", turns[:LONGEST_CHAT])
+    return found
+
+
+def chats(path: Path, most: int) -> dict[str, Dialog]:
+    """Dialogs of a file of chats between two people, of the shape of the package `chitchat-dataset`."""
+    found: dict[str, Dialog] = {}
+    for number, chat in sorted(json.loads(path.read_text(encoding="utf-8")).items()):
+        said = [(one["sender"], one["text"].strip()) for group in chat["messages"] for one in group]
+        turns = _turns([(sender == said[0][0], text) for sender, text in said])
+        if len(turns) > 2 and len(found) < most:
+            name = f"chats:{number}"
+            found[name] = Dialog(name, f"chats {chat.get('prompt', '')}", turns[:LONGEST_CHAT])
+    return found
+
+
+def _turns(said: Sequence[tuple[bool, str]]) -> list[tuple[str, str]]:
+    """Pairs of what was asked and answered; what one side says in a row is one message."""
+    sides: list[tuple[bool, list[str]]] = []
+    for asks, text in said:
+        if sides and sides[-1][0] == asks:
+            sides[-1][1].append(text)
         else:
-            break
-        assert chosen is not None
-        order.remove(chosen)
-        order.append(chosen)
-        place = len(ends[chosen])
-        human, answer = drawn[chosen].turns[place]
-        previous = ends[chosen][-1] if place else None
-        turns.append(TurnEnd(2 * len(turns) + 2, previous, human, answer))
-        names.append(drawn[chosen].name)
-        ends[chosen].append(turns[-1].id)
-        current = chosen
-    return conversation("woven", turns, names, vectors)
+            sides.append((asks, [text]))
+    joined = ["\n".join(texts) for _, texts in sides]
+    return list(zip(joined[::2], joined[1::2], strict=False))
 
 
-def embed(paths: Iterable[Path], cache: Path | None) -> dict[str, Floats]:
-    """Embed every text of the files; the vectors are kept in `cache` from one run to the next."""
-    texts = sorted(
-        {
-            message["text"]
-            for path in paths
-            for line in path.read_text(encoding="utf-8").splitlines()
-            for message in json.loads(line)["messages"]
-        }
-    )
+def _unaddressed(text: str) -> str:
+    """A line less the name of whom it is said to."""
+    return re.sub(r"^[\w|`^\[\]-]{2,16}[:,] +", "", text)
+
+
+def texts_of(paths: Iterable[Path]) -> set[str]:
+    """Every text of the files."""
+    return {
+        message["text"]
+        for path in paths
+        for line in path.read_text(encoding="utf-8").splitlines()
+        for message in json.loads(line)["messages"]
+    }
+
+
+def embed(wanted: Collection[str], cache: Path | None) -> dict[str, Floats]:
+    """Embed texts; the vectors are kept in `cache` from one run to the next."""
+    texts = sorted(wanted)
     # Anything else in the cache was made for other texts.
     digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()
     if cache is not None and cache.exists():

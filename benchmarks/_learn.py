@@ -15,17 +15,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._dialogs import Dialog, Floats, Pools, Vectors
+from langchain_threadmem.core.cues import ENGLISH, terms
 from langchain_threadmem.core.evidence import Compatibility
+from langchain_threadmem.core.features import FEATURES
 from langchain_threadmem.core.network import WIDEST, Networks
-from langchain_threadmem.core.wording import Wording, answer_words, message_words
+from langchain_threadmem.core.wording import RAREST, Wording, answer_words, message_words
 
 Table = NDArray[np.float64]
 WORD_RANK = 24
 WORD_STEPS = 1500
 WORD_DIALOGS = 6
 """A word is learned if so many dialogs hold it, from more than one source."""
+CENTERS = 64
+TERM_DIALOGS = 3
+"""A term is common if so many dialogs hold it, from more than one source."""
 LOGISTIC_STEPS = 200
 Arrays = dict[str, Floats]
+
+
+def _group(names: str, *, starts: str = "?") -> list[int]:
+    """The columns of that name, alone or in front of all, of the root or of the lead; or that start so."""
+    parts = {prefix + name for prefix in ("", "lead_", "root_", "all_") for name in names.split()}
+    return [i for i, name in enumerate(FEATURES) if name in parts or name.startswith(starts)]
+
+
+GROUPS = (
+    _group("answer human nearest thread thread_best thread_human opening soft_thread sibling"),
+    _group("raw raw_thread raw_best familiar"),
+    _group("compatible compatible_before same soft_same own_fit child_fit child_lead closing opener"),
+    _group("follows follows_before own_follows child_follows child_follows_lead closing_words opener_words"),
+    _group("answer_words turn_words thread_words only_words known values thread_values words"),
+    _group("rare rare_turn rare_thread rare_share content unshared strange"),
+    _group("fit", starts="fit_"),
+    _group("", starts="heard_"),
+    _group("before_farewell latest_asks latest_closed", starts="end_"),
+)
+"""Columns that tell of one thing: any of them may mislead on a new kind of dialog."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +72,8 @@ class Recipe:
     decay: float = 3e-3
     drop: float = 0.15
     """Share of the hidden units, and twice that of the columns, left out at each step."""
+    drop_group: float = 0.05
+    """How often a group of columns is left out at a step."""
 
 
 class Adam:
@@ -72,8 +99,27 @@ class Adam:
             value -= (rate * (mean / spread + self.decay * value)).astype(np.float32)
 
 
-def fit_networks(states: Sequence[State], recipe: Recipe, count: int, seed: int = 0) -> Networks:
-    """Fit some networks to find the right candidates; they differ in their random beginnings."""
+def fit_networks(
+    states: Sequence[State],
+    recipe: Recipe,
+    count: int,
+    seed: int = 0,
+    *,
+    weights: Sequence[float] | None = None,
+    groups: Sequence[Sequence[int]] = (),
+) -> Networks:
+    """Fit some networks to find the right candidates; they differ in their random beginnings.
+
+    Args:
+        states: What to learn from.
+        recipe: How.
+        count: How many networks.
+        seed: Of the first one.
+        weights: What each state weighs; all the same by default.
+        groups: Places of columns that are left out together at times.
+    """
+    weighed = np.ones(len(states)) if weights is None else np.array(weights)
+    weighed = (weighed / weighed.mean()).astype(np.float32)
     rows = np.concatenate([state.rows for state in states])
     mean, spread = rows.mean(0), rows.std(0)
     scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-6)
@@ -82,11 +128,11 @@ def fit_networks(states: Sequence[State], recipe: Recipe, count: int, seed: int 
     starts = np.concatenate([[0], sizes.cumsum()[:-1]])
     right = np.array([state.right for state in states])
     fitted = [
-        _fit_network(rows, sizes, starts, right, recipe, np.random.default_rng(seed + i))
+        _fit_network(rows, sizes, starts, right, weighed, groups, recipe, np.random.default_rng(seed + i))
         for i in range(count)
     ]
     held = [np.stack([one[name] for one in fitted]) for name in ("inner", "bias", "outer", "direct")]
-    return Networks(mean, scale, *held)
+    return Networks(mean, scale, *held, at_home=np.zeros(count, np.float32))
 
 
 def _fit_network(
@@ -94,6 +140,8 @@ def _fit_network(
     sizes: NDArray[np.intp],
     starts: NDArray[np.intp],
     right: NDArray[np.intp],
+    weighed: Floats,
+    groups: Sequence[Sequence[int]],
     recipe: Recipe,
     rng: np.random.Generator,
 ) -> Arrays:
@@ -113,7 +161,7 @@ def _fit_network(
             size = sizes[drawn]
             first = np.concatenate([[0], size.cumsum()[:-1]])
             seen = rows[np.repeat(starts[drawn] - first, size) + np.arange(size.sum())]
-            seen = seen * (rng.random(columns) > recipe.drop / 2)
+            seen = seen * _columns(rng, columns, groups, recipe)
             kept = (rng.random(hidden) > recipe.drop) / (1 - recipe.drop)
             raw = seen @ held["inner"] + held["bias"]
             gate = ((raw > 0) * kept).astype(np.float32)
@@ -122,7 +170,7 @@ def _fit_network(
             chances = np.exp(scores - np.repeat(np.maximum.reduceat(scores, first), size))
             chances /= np.repeat(np.add.reduceat(chances, first), size)
             chances[first + right[drawn]] -= 1
-            slope = (chances / len(drawn)).astype(np.float32)
+            slope = (chances * np.repeat(weighed[drawn], size) / len(drawn)).astype(np.float32)
             back = np.outer(slope, held["outer"]) * gate
             adam.update(
                 {
@@ -133,6 +181,17 @@ def _fit_network(
                 }
             )
     return held
+
+
+def _columns(
+    rng: np.random.Generator, columns: int, groups: Sequence[Sequence[int]], recipe: Recipe
+) -> NDArray[np.bool_]:
+    """Which columns are left in: all but some single ones, and at times a whole group."""
+    kept: NDArray[np.bool_] = rng.random(columns) > recipe.drop / 2
+    for group in groups:
+        if rng.random() < recipe.drop_group:
+            kept[list(group)] = False
+    return kept
 
 
 def fit_compatibility(
@@ -148,7 +207,20 @@ def fit_compatibility(
     humans = np.array([vectors[human] for human, _ in said])
     answers = np.array([vectors[answer] for _, answer in said])
     opener, closing = _fit_ends(list(dialogs.values()), humans, answers)
-    return Compatibility(**held, opener=opener, closing=closing)
+    return Compatibility(**held, opener=opener, closing=closing, centers=_centers(humans, seed))
+
+
+def _centers(rows: Floats, seed: int) -> Floats:
+    """Unit vectors that the rows lie around, by k-means on the sphere."""
+    centers = rows[np.random.default_rng(seed).permutation(len(rows))[:CENTERS]]
+    for _ in range(10):
+        nearest = (rows @ centers.T).argmax(1)
+        for place in range(len(centers)):
+            mean = rows[nearest == place].sum(0)
+            size = float(np.linalg.norm(mean))
+            if size > 0.0:
+                centers[place] = mean / size
+    return centers
 
 
 def fit_wording(
@@ -201,7 +273,23 @@ def fit_wording(
     all_humans = np.concatenate([humans[one.name] for one in said])
     all_answers = np.concatenate([answers[one.name] for one in said])
     opener, closing = _fit_ends(said, all_humans, all_answers)
-    return Wording(tuple(words), held["answer"], held["message"], opener, closing)
+    return Wording(tuple(words), held["answer"], held["message"], opener, closing, *_rarities(said))
+
+
+def _rarities(dialogs: Sequence[Dialog]) -> tuple[tuple[str, ...], Floats]:
+    """Terms that more than one source knows, and how rare each is, all sources counting the same."""
+    sizes = Counter(one.source for one in dialogs)
+    shares: dict[str, Counter[str]] = defaultdict(Counter)
+    for one in dialogs:
+        for term in {term for turn in one.turns for text in turn for term in terms(text, ENGLISH)}:
+            shares[term][one.source] += 1
+    found = {}
+    for term, counts in shares.items():
+        if counts.total() >= TERM_DIALOGS and len(counts) > 1:
+            share = sum(count / sizes[source] for source, count in counts.items()) / len(sizes)
+            found[term] = min(-float(np.log(share)), RAREST)
+    common = sorted(term for term, rarity in found.items() if rarity < RAREST)
+    return tuple(common), np.array([found[term] for term in common], np.float32)
 
 
 def _relations(

@@ -23,6 +23,10 @@ Tracks: TypeAlias = list[list[tuple[int, float]]]
 PATH = 6
 """How many turns of a thread, counted from its end, speak for it."""
 PATH_DECAY = 0.7
+LATELY = 16
+"""How many turns tell how often somebody switches."""
+USUAL_TURNS, USUALLY_STAYS, USUALLY_OPENS = 4.0, 0.65, 0.2
+"""The first guess of it, and how many turns it weighs."""
 RECENT_TURNS = 24
 """How many of the latest turns are candidates even where they have been continued."""
 RECENT_THREADS = 24
@@ -100,6 +104,19 @@ def probabilities(
             softly[at] += chance
         tracks.append(track)
     return np.array(softly), placed, tracks
+
+
+def habits(tracks: Tracks) -> tuple[float, float]:
+    """How often, of late, a turn continued the one before it, and how often it opened a thread."""
+    stays, opens, weight = USUAL_TURNS * USUALLY_STAYS, USUAL_TURNS * USUALLY_OPENS, USUAL_TURNS
+    for place in range(max(1, len(tracks) - LATELY), len(tracks)):
+        weight += 1.0
+        opens += 1.0
+        for at, chance in tracks[place]:
+            opens -= chance
+            if at == place - 1:
+                stays += chance
+    return stays / weight, opens / weight
 
 
 def along(values: Table, tracks: Tracks) -> Table:

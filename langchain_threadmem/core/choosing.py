@@ -103,7 +103,7 @@ def choose(
     way = way_to_go(model, None if vector is None else len(vector))
     learned = compatibility() if way == "local" else None
     found = describe(turn_ends, human_vectors, answer_vectors, message, vector, cues, wording(), learned)
-    scores = score(networks(way), found.rows)
+    scores = score(networks(way), found.rows, found.familiar)
     chances = np.exp(scores - scores.max())
     chances /= chances.sum()
     # Rows rise with time and the root comes last: read backwards, the first best is the latest.

@@ -16,6 +16,10 @@ from functools import cached_property, lru_cache
 
 LONGEST_TEXT = 2000
 """Characters of a text that are read: half of them its beginning, half its end."""
+HEAD = 100
+"""Characters at the beginning of a message that tell how it relates to what was said.
+
+Further on, "it" and "at 7" mostly point at the message itself."""
 TAIL = 200
 """Characters at the end of an answer that tell how its turn ended."""
 
@@ -320,17 +324,18 @@ def message_cues(message: str, cues: Cues) -> tuple[float, ...]:
     """
     text = _plain(_shortened(message))
     words = len(_WORD.findall(text))
+    start = text[:HEAD]
     return (
         math.log1p(words) - 2.0,
         float(words <= 3),
         float(3 < words <= 7),
         float(any(mark in message for mark in QUESTION_MARKS)),
-        *(float(cues.has(name, text)) for name in _IN_MESSAGES),
-        float(_DIGIT.search(text) is not None or cues.has("amounts", text)),
-        float(cues.has("moments", text)),
-        float(cues.has("places", text)),
-        float(cues.has("names", text)),
-        float(_CAPITAL.search(message) is not None),
+        *(float(cues.has(name, start)) for name in _IN_MESSAGES),
+        float(_DIGIT.search(start) is not None or cues.has("amounts", start)),
+        float(cues.has("moments", start)),
+        float(cues.has("places", start)),
+        float(cues.has("names", start)),
+        float(_CAPITAL.search(message[:HEAD]) is not None),
     )
 
 

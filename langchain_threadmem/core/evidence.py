@@ -31,8 +31,14 @@ PRIOR_PAIRS = 8.0
 ENOUGH_WORDS = 8.0
 """Rarity of shared words is counted up to here, about three rare words."""
 
+LONG_MESSAGE, LONG_TURN = 6, 30
+"""How many telling words a message and a turn may have before what they share counts for less."""
 ENOUGH_VALUES = 3
 MOST_CHILDREN = 3.0
+STRANGE = 2.0
+"""A similarity, in usual spreads, from which on a text is not far from another at all."""
+MOST_MASS = 28.0
+"""Words that the message shares with a thread count up to here, four that are not common."""
 LEAST = -9.0
 """Less than any similarity or compatibility."""
 ENDS = {name: place for place, name in enumerate(ENDED)}
@@ -64,6 +70,7 @@ class Compatibility:
         topic: The same shape; makes the query of a message for threads.
         opener: Of shape (dimensions,): how much a message looks like the first of a thread.
         closing: Of shape (2, dimensions), for answer and human message: how much a turn looks like the last.
+        centers: Of shape (any, dimensions): messages that were learned on lie around these.
     """
 
     answer: Floats
@@ -73,6 +80,7 @@ class Compatibility:
     topic: Floats
     opener: Floats
     closing: Floats
+    centers: Floats
     _held: LruCache[tuple[str, str], float] = field(default_factory=lambda: LruCache(REMEMBERED))
 
     def fits(
@@ -126,9 +134,15 @@ def similarities(humans: Floats, answers: Floats, vector: Floats) -> tuple[Table
 
 
 def by_meaning(
-    to_human: Table, to_answer: Table, openings: Places, path: Places, weight: Table, tracks: Tracks
+    to_human: Table,
+    to_answer: Table,
+    openings: Places,
+    previous: Places,
+    path: Places,
+    weight: Table,
+    tracks: Tracks,
 ) -> dict[str, Table]:
-    """How near the message is to the turn, and to the turns before it in its thread."""
+    """How near the message is to the turn, to the turns before it in its thread, and to what continued it."""
     nearest, both = np.maximum(to_human, to_answer), (to_human + to_answer) / 2
     inside, positions = path >= 0, path[:, 0]
     return {
@@ -140,11 +154,13 @@ def by_meaning(
         "thread_human": _best_before(to_human, path),
         "opening": to_human[openings[positions]],
         "soft_thread": along(both, tracks)[positions],
+        "sibling": _best_after(to_human, previous)[positions],
     }
 
 
 def by_learning(
     learned: Compatibility,
+    cosines: Table,
     turn_ends: Sequence[TurnEnd],
     humans: Floats,
     answers: Floats,
@@ -164,6 +180,9 @@ def by_learning(
     own, best = _fits(len(humans), pairs, learned.fits(turn_ends, humans, answers, pairs))
     continued = best[positions] > LEAST
     return {
+        "raw": cosines[positions],
+        "raw_thread": (cosines[path] * weight).sum(1),
+        "raw_best": np.where(path >= 0, cosines[path], -1.0).max(1),
         "same": (belongs[path] * weight).sum(1),
         "soft_same": along(belongs.astype(float), tracks)[positions],
         "compatible": follows[positions].astype(float),
@@ -228,12 +247,19 @@ def _fits(count: int, pairs: Sequence[tuple[int, int]], fits: Sequence[float]) -
     return np.array(own), np.array(best)
 
 
-def by_words(turn_ends: Sequence[TurnEnd], path: Places, message: str, cues: Cues) -> dict[str, Table]:
-    """Rarity of the words, and the number of values, that a turn and its thread share with the message."""
+def by_words(
+    wording: Wording, turn_ends: Sequence[TurnEnd], path: Places, message: str, cues: Cues
+) -> dict[str, Table]:
+    """Rarity of the words, and the number of values, that a turn and its thread share with the message.
+
+    Long texts share words by chance, so what they share counts for less.
+    """
     asked, carried = terms(message, cues), names(message)
     turns = {i: turn_ends[i] for i in set(path.ravel().tolist()) if i >= 0}
-    answers = {i: asked & terms(turn.answer, cues) for i, turn in turns.items()}
-    shared = {i: answers[i] | (asked & terms(turn.human, cues)) for i, turn in turns.items()}
+    said = {i: (terms(turn.answer, cues), terms(turn.human, cues)) for i, turn in turns.items()}
+    answers = {i: asked & answer for i, (answer, _) in said.items()}
+    shared = {i: answers[i] | (asked & human) for i, (_, human) in said.items()}
+    sizes = {i: len(answer) + len(human) for i, (answer, human) in said.items()}
     values = {i: carried and carried & names(turn.answer) for i, turn in turns.items()}
     either = {i: carried and values[i] | (carried & names(turn.human)) for i, turn in turns.items()}
     seen = Counter(term for found in shared.values() for term in found)
@@ -255,15 +281,34 @@ def by_words(turn_ends: Sequence[TurnEnd], path: Places, message: str, cues: Cue
             holders.setdefault(term, set()).add(row[-1])
     only = frozenset(term for term, held in holders.items() if len(held) == 1)
     known = [nothing.union(*(either[i] for i in row)) for row in rows]
+    mass = {found: wording.mass(found) for found in {*threads, *shared.values(), asked}}
+    own = math.sqrt(min(1.0, LONG_MESSAGE / max(len(asked), 1)))
+    turn = np.array([LONG_TURN / max(sizes[row[0]], LONG_TURN) for row in rows]) ** 0.5
+    size = [LONG_TURN * len(row) / max(sum(sizes[i] for i in row), LONG_TURN * len(row)) for row in rows]
+    thread = np.array(size) ** 0.5
+    masses = np.array([mass[found] for found in threads]) * thread
     return {
-        "answer_words": np.array([score(answers[row[0]]) for row in rows]),
-        "turn_words": np.array([score(shared[row[0]]) for row in rows]),
-        "thread_words": np.array([score(found) for found in threads]),
-        "only_words": np.array([score(found & only) for found in threads]),
-        "known": np.array([len(found) / max(len(asked), 1) for found in threads]),
-        "values": np.array([min(len(values[row[0]]), ENOUGH_VALUES) for row in rows], float),
-        "thread_values": np.array([min(len(found), ENOUGH_VALUES) for found in known], float),
+        "answer_words": np.array([score(answers[row[0]]) for row in rows]) * turn * own,
+        "turn_words": np.array([score(shared[row[0]]) for row in rows]) * turn * own,
+        "thread_words": np.array([score(found) for found in threads]) * thread * own,
+        "only_words": np.array([score(found & only) for found in threads]) * thread * own,
+        "known": np.array([len(found) / max(len(asked), 1) for found in threads]) * thread,
+        "rare_turn": np.array([min(mass[shared[row[0]]], MOST_MASS) for row in rows]) * turn * own,
+        "rare_thread": masses.clip(max=MOST_MASS) * own,
+        "rare_share": masses / (mass[asked] + 1.0),
+        "unshared": (mass[asked] - masses).clip(max=MOST_MASS),
+        "values": np.array([min(len(values[row[0]]), ENOUGH_VALUES) for row in rows]) * turn * own,
+        "thread_values": np.array([min(len(found), ENOUGH_VALUES) for found in known]) * thread * own,
     }
+
+
+def by_strangeness(unshared: Table, nearest: Table) -> dict[str, Table]:
+    """How much a message says that the thread says nothing of, in words and in meaning.
+
+    "Yes" is near nothing and continues what was said last; a long message that is near nothing does not.
+    """
+    far = ((STRANGE - nearest) / (2 * STRANGE)).clip(0.0, 1.0)
+    return {"strange": unshared * far}
 
 
 def by_ends(turn_ends: Sequence[TurnEnd], path: Places, message: str, cues: Cues) -> dict[str, Table]:
@@ -307,6 +352,14 @@ def by_place(
         "placed": placed[positions],
         "path_placed": np.where(inside, placed[path], 1.0).prod(1),
     }
+
+
+def _best_after(values: Table, previous: Places) -> Table:
+    """The greatest value among the turns that continued each; 0 where there are none."""
+    best = np.full(len(previous), LEAST)
+    followers = np.flatnonzero(previous >= 0)
+    np.maximum.at(best, previous[followers], values[followers])
+    return np.where(best > LEAST, best, 0.0)
 
 
 def _best_before(values: Table | Floats, path: Places) -> Table:

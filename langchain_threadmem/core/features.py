@@ -26,25 +26,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_threadmem.core.candidates import (
+    LATELY,
     PATH,
     PATH_DECAY,
     Places,
     Table,
+    habits,
     links,
     paths,
     probabilities,
     shortlist,
 )
-from langchain_threadmem.core.cues import ENDED, HEARD, Cues, end_cues, message_cues
+from langchain_threadmem.core.cues import ENDED, HEARD, Cues, end_cues, message_cues, terms
 from langchain_threadmem.core.evidence import (
     ENDS,
     FITS,
+    MOST_MASS,
     Compatibility,
     Floats,
     by_ends,
     by_learning,
     by_meaning,
     by_place,
+    by_strangeness,
     by_wording,
     by_words,
     similarities,
@@ -63,6 +67,10 @@ _BEST = {
     "values": "thread_values",
     "fit": "fit",
     "follows": "follows",
+    "raw": "raw",
+    "raw_thread": "raw_thread",
+    "rare": "rare_thread",
+    "rare_share": "rare_share",
 }
 """What the new root is told of the best candidate."""
 _LED = (
@@ -75,6 +83,9 @@ _LED = (
     "turn_words",
     "thread_words",
     "only_words",
+    "rare_share",
+    "strange",
+    "raw_best",
     "fit",
 )
 
@@ -88,7 +99,12 @@ _CANDIDATE = (
     "thread_human",  # the nearest human message of the turns before the last
     "opening",  # the message that opened the thread
     "soft_thread",  # the thread as the probabilities of earlier choices have it
-    # learned from dialogs, for vectors of one model only
+    "sibling",  # the nearest human message that continued the turn
+    # for vectors of one model only: cosines as they are, ...
+    "raw",  # with the nearer of answer and human message
+    "raw_thread",  # ... of the last turns of the thread on average
+    "raw_best",  # ... the nearest of them
+    # ... and learned from dialogs:
     "compatible",  # how well the message follows the turn
     "compatible_before",  # ... the turns before, the best of them
     "same",  # how well it fits the last turns of the thread
@@ -102,6 +118,11 @@ _CANDIDATE = (
     "thread_words",  # the last turns of the thread
     "only_words",  # this thread and no other
     "known",  # share of the message's words that the thread knows
+    "rare_turn",  # the turn, by the rarity of words in general
+    "rare_thread",  # ... the last turns of the thread
+    "rare_share",  # what share of the message that is
+    "unshared",  # rarity of the words of the message that the thread does not know
+    "strange",  # ... as far as it is not near the thread by meaning either
     "values",  # numbers and names shared with the answer
     "thread_values",  # ... with the last turns of the thread
     *("fit_" + name for name in FITS),
@@ -143,6 +164,12 @@ _ROOT = (
     "root_values",
     "root_fit",
     "root_follows",
+    "root_raw",
+    "root_raw_thread",
+    "root_rare",
+    "root_rare_share",
+    "root_unshared",  # least
+    "root_strange",  # least
     "root_opener",  # learned: how much the message looks like the first of a thread
     "root_opener_words",
 )
@@ -155,6 +182,10 @@ _ALL = (
     "latest_closed",
     "latest_placed",
     "latest_alone",
+    "content",  # how telling the words of the message are together
+    "familiar",  # how near the message is to those that were learned on
+    "stays",  # how often a turn continued the one before, of late
+    "opens",  # how often one opened a thread
 )
 FEATURES = (*_CANDIDATE, *_ROOT, *("all_" + name for name in _ALL), *("heard_" + name for name in HEARD))
 """The columns of `Candidates.rows`."""
@@ -171,6 +202,7 @@ class Candidates:
         openings: For each position, the index of the turn that opened its thread.
         continued: For each position, whether that turn has been continued already.
         cosines: For each position, the greater cosine of message and turn; NaN without vectors.
+        familiar: How near the message and those before it lie to what was learned on; `None` if not known.
     """
 
     positions: Places
@@ -178,6 +210,7 @@ class Candidates:
     openings: Places
     continued: NDArray[np.bool_]
     cosines: Table
+    familiar: float | None = None
 
 
 def describe(
@@ -218,15 +251,29 @@ def describe(
     weight = decay / decay.sum(1, keepdims=True)
     softly, placed, tracks = probabilities(turn_ends, previous, places)
 
-    columns = by_meaning(to_human, to_answer, openings, path, weight, tracks)
-    opener = 0.0
+    columns = by_meaning(to_human, to_answer, openings, previous, path, weight, tracks)
+    opener = familiar = 0.0
+    usually = None
     if compatibility is not None and vector is not None:
         opener = float(vector @ compatibility.opener)
+        familiar = float((compatibility.centers @ vector).max())
+        late = (human_vectors[-LATELY:] @ compatibility.centers.T).max(1)
+        usually = (float(late.sum()) + familiar) / (len(late) + 1)
         columns |= by_learning(
-            compatibility, turn_ends, human_vectors, answer_vectors, vector, previous, path, weight, tracks
+            compatibility,
+            cosines,
+            turn_ends,
+            human_vectors,
+            answer_vectors,
+            vector,
+            previous,
+            path,
+            weight,
+            tracks,
         )
     columns |= by_wording(wording, turn_ends, previous, path, message)
-    columns |= by_words(turn_ends, path, message, cues)
+    columns |= by_words(wording, turn_ends, path, message, cues)
+    columns |= by_strangeness(columns["unshared"], columns["thread_best"])
     columns |= by_ends(turn_ends, path, message, cues)
     columns |= by_place(previous, path, ended, softly, placed)
     leaves = ended[positions]
@@ -244,9 +291,12 @@ def describe(
     root[_AT["root_opener_words"]] = opener_words
     root[_AT["root_human"]] = to_human.max()
     root[_AT["root_opening"]] = to_human[openings].max()
+    for name in ("unshared", "strange"):
+        root[_AT["root_" + name]] = columns[name].min()
     for name, source in _BEST.items():
         if source in columns:
             root[_AT["root_" + name]] = columns[source].max()
+    stays, opens = habits(tracks)
     last = end_cues(turn_ends[-1].human, turn_ends[-1].answer, cues)
     common = {
         "opener": opener,
@@ -257,11 +307,15 @@ def describe(
         "latest_closed": max(last[ENDS["farewell"]], last[ENDS["human_farewell"]]),
         "latest_placed": float(placed[-1]),
         "latest_alone": float(previous[-1] < 0),
+        "content": min(wording.mass(terms(message, cues)), MOST_MASS),
+        "familiar": familiar,
+        "stays": stays,
+        "opens": opens,
     }
     for name, value in common.items():
         rows[:, _AT["all_" + name]] = value
     rows[:, _AT["heard_" + HEARD[0]] :] = message_cues(message, cues)
-    return Candidates(positions, rows, openings[positions], ~leaves, cosines[positions])
+    return Candidates(positions, rows, openings[positions], ~leaves, cosines[positions], usually)
 
 
 def _check_vectors(count: int, humans: Floats, answers: Floats, vector: Floats) -> None:

@@ -4,6 +4,9 @@
 go (vectors of the model that the numbers were fitted on, vectors of any model, words alone) a few
 small networks over the columns of `features.FEATURES`, and what was learned on the vectors of the
 local embedding model. `benchmarks/fit_choosing.py` makes it; `about` in it says from what.
+
+What is learned is what the dialogs of the fit are like, and others are not. So half of the networks were
+fitted to do without that knowledge, and `score` listens to them where a conversation is not a familiar one.
 """
 
 from __future__ import annotations
@@ -28,14 +31,12 @@ WAYS: Final[tuple[Way, ...]] = ("local", "vectors", "words")
 FITTED_ON = "all-minilm-l6-v2"
 """Part of the names of the embedding model that compatibility was learned on, in lower case."""
 FILE = "choosing.npz"
-COMPATIBILITY = ("answer", "human", "message", "thread", "topic", "opener", "closing")
+COMPATIBILITY = ("answer", "human", "message", "thread", "topic", "opener", "closing", "centers")
 """The arrays of `Compatibility`, in its order."""
-UNHEARD_OF = 2.0
-"""What speaks for a new root if a message is about something that no thread is about."""
-NEAR = 1.0
-"""A similarity, in usual spreads, from which on a message may be about the same thing."""
-LEANING = ("short", "reply", "agreement", "refusal", "reference", "connective", "return")
-"""Cues of a message that leans on what was said before."""
+STRANGER, KNOWN = 0.45, 0.57
+"""`Candidates.familiar` of dialogs of makes that were not fitted on is below, of those that were above."""
+MOST_AT_HOME = 0.75
+"""What the networks that are at home there count for at most."""
 WIDEST = 4.0
 """A column counts up to this many of its usual spreads, so that no odd value outvotes all others."""
 
@@ -51,6 +52,7 @@ class Networks:
         bias: Of the hidden units, (networks, hidden).
         outer: Weights of the hidden units, (networks, hidden).
         direct: Weights of the columns themselves, (networks, columns).
+        at_home: Of each network, 1 if it is one for dialogs like those that were fitted on, 0 if for others.
     """
 
     mean: Floats
@@ -59,6 +61,7 @@ class Networks:
     bias: Floats
     outer: Floats
     direct: Floats
+    at_home: Floats
 
     def scores(self, rows: Table) -> Table:
         """The score of each row by each network, (networks, rows); the softmax over rows is a choice.
@@ -73,20 +76,27 @@ class Networks:
         return found
 
 
-def score(held: Networks, rows: Table) -> Table:
+def score(held: Networks, rows: Table, familiar: float | None = None) -> Table:
     """The score of each candidate; the softmax of the scores is a choice.
 
-    The mean over the networks, and a guard: most of the dialogs that they were fitted on are of few subjects,
-    and people who had a task opened them with a greeting or a request. Elsewhere a message often opens a
-    thread by its subject alone: it points at nothing, replies to nothing, shares no word with any thread and
-    is near none. `UNHEARD_OF` speaks for a new root then; it was set on dialogs that nothing was fitted on.
+    Some networks know what dialogs of the makes that were fitted on are like, some had to do without that
+    knowledge. Which of them are listened to, and how much, depends on how familiar the conversation is.
+
+    Args:
+        held: The networks.
+        rows: `Candidates.rows`.
+        familiar: `Candidates.familiar`; `None` if it is not known: then all count the same.
     """
-    scores: Table = held.scores(rows).mean(0)
-    root = dict(zip(FEATURES, rows[-1].tolist(), strict=True))
-    leans = any(root["heard_" + name] for name in LEANING)
-    if not leans and root["root_known"] == 0.0 and root["root_nearest"] < NEAR:
-        scores[-1] += UNHEARD_OF
-    return scores
+    home = held.at_home > 0.5
+    share = 0.5
+    if familiar is not None:
+        share = MOST_AT_HOME * min(max((familiar - STRANGER) / (KNOWN - STRANGER), 0.0), 1.0)
+    if home.all() or not home.any():
+        weights = np.full(len(home), 1.0 / len(home))
+    else:
+        weights = np.where(home, share / home.sum(), (1.0 - share) / (~home).sum())
+    found: Table = weights @ held.scores(rows)
+    return found
 
 
 @cache
@@ -116,8 +126,9 @@ def wording() -> Wording:
     """What was learned about words."""
     held = _stored()
     names = ("answer", "message", "opener", "closing")
-    words = tuple(held["words"].item().split(" "))
-    return Wording(words, *(held[f"word_{name}"].astype(np.float32) for name in names))
+    words, common = (tuple(held[name].item().split(" ")) for name in ("words", "terms"))
+    learned = {name: held[f"word_{name}"].astype(np.float32) for name in names}
+    return Wording(words, **learned, common=common, rarity=held["term_rarity"].astype(np.float32))
 
 
 def way_to_go(model: str, dimensions: int | None) -> Way:

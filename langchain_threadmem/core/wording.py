@@ -27,6 +27,8 @@ ANSWER_END = 160
 """Characters at the end of an answer that are read."""
 NUMBER = "<number>"
 REMEMBERED = 4096
+RAREST = 7.0
+"""Rarity of a term that is not common: about one dialog in a thousand holds it."""
 
 _TOKEN = re.compile(r"\d+|[^\W\d_]+(?:'[^\W\d_]+)*|\?")
 
@@ -61,6 +63,8 @@ class Wording:
         message: Of shape (words, rank): a word at the beginning of a message.
         opener: Of shape (words,): how much it makes a message look like the first of a thread.
         closing: Of shape (2, words), in answer and human message: how much like the last turn of a thread.
+        common: Terms (`cues.terms`) that are not rare, in the order of `rarity`.
+        rarity: Of each of them: the negative logarithm of the share of dialogs that hold it.
     """
 
     vocabulary: tuple[str, ...]
@@ -68,12 +72,23 @@ class Wording:
     message: Floats
     opener: Floats
     closing: Floats
+    common: tuple[str, ...] = ()
+    rarity: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
     _held: LruCache[tuple[str, str], Floats] = field(default_factory=lambda: LruCache(REMEMBERED))
 
     @cached_property
     def rows(self) -> Mapping[str, int]:
         """The row of each word."""
         return {word: row for row, word in enumerate(self.vocabulary)}
+
+    @cached_property
+    def _rarities(self) -> Mapping[str, float]:
+        return dict(zip(self.common, self.rarity.tolist(), strict=True))
+
+    def mass(self, terms: Iterable[str]) -> float:
+        """How telling some terms are together: the sum of their rarities; what is not common is rarest."""
+        # Summed in one order only: the order of a set of words differs between two runs of Python.
+        return sum(self._rarities.get(term, RAREST) for term in sorted(terms))
 
     def shares(self, words: Iterable[str]) -> tuple[list[int], float]:
         """The rows of those words that are in the vocabulary, and what each weighs."""

@@ -139,7 +139,7 @@ class LLMNodeSelector(FlowSelector):
         """Whether a choice is among those to ask about, and the share allows it."""
         usual = [*USUALLY_SURE, *self._sure]
         self._sure.append(probability)
-        allowed = self.asked < self.ask * self.choices + self.ask * HEAD_START
+        allowed = self.asked + 1 <= self.ask * (self.choices + HEAD_START)
         return allowed and probability <= float(np.quantile(usual, self.ask))
 
     def _ask(

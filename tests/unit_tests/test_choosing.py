@@ -11,12 +11,25 @@ from langchain_threadmem.core.candidates import (
     RECENT_TURNS,
     SIMILAR_THREADS,
     SIMILAR_TURNS,
+    USUALLY_OPENS,
+    USUALLY_STAYS,
+    habits,
 )
 from langchain_threadmem.core.choosing import CHANCES_KEPT, LEAST_CHANCE, choose
 from langchain_threadmem.core.cues import ENGLISH, HEARD, Cues, end_cues, message_cues, names, terms
 from langchain_threadmem.core.features import FEATURES, describe
-from langchain_threadmem.core.network import WAYS, about, compatibility, networks, way_to_go, wording
+from langchain_threadmem.core.network import (
+    MOST_AT_HOME,
+    WAYS,
+    about,
+    compatibility,
+    networks,
+    score,
+    way_to_go,
+    wording,
+)
 from langchain_threadmem.core.nodes import MessageSummary, TurnEnd
+from langchain_threadmem.core.wording import RAREST
 from langchain_threadmem.errors import InputError
 
 Floats = NDArray[np.float32]
@@ -120,13 +133,20 @@ def test_a_turn_that_was_continued_by_mistake_can_still_be_chosen() -> None:
     assert choice.reason.startswith("branches off inside 'How do I read a CSV file in pandas?'")
 
 
-def test_a_thread_that_was_wound_up_is_less_likely_than_one_that_was_not() -> None:
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Is there parking near the restaurant in town?",
+        "Can they do something without meat?",
+        "How do I get there from the station?",
+    ],
+)
+def test_a_thread_that_was_wound_up_is_less_likely_than_one_that_was_not(message: str) -> None:
     open_end = TurnEnd(2, None, "Book a table in Rome", "It is booked for Friday.")
-    closed = TurnEnd(2, None, "Book a table in Rome", "It is booked. Enjoy, and have a great day!")
+    closed = TurnEnd(2, None, "Book a table in Rome", "You are welcome. Goodbye, and have a great day!")
     none = no_vectors(1)
     likely, unlikely = (
-        choose([turn], none, none, "Is there parking near the restaurant in town?", None).probabilities[2]
-        for turn in (open_end, closed)
+        choose([turn], none, none, message, None).probabilities[2] for turn in (open_end, closed)
     )
     assert likely > unlikely
 
@@ -372,3 +392,65 @@ def test_a_long_answer_is_read_at_its_end_and_a_long_message_at_its_beginning() 
     assert held.of_message("which city? " + "x " * 200 + "noise " * 500).tolist() == (
         held.of_message("which city? " + "x " * 200).tolist()
     )
+
+
+def test_a_long_message_is_heard_at_its_beginning() -> None:
+    said = heard(f"Which fugues did Bach write? {'Many of all kinds and lengths. ' * 4} And is it so?")
+    assert (said["asking"], said["reference"]) == (1.0, 0.0)
+    assert heard("And is it so?")["reference"] == 1.0
+
+
+def test_words_that_few_dialogs_hold_are_more_telling() -> None:
+    held = wording()
+    assert held.mass({"book"}) < held.mass({"xyzzy"}) == RAREST
+    assert held.mass({"xyzzy", "book"}) == pytest.approx(held.mass({"xyzzy"}) + held.mass({"book"}))
+
+
+def test_a_word_shared_with_a_long_answer_counts_for_less() -> None:
+    def shared(answer: str) -> float:
+        turns = [TurnEnd(2, None, "Tell me about sailing", answer)]
+        rows = describe(
+            turns, no_vectors(1), no_vectors(1), "Is the keel heavy?", None, ENGLISH, wording()
+        ).rows
+        return column(rows, "thread_words")[0]
+
+    filler = " ".join(f"word{i}" for i in range(200))
+    assert 0.0 < shared(f"The keel of {filler}") < shared("The keel keeps a boat upright")
+
+
+def test_how_often_somebody_switches_is_read_from_the_latest_turns() -> None:
+    stays, opens = habits([[], [(0, 1.0)], [(1, 1.0)]])
+    switching, opening = habits([[], [], []])
+    assert stays > USUALLY_STAYS > switching
+    assert opening > USUALLY_OPENS > opens
+
+
+def test_networks_for_dialogs_of_their_own_kind_are_listened_to_where_the_conversation_is_familiar() -> None:
+    held = networks("local")
+    rows = np.random.default_rng(1).normal(size=(4, len(FEATURES)))
+    each = held.scores(rows)
+    home, elsewhere = (each[held.at_home == kind].mean(0) for kind in (1, 0))
+    assert score(held, rows, 0.0) == pytest.approx(elsewhere)
+    assert score(held, rows, 1.0) == pytest.approx(MOST_AT_HOME * home + (1 - MOST_AT_HOME) * elsewhere)
+    assert score(held, rows) == pytest.approx((home + elsewhere) / 2)
+
+
+def test_a_conversation_near_what_was_learned_on_is_familiar() -> None:
+    learned = compatibility()
+    none = np.zeros((1, 384), np.float32)
+
+    def familiar(vector: Floats) -> float:
+        told = describe([CSV], none, none, "And then?", vector, ENGLISH, wording(), learned).familiar
+        assert told is not None
+        return told
+
+    assert familiar(learned.centers[0]) > familiar(unit(-learned.centers.mean(0)))
+    assert describe([CSV], none, none, "And then?", none[0], ENGLISH, wording()).familiar is None
+
+
+def test_a_message_that_says_much_that_no_thread_knows_is_strange_to_all() -> None:
+    def strange(message: str) -> float:
+        rows = describe(TURNS, no_vectors(3), no_vectors(3), message, None, ENGLISH, wording()).rows
+        return column(rows, "root_strange")[-1]
+
+    assert strange("Which museum in Florence shows paintings by Botticelli?") > strange("Yes, two please")

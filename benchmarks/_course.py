@@ -1,0 +1,319 @@
+"""A course for the networks that choose: what they learn from, what was left out where, trees that they grew.
+
+In use a selector has to live with its own mistakes, and errors come in chains: a message whose true parent
+was taken by an earlier error. So networks are fitted on the states of the true trees first, then on those of
+trees that the last networks grew. Each conversation is grown, and described, by what was fitted without it,
+so that the mistakes are as many as in use: half of them by what was fitted on the other folds (dialogs that
+share a conversation share a fold), half by what was fitted on the other families of sources.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks._dialogs import Conversation, Dialog, Pools, Vectors, dialogs_of, folds
+from benchmarks._learn import GROUPS, Recipe, State, fit_compatibility, fit_networks, fit_wording
+from benchmarks._weave import weave
+from langchain_threadmem.core import network
+from langchain_threadmem.core.choosing import CHANCES_KEPT, LEAST_CHANCE
+from langchain_threadmem.core.cues import ENGLISH
+from langchain_threadmem.core.evidence import Compatibility
+from langchain_threadmem.core.features import describe
+from langchain_threadmem.core.network import Networks, Way
+from langchain_threadmem.core.nodes import TurnEnd
+from langchain_threadmem.core.wording import Wording
+
+FOLDS = 4
+WOVEN = 1600
+ROUNDS = 1
+NETWORKS = 4
+"""Of each of the two kinds."""
+BALANCE = 0.5
+"""A family of sources counts by its number of states to the power of one less this."""
+AT_HOME, ELSEWHERE = (5.0, 0.05), (1.0, 1.0)
+"""What a state weighs of a true conversation (a woven one: 1), and one that was described without its family.
+
+The first for networks that are to know dialogs like those learned from, the second for those that are not."""
+RANK = 96
+STEPS = 1200
+RECIPE = Recipe()
+ROUGH = Recipe(epochs=10)
+"""For networks that only grow trees to learn from."""
+
+
+@dataclass(frozen=True)
+class Grown:
+    """What became of a conversation: the parents chosen, how sure, and the states met on the way."""
+
+    chosen: Sequence[int | None]
+    sure: Sequence[float]
+    states: Sequence[State]
+
+
+@dataclass
+class Tally:
+    """Counts of one variant."""
+
+    messages: int = 0
+    right: int = 0
+    last: int = 0
+    returns: int = 0
+    returns_right: int = 0
+    roots: int = 0
+    roots_chosen: int = 0
+    roots_right: int = 0
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Networks for one way to go, and the compatibility they were fitted with."""
+
+    way: Way
+    networks: Networks
+    wording: Wording
+    learned: Compatibility | None
+
+
+def grow(
+    one: Conversation, way: Way, networks: Networks | None, wording: Wording, learned: Compatibility | None
+) -> Grown:
+    """Place the turns one by one; without networks where they truly belong."""
+    tree: list[TurnEnd] = []
+    chosen: list[int | None] = []
+    sure: list[float] = []
+    states: list[State] = []
+    for i, turn in enumerate(one.turns):
+        parent = turn.previous if networks is None else None
+        chances: Sequence[tuple[int | None, float]] = ()
+        if tree:
+            vector = None if way == "words" else one.humans[i]
+            found = describe(
+                tree, one.humans[:i], one.answers[:i], turn.human, vector, ENGLISH, wording, learned
+            )
+            ids = [tree[place].id for place in found.positions.tolist()] + [None]
+            if turn.previous in ids:
+                states.append(State(found.rows.astype(np.float32), ids.index(turn.previous)))
+            if networks is not None:
+                scores = network.score(networks, found.rows, found.familiar)
+                weighed = np.exp(scores - scores.max())
+                weighed /= weighed.sum()
+                best = np.argsort(-weighed, kind="stable")[:CHANCES_KEPT].tolist()
+                chances = [(ids[row], float(weighed[row])) for row in best if weighed[row] >= LEAST_CHANCE]
+                parent = ids[best[0]]
+        chosen.append(parent)
+        sure.append(chances[0][1] if chances else 1.0)
+        tree.append(TurnEnd(turn.id, parent, turn.human, turn.answer, chances=chances))
+    return Grown(chosen, sure, states)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A conversation to learn from."""
+
+    conversation: Conversation
+    fold: int
+    families: frozenset[str]
+    apart: str = ""
+    """The family that what was learned for it must not know, instead of its fold."""
+
+    @property
+    def key(self) -> int | str:
+        """Which of the parts that were left out it is described by."""
+        return self.apart or self.fold
+
+
+def family(source: str) -> str:
+    """Sources of one make."""
+    return {"sgdm": "sgd", "tm4": "tm3", "tiage": "chat", "memorybank": "chat", "locomo": "chat"}.get(
+        source, source
+    )
+
+
+def joined(at_home: Networks, elsewhere: Networks) -> Networks:
+    """Networks of two kinds that were fitted on the same rows, and so with the same mean and scale."""
+    arrays = ("inner", "bias", "outer", "direct")
+    held = [np.concatenate([getattr(at_home, name), getattr(elsewhere, name)]) for name in arrays]
+    kinds = np.repeat(np.float32([1, 0]), [len(at_home.bias), len(elsewhere.bias)])
+    return Networks(at_home.mean, at_home.scale, *held, kinds)
+
+
+class Course:
+    """Everything that is fitted on: conversations, and what was learned without their fold or their family.
+
+    A network must know how far to trust what was learned: on dialogs of a make that it knows, and on others.
+    So half of the conversations are described by what was learned from the other folds, half by what was
+    learned from the other families of sources.
+    """
+
+    def __init__(
+        self,
+        conversations: Sequence[Conversation],
+        more: dict[str, Dialog],
+        kind_of: dict[str, str],
+        vectors: Vectors,
+    ) -> None:
+        self.dialogs = dialogs_of(conversations, kind_of) | more
+        self.vectors = vectors
+        place = folds(conversations, FOLDS)
+        place |= {name: i % FOLDS for i, name in enumerate(more)}
+        family_of = {name: family(one.source) for name, one in self.dialogs.items()}
+        self.families = sorted(set(family_of.values()))
+
+        def lesson(one: Conversation, apart: bool) -> Lesson:
+            families = frozenset(family_of[name] for name in one.dialogs)
+            alone = min(families) if apart and len(families) == 1 else ""
+            return Lesson(one, place[one.dialogs[0]], families, alone)
+
+        self.lessons = [lesson(one, apart=False) for one in conversations]
+        self.lessons += [one for one in (lesson(c, apart=True) for c in conversations) if one.apart]
+        rng = random.Random(1)
+        for fold in range(FOLDS):
+            inside = [one for name, one in self.dialogs.items() if place[name] == fold]
+            pools = Pools(inside)
+            self.lessons += [
+                lesson(weave(rng, pools, vectors), apart=False) for _ in range(WOVEN // FOLDS // 2)
+            ]
+            for name in self.families:
+                pools = Pools([one for one in inside if family(one.source) == name])
+                self.lessons += [
+                    lesson(weave(rng, pools, vectors), apart=True)
+                    for _ in range(WOVEN // FOLDS // 2 // len(self.families))
+                ]
+        keys: list[int | str] = [*range(FOLDS), *self.families]
+        self.learned = self._learn(self.dialogs)
+        self.without = {
+            key: self._learn(
+                {name: one for name, one in self.dialogs.items() if key not in (place[name], family_of[name])}
+            )
+            for key in keys
+        }
+
+    def _learn(self, dialogs: Mapping[str, Dialog]) -> tuple[Wording, Compatibility]:
+        return (
+            fit_wording(dialogs, seed=FOLDS),
+            fit_compatibility(dialogs, self.vectors, rank=RANK, steps=STEPS, seed=FOLDS),
+        )
+
+    def fit(self, way: Way) -> Fitted:
+        """Fit the networks for one way to go; prints how they do on what they did not see."""
+        grown = self._grow(way, None)
+        rough = self._fit_parts(grown, ROUGH)
+        for done in range(ROUNDS):
+            grown = self._grow(way, rough)
+            self._show(way, grown)
+            if done < ROUNDS - 1:
+                rough = self._fit_parts(grown, ROUGH)
+        wording, learned = self.learned
+        both = [
+            self._fit(grown, range(len(grown)), RECIPE, NETWORKS, seed, weights)
+            for seed, weights in ((0, AT_HOME), (NETWORKS, ELSEWHERE))
+        ]
+        return Fitted(way, joined(*both), wording, learned if way == "local" else None)
+
+    def _show(self, way: Way, grown: Sequence[Grown]) -> None:
+        read = [i for i, one in enumerate(self.lessons) if one.conversation.variant != "woven"]
+        for title, apart in (("other folds", False), ("other families", True)):
+            chosen = [i for i in read if bool(self.lessons[i].apart) == apart]
+            show(
+                f"{way}: {title}",
+                tally([self.lessons[i].conversation for i in chosen], [grown[i] for i in chosen]),
+            )
+        parts: dict[str, list[int]] = defaultdict(list)
+        for i, one in enumerate(self.lessons):
+            if one.conversation.variant == "woven" and one.apart:
+                parts[one.apart].append(i)
+        counts: dict[str, Tally] = {}
+        for name, places in parts.items():
+            told = tally([self.lessons[i].conversation for i in places], [grown[i] for i in places])
+            counts[f"woven {name}"] = told["woven"]
+        show(f"{way}: other families", counts)
+
+    def _grow(self, way: Way, networks: Mapping[int | str, Networks] | None) -> list[Grown]:
+        found = []
+        for one in self.lessons:
+            wording, learned = self.without[one.key]
+            found.append(
+                grow(
+                    one.conversation,
+                    way,
+                    networks[one.key] if networks else None,
+                    wording,
+                    learned if way == "local" else None,
+                )
+            )
+        return found
+
+    def _fit_parts(self, grown: Sequence[Grown], recipe: Recipe) -> dict[int | str, Networks]:
+        found: dict[int | str, Networks] = {}
+        for key in self.without:
+            outside = [i for i, one in enumerate(self.lessons) if key != one.fold and key not in one.families]
+            found[key] = self._fit(grown, outside, recipe, 1)
+        return found
+
+    def _fit(
+        self,
+        grown: Sequence[Grown],
+        places: Iterable[int],
+        recipe: Recipe,
+        count: int,
+        seed: int = 0,
+        weights: tuple[float, float] = (2.0, 1.0),
+    ) -> Networks:
+        """Fit on the states of some lessons; families count by the root of their number."""
+        real, apart = weights
+        states = [(state, self.lessons[i]) for i in places for state in grown[i].states]
+        sizes = Counter(name for _, one in states for name in one.families)
+        each = [
+            float(np.mean([sizes[name] ** -BALANCE for name in one.families]))
+            * (1.0 if one.conversation.variant == "woven" else real)
+            * (apart if one.apart else 1.0)
+            for _, one in states
+        ]
+        chosen = [state for state, _ in states]
+        return fit_networks(chosen, recipe, count, seed, weights=each, groups=GROUPS)
+
+
+def tally(conversations: Sequence[Conversation], grown: Sequence[Grown]) -> dict[str, Tally]:
+    """Count by variant."""
+    tallies: dict[str, Tally] = defaultdict(Tally)
+    for one, its in zip(conversations, grown, strict=True):
+        counts = tallies[one.variant]
+        last: list[int | None] = [None, *(turn.id for turn in one.turns[:-1])]
+        for i, (mine, turn, before) in enumerate(zip(its.chosen, one.turns, last, strict=True)):
+            true = turn.previous
+            counts.messages += 1
+            counts.right += mine == true
+            counts.last += before == true
+            counts.returns += one.kind(i) == "return"
+            counts.returns_right += one.kind(i) == "return" and mine == true
+            # The first message of a conversation is a root for anyone.
+            counts.roots += i > 0 and true is None
+            counts.roots_chosen += i > 0 and mine is None
+            counts.roots_right += i > 0 and mine is None and true is None
+    return dict(tallies)
+
+
+def show(title: str, tallies: dict[str, Tally]) -> None:
+    """Print a table of percentages."""
+    print(f"\n{title:24}{'right':>8}{'last':>8}{'returns':>9}{'root P':>8}{'root R':>8}{'messages':>10}")
+
+    def percent(part: int, whole: int) -> float:
+        return 100 * part / max(whole, 1)
+
+    for variant, tally in tallies.items():
+        print(
+            f"  {variant:22}{percent(tally.right, tally.messages):8.1f}"
+            f"{percent(tally.last, tally.messages):8.1f}"
+            f"{percent(tally.returns_right, tally.returns):9.1f}"
+            f"{percent(tally.roots_right, tally.roots_chosen):8.1f}"
+            f"{percent(tally.roots_right, tally.roots):8.1f}{tally.messages:10}"
+        )
+    right = np.mean([percent(tally.right, tally.messages) for tally in tallies.values()])
+    last = np.mean([percent(tally.last, tally.messages) for tally in tallies.values()])
+    back = percent(sum(t.returns_right for t in tallies.values()), sum(t.returns for t in tallies.values()))
+    print(f"  {'macro (returns: all)':22}{right:8.1f}{last:8.1f}{back:9.1f}", flush=True)
