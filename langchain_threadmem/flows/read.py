@@ -50,7 +50,7 @@ def seen(conversation: Conversation) -> Flow[Seen]:
     most = _TAIL
     while True:
         rows, tip, is_whole = yield from _active(conversation, None if tail is None else most)
-        thread = decode(rows)
+        thread = decode(rows, conversation.runtime.parsed_before())
         if tail is None or is_whole:
             return Seen(thread if window is None else list(window(thread)), tip)
         shown = tail.from_end(thread)

@@ -56,6 +56,7 @@ log = logging.getLogger(__name__)
 CACHED_TREES = 64
 CACHED_LEDGERS = 16
 CACHED_SEGMENTS = 32
+MOST_PARSED = 20_000
 
 
 class Runtime:
@@ -197,6 +198,12 @@ class Runtime:
         # In memory every process-wide client shares its collections, so each memory needs a name of its own.
         owner = self.owner if directory is not None else f"{self.owner}/{uuid.uuid4()}"
         return ChromaIndex(client, owner, model, marks.index_of(model))
+
+    def parsed_before(self) -> Parsed:
+        """Bodies that were parsed before: each turn of a chat reads again what the turn before it read."""
+        if len(self.parsed) > MOST_PARSED:
+            self.parsed.clear()
+        return self.parsed
 
     def forget_texts(self, gone: Iterable[int], changed: Iterable[int]) -> None:
         """Let go of what is held at hand of trees: some are gone, some have lost messages."""

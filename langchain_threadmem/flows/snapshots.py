@@ -27,9 +27,6 @@ from langchain_threadmem.storage.queries.checkpoints import (
 from langchain_threadmem.storage.queries.lists import Reader
 from langchain_threadmem.storage.statements import Conn
 
-MOST_PARSED = 20_000
-"""So many parsed bodies are kept at hand: a turn reads again what the turn before it read."""
-
 
 class Snapshot(NamedTuple):
     """A stored checkpoint.
@@ -202,9 +199,7 @@ class _Shelf:
     @classmethod
     def of(cls, archive: Archive, rows: Sequence[CheckpointRow]) -> _Shelf:
         runtime = archive.runtime
-        if len(runtime.parsed) > MOST_PARSED:
-            runtime.parsed.clear()
-        return cls(list(rows), {}, {}, {}, Reader(runtime.hot), runtime.parsed)
+        return cls(list(rows), {}, {}, {}, Reader(runtime.hot), runtime.parsed_before())
 
     def add_blobs(self, conn: Conn, tree: int, numbers: Sequence[int]) -> None:
         """Read values of channels."""
