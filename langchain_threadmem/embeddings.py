@@ -118,6 +118,11 @@ CHROMA_FILES = ModelFiles.in_folder(
 )
 
 
+def _cores() -> int:
+    """How many this process may use, which in a container may be fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class LocalEmbeddings(Embeddings):
     """Embeds text with all-MiniLM-L6-v2 in this process.
 
@@ -163,7 +168,7 @@ class LocalEmbeddings(Embeddings):
         if threads is not None and threads < 1:
             raise InputError(f"threads is a positive number, or None for a default, not {threads!r}")
         self.directory = directory
-        self.threads = threads or min(MAX_DEFAULT_THREADS, os.cpu_count() or 1)
+        self.threads = threads or min(MAX_DEFAULT_THREADS, _cores())
         self.download = download
         self._files: ModelFiles | None = None
 

@@ -25,6 +25,7 @@ from langchain_threadmem.storage.queries import (
     checkpoints,
     digests,
     lexicon,
+    marks,
     nodes,
     parts,
     purging,
@@ -113,6 +114,12 @@ def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -
     keys = [key for found in done.leaving.keys.values() for key in found]
     vectors = (yield from Search(lambda: len(set(index.keys()).intersection(keys)))) if index else 0
     yield from leave_caches(runtime, done.leaving)
+    if index is not None:
+        name = index.name
+        if not (yield from Sql(lambda conn: marks.total(conn, owner, name))).documents:
+            # Nothing should be in it: so what is was left by a process that died amid an earlier call.
+            rest = yield from Search(index.keys)
+            yield from Search(lambda: index.remove(rest))
     runtime.forget_texts(done.trees if time is None else (), done.leaving.keys)
     scrubbed = False
     try:

@@ -16,6 +16,7 @@ import pytest
 from conftest import WordEmbeddings
 
 from langchain_threadmem import MemorySystem
+from langchain_threadmem.flows import index
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("chroma")]
 
@@ -120,6 +121,19 @@ def test_what_was_erased_stays_erased_whenever_the_process_dies(tmp_path: Path, 
         assert memory.recall("silk", 1, scope="owner")[0].node.message.content == "silk"
         assert vectors(system) == 2
         assert system.verify().ok
+
+
+def test_erasing_again_takes_out_what_a_process_that_died_has_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "memory.db"
+    die(path, "chroma remove before", "reset")
+    monkeypatch.setattr(index, "EXACT_BELOW", 1000)  # So recall would not look into the index.
+    with MemorySystem(path, embeddings=WordEmbeddings()) as system:
+        assert system.conversation("c").recall("stars", scope="owner") == []
+        assert vectors(system) == 2
+        assert system.erase(conversation="c").ok
+        assert vectors(system) == 0
 
 
 def test_verify_tells_what_the_index_lacks_and_reindex_mends_it(tmp_path: Path) -> None:
