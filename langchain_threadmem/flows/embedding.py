@@ -52,7 +52,7 @@ def catch_up_vectors(runtime: Runtime, tree: int, wait: bool | None = True) -> F
         wait: Whether to embed at all, or be content with what is embedded. `None`: a few messages here and
             now, many in the background.
     """
-    model = runtime.model
+    model, runtime.searched = runtime.model, True
     if not model:
         return None
     name = marks.embeddings_of(model)
@@ -93,12 +93,12 @@ def embed_as_wanted(runtime: Runtime, missing: Mapping[int, int], wait: bool | N
 
 
 def embed_soon(runtime: Runtime, tree: int) -> None:
-    """Have what was said embedded in the background, if meanings were ever asked for here.
+    """Have what was said embedded in the background, if it was ever searched by meaning.
 
-    Before that no model is loaded or paid for; a memory that is never searched by meaning needs none. What
-    goes wrong is logged, and raised by the next call that embeds or finds much left to embed.
+    Before that no model is loaded or paid for, and a memory that only threads itself needs no stored vectors.
+    What goes wrong is logged, and raised by the next call that embeds or finds much left to embed.
     """
-    if runtime.embedder.looked and runtime.model:
+    if runtime.searched and runtime.model:
         runtime.ahead.want(tree, lambda: run(_embed_some(runtime, tree), runtime))
 
 

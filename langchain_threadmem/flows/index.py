@@ -147,7 +147,7 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
         runtime: What to work with.
         wait: As for `flows.embedding.catch_up_vectors`.
     """
-    owner, model = runtime.owner, runtime.model
+    owner, model, runtime.searched = runtime.owner, runtime.model, True
     for tree in (yield from Sql(lambda conn: marks.behind(conn, owner, runtime.lexicon))):
         yield from catch_up_words(runtime, tree)
     if not model:

@@ -90,6 +90,8 @@ class Runtime:
         self.ledgers = LruCache[tuple[int, int], Ledger](CACHED_LEDGERS)
         self.digests = LruCache[tuple[int, int], Digests](CACHED_LEDGERS)
         self.exact = LruCache[tuple[int, int, str], ExactIndex](CACHED_TREES)
+        self.searched = False
+        """Whether meanings were searched: what is said from then on is embedded in the background."""
         self.hot = LruCache[int, Hot](CACHED_SEGMENTS)
         self.parsed: Parsed = {}
         self.ahead = Gradual("embedding in the background")
