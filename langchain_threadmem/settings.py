@@ -88,8 +88,8 @@ class MemorySettings(BaseModel):
 
     embedding_history_length: Count = 1
     """How many messages are embedded together: each with those before it in its thread, or 1 for it alone."""
-    # Alone found most when it was measured, and is what the weights of recall are fitted to. With more, what
-    # is taken out of a conversation has the rest embedded anew, since other vectors were made of it too.
+    # Alone found most when it was measured, and is what recall and the choice of threads are fitted to. With
+    # more, what is taken out of a conversation has the rest embedded anew, since vectors were made of it too.
 
     k_limit: Count = 5
     """How many hits a query returns at most, their neighbours not counted."""

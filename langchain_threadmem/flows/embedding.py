@@ -52,7 +52,7 @@ def catch_up_vectors(runtime: Runtime, tree: int, wait: bool | None = True) -> F
         wait: Whether to embed at all, or be content with what is embedded. `None`: a few messages here and
             now, many in the background.
     """
-    model, runtime.searched = runtime.model, True
+    model = runtime.model
     if not model:
         return None
     name = marks.embeddings_of(model)

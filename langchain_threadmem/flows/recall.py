@@ -49,6 +49,7 @@ def recall(
     if not wanted.n_results or not query.strip():
         return []
     runtime = conversation.runtime
+    runtime.searched = True
     if wanted.scope == "owner":
         if runtime.encrypted:
             raise InputError(
