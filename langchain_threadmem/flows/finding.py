@@ -2,8 +2,9 @@
 
 A conversation of ordinary length is scored whole, in memory (`by_ledger`). One of tens of thousands of
 messages, or all conversations of an owner, would take too long to read: there, words and vectors bring
-candidates, and only these are scored (`by_candidates`). What a neighbourhood holds is then told from the
-lexicon's lists alone, which say which messages hold a word: keys side by side are neighbours in a thread.
+candidates (`flows.suggesting`), and only these are scored (`by_candidates`). What a neighbourhood holds is
+then told from the lexicon's lists alone, which say which messages hold a word: keys side by side are
+neighbours in a thread.
 
 Summaries are found beside the messages: those of a conversation all (`flows.digests`), those of an owner as
 candidates like the messages, and all where no message is asked for. They are scored by `core.digests`.
@@ -20,21 +21,18 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.core.asking import Question, question_of
 from langchain_threadmem.core.digests import Digests
-from langchain_threadmem.core.language import split
 from langchain_threadmem.core.ledger import Figures, Floats, Ledger, Record
 from langchain_threadmem.core.nodes import Why
-from langchain_threadmem.core.promising import promising
-from langchain_threadmem.core.scoring import LITTLE, Parts, alone, assistance, parts_of, rarity, scores
+from langchain_threadmem.core.scoring import LITTLE, Parts, alone, assistance, parts_of, scores
 from langchain_threadmem.core.wanted import Wanted
 from langchain_threadmem.flows.embedding import catch_up_vectors
-from langchain_threadmem.flows.index import catch_up_owner, catch_up_words, is_behind, ledger
+from langchain_threadmem.flows.index import catch_up_owner, catch_up_words, ledger
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Embed, Flow, Search, Sql
-from langchain_threadmem.storage.queries import digests, embeddings, gists, lexicon, marks, nodes, trees
+from langchain_threadmem.flows.suggesting import Suggested, by_words, nearest
+from langchain_threadmem.storage.queries import digests, embeddings, gists, nodes, trees
 from langchain_threadmem.storage.queries.gists import Owned
-from langchain_threadmem.storage.schema import POSITION_BITS
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.vectors import ExactIndex, VectorIndex
 
 READ_WHOLE = 20_000
 """Conversations of up to this many messages are scored whole; 80 bytes and a list of terms each."""
@@ -174,26 +172,6 @@ def _best(
     ]
 
 
-class Suggested(NamedTuple):
-    """What the lexicon says of a question, without a look at any message.
-
-    Attributes:
-        question: What is asked.
-        figures: Figures over everything that is searched.
-        keys: Candidates, the most promising first.
-        windows: Lexical scores of their neighbourhoods.
-        cut: Whether more messages hold a word than were looked at.
-        behind: Whether the lexicon does not know yet what was said last.
-    """
-
-    question: Question
-    figures: Figures
-    keys: NDArray[np.int64]
-    windows: Floats
-    cut: bool
-    behind: bool
-
-
 def by_candidates(runtime: Runtime, tree: int | None, query: str, wanted: Wanted) -> Flow[Found]:
     """Score what words and meaning suggest: in one tree, or in all of an owner's."""
     fewest = FEWEST_CANDIDATES if tree is not None or runtime.model else FEWEST_BY_WORDS
@@ -215,28 +193,6 @@ def by_candidates(runtime: Runtime, tree: int | None, query: str, wanted: Wanted
     elif vector.size:
         near = yield from nearest(runtime, tree, index, vector, most, wanted.wait)
     return (yield from scored(runtime, tree, suggested, vector, near, wanted, now, only))
-
-
-def nearest(
-    runtime: Runtime,
-    tree: int | None,
-    index: VectorIndex | ExactIndex | None,
-    vector: NDArray[np.float32],
-    most: int,
-    wait: bool | None = True,
-) -> Flow[dict[int, float]]:
-    """Cosines of the nearest messages and summaries of an owner, or of the nearest messages of a tree."""
-    model = runtime.model
-    if index is not None:
-        asked = index
-        found = yield from Search(lambda: asked.search(vector, most))
-        return dict(zip(found.keys.tolist(), found.similarity.tolist(), strict=True))
-    if tree is None:
-        return _nearest(
-            (yield from Sql(lambda conn: embeddings.of_owner(conn, runtime.owner, model))), vector, most
-        )
-    exact = yield from catch_up_vectors(runtime, tree, wait)
-    return _nearest(exact.vectors if exact else embeddings.NONE, vector, most)
 
 
 def scored(
@@ -361,62 +317,3 @@ def _ledger_of(question: Question, read: Sequence[Owned], tree: int | None) -> L
         ]
     )
     return held
-
-
-def by_words(
-    conn: Conn,
-    runtime: Runtime,
-    tree: int | None,
-    query: str,
-    most: int,
-    now: float,
-    each: int = lexicon.MOST_PER_WORD,
-) -> Suggested:
-    """The messages that hold the most and rarest words of a query, or stand beside such: none is read.
-
-    Args:
-        conn: A transaction.
-        runtime: Whose memory.
-        tree: Where to search; `None` for all that is the owner's.
-        query: What is asked.
-        most: How many candidates at most.
-        now: In seconds since 1970.
-        each: How many messages that hold a word are looked at, the newest.
-    """
-    scope = lexicon.Scope(runtime.owner, tree)
-    name = runtime.lexicon
-    mark = marks.total(conn, runtime.owner, name) if tree is None else marks.get(conn, tree, name)
-    names = lexicon.names_among(conn, dict.fromkeys(split(query)), scope)
-    question = question_of(query, runtime.language, names, now, now)
-    lists = lexicon.holding(conn, list(question.terms), scope, each)
-    frequency = {
-        term: _frequency(conn, keys, mark.documents, each)
-        for term, keys in zip(question.terms, lists, strict=True)
-    }
-    average = mark.words / max(mark.documents, 1)
-    figures = Figures(mark.documents, average, average, frequency)
-    weights = [rarity(mark.documents, frequency[term]) for term in question.terms]
-    keys, windows = promising(lists, weights, most, POSITION_BITS)
-    cut = any(len(keys) >= each for keys in lists)
-    behind = tree is not None and is_behind(conn, tree, name)
-    return Suggested(question, figures, keys, windows, cut, behind)
-
-
-def _frequency(conn: Conn, keys: NDArray[np.int64], documents: int, each: int) -> int:
-    """How many messages hold a word, given the newest of them."""
-    if len(keys) < each:
-        return len(keys)
-    # The list was cut: judge by how far back it reaches.
-    newest, oldest = int(keys[0]), int(keys[-1])
-    same = newest >> POSITION_BITS == oldest >> POSITION_BITS
-    reach = newest - oldest + 1 if same else nodes.reach(conn, newest, oldest)
-    return max(len(keys), min(documents, len(keys) * documents // max(reach, len(keys))))
-
-
-def _nearest(held: embeddings.Vectors, vector: NDArray[np.float32], most: int) -> dict[int, float]:
-    """Cosines of the nearest messages."""
-    if not len(held.keys):
-        return {}
-    cosine = held.matrix @ vector
-    best = np.argpartition(cosine, -most)[-most:] if len(cosine) > most else np.arange(len(cosine))
-    return dict(zip(held.keys[best].tolist(), cosine[best].tolist(), strict=True))

@@ -19,10 +19,11 @@ from langchain_threadmem.core.filters import Condition
 from langchain_threadmem.core.short_term import Range
 from langchain_threadmem.core.units import MemoryUnit
 from langchain_threadmem.core.wanted import Wanted
-from langchain_threadmem.flows.finding import by_words, nearest, scored
+from langchain_threadmem.flows.finding import scored
 from langchain_threadmem.flows.index import catch_up_owner
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
+from langchain_threadmem.flows.suggesting import by_words, nearest
 from langchain_threadmem.flows.units import read_units
 from langchain_threadmem.storage.queries import embeddings, lexicon, memory
 from langchain_threadmem.storage.statements import Conn
