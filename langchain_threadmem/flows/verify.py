@@ -104,6 +104,8 @@ def _check(conn: Conn, owner: str, name: str) -> tuple[list[str], int]:
         unfound = integrity.unfound(conn, tree, rows[0].seq, rows[-1].seq)
         problems += [f"node {seq} is not found by its message's id" for seq in unfound]
         last = rows[-1].seq
+    unreached = integrity.unreached(conn, tree)
+    problems += [f"node {seq} is not found by its number" for seq in unreached]
     if (head.tip is not None and head.tip not in seq_of) or (head.tip is None and seq_of):
         problems.append("the tip of the active thread is no node of it")
     return problems, len(key_of)

@@ -47,6 +47,8 @@ BUSY_SECONDS = 60.0
 SCRUB_SECONDS = 2.0
 """How long to wait for readers of an older state of the file."""
 READER_THREADS = 4
+MOST_ENDS = 4096
+"""Of how many trees the end is known, so that an append reads nothing."""
 MAPPED_BYTES = 0 if sys.platform == "win32" else 1 << 30
 """How much of its file a reader maps into memory, if the system allows. Not on Windows: a mapped file cannot
 shrink there, as it does when what was erased is scrubbed from it (https://sqlite.org/mmap.html)."""
@@ -189,6 +191,8 @@ class SqliteDatabase:
         self._writer = self._connect()
         self._cursor = self._writer.cursor()
         self._conn = Conn(self._cursor, "sqlite")
+        self._ends: dict[int, Any] = {}
+        self._others: object = None  # changes with every commit of another connection
         try:
             self.write(lambda conn: migrate(conn, time.time()))
         except BaseException:
@@ -199,6 +203,7 @@ class SqliteDatabase:
         """Encrypt what is said from now on, and read nothing else."""
         with self._lock:
             self.seal, self._conn.seal = seal, seal
+            self._ends = {}
 
     @property
     def _name(self) -> str:
@@ -227,14 +232,21 @@ class SqliteDatabase:
 
     def write(self, transaction: Transaction[T]) -> T:
         """Run a function in a write transaction, in the calling thread."""
+        return self._write(transaction, hasattr(transaction, "together"))
+
+    def _write(self, transaction: Transaction[T], appends: bool) -> T:
         cursor = self._cursor
         with TransactionScope(), self._lock:
             self._check_open()
             try:
                 cursor.execute("BEGIN IMMEDIATE")
+                self._conn.ends = self._known_ends() if appends else None
                 result = transaction(self._conn)
                 cursor.execute("COMMIT")
+                if not appends:
+                    self._ends = {}
             except BaseException as error:
+                self._ends = {}
                 if self._writer.in_transaction:
                     cursor.execute("ROLLBACK")
                 if isinstance(error, sqlite3.DatabaseError):
@@ -243,7 +255,15 @@ class SqliteDatabase:
             return result
 
     def _commit(self, writes: Sequence[Write]) -> list[Any]:
-        return self.write(lambda conn: run_all(conn, writes))
+        appends = all(hasattr(write, "together") for write in writes)
+        return self._write(lambda conn: run_all(conn, writes), appends)
+
+    def _known_ends(self) -> dict[int, Any]:
+        """Where trees end, as far as this connection knows: nothing if another one has written since."""
+        others = self._cursor.execute("PRAGMA data_version").fetchone()
+        if others != self._others or len(self._ends) > MOST_ENDS:
+            self._ends, self._others = {}, others
+        return self._ends
 
     def read(self, transaction: Transaction[T]) -> T:
         """Run a function on one consistent state, beside a writer if there is one."""

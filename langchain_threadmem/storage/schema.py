@@ -7,8 +7,9 @@ per message takes three to five times as long. A node's row never changes but fo
 `state`, and no segment id is ever used again.
 
 `seq` is the number that people see (1, 2, 3 ... within a conversation). It rises along every
-segment and every thread, because a message is always written after its parent. The next number and, as a
-rule, the tip follow from the newest node, so that an append leaves the tree's row alone.
+segment and every thread, because a message is always written after its parent. Only where the numbers of a
+segment make a leap is one entered into an index (`queries.strides`). The next number and, as a rule, the tip
+follow from the newest node, so that an append leaves the tree's row alone.
 
 A message is found by its id. An id that is made here ends in the number of its node (`core.numbered`), so it
 is found by that number; only other ids are entered into an index.
@@ -99,8 +100,16 @@ node = Table(
     Column("state", SmallInteger, nullable=False),
     Column("superseded_by", Key),  # seq of the node that replaced it
     Column("named", SmallInteger, nullable=False),  # 1: found by the index over ids, 0: by its seq
+    Column("opens", SmallInteger, nullable=False),  # 1: it begins a stride, see `queries.strides`
 )
-Index("threadmem_node_seq", node.c.tree, node.c.seq, unique=True)
+Index(
+    "threadmem_node_seq",
+    node.c.tree,
+    node.c.seq,
+    unique=True,
+    sqlite_where=text("opens = 1"),
+    postgresql_where=text("opens = 1"),
+)
 Index(
     "threadmem_node_live",
     node.c.tree,

@@ -98,13 +98,15 @@ class Conn:
     Results are lists of tuples, read whole: a transaction is short, and a cursor is reused.
     """
 
-    __slots__ = ("_cursor", "dialect", "seal")
+    __slots__ = ("_cursor", "dialect", "ends", "seal")
 
     def __init__(self, cursor: Cursor, dialect: DialectName, seal: Seal | None = None) -> None:
         self._cursor = cursor
         self.dialect: DialectName = dialect
         self.seal = seal
         """Encrypts what is said, if the database is to hold it encrypted."""
+        self.ends: dict[int, Any] | None = None
+        """Where trees end, as the appends before this one left them, if nothing else was written since."""
 
     def run(self, statement: Statement, *values: Any) -> None:
         """Execute a statement that returns nothing."""

@@ -52,6 +52,41 @@ def test_appending_to_the_tip_makes_no_new_segment(system: MemorySystem, verbs: 
     assert segments(system) == 1
 
 
+def test_an_append_goes_below_what_another_process_wrote(
+    system: MemorySystem, url: str, verbs: Callable[..., Any]
+) -> None:
+    here = verbs(system.conversation("c"))
+    with MemorySystem(url, owner=system.owner, embeddings=False) as other:
+        there = verbs(other.conversation("c"))
+        parents = []
+        for n in range(3):
+            parents += [node.parent_id for node in here.append(f"q{n}") + there.append(f"p{n}")]
+        there.checkout(2)
+        parents += [node.parent_id for node in here.append("q") + there.append("p")]
+    assert parents == [None, 1, 2, 3, 4, 5, 2, 7]
+
+
+def test_an_append_after_a_refused_one_finds_the_tip(system: MemorySystem, verbs: Callable[..., Any]) -> None:
+    memory = verbs(system.conversation("c"))
+    memory.append(HumanMessage("q1", id="x"), "a1")
+    with pytest.raises(MessageIdConflictError):
+        memory.append("q2", AIMessage("other", id="x"))
+    assert [(node.id, node.parent_id) for node in memory.append("q2", "a2")] == [(3, 2), (4, 3)]
+
+
+def test_an_append_after_a_checkout_or_an_edit_goes_below_it(
+    system: MemorySystem, verbs: Callable[..., Any]
+) -> None:
+    memory = verbs(system.conversation("c"))
+    memory.append("q1", "a1")
+    memory.append("q2", "a2")
+    memory.checkout(2)
+    assert memory.append("q3", "a3")[0].parent_id == 2
+    assert memory.append("q4", "a4")[0].parent_id == 6
+    edited = memory.edit(7, "q5")
+    assert memory.append("q6", "a6")[0].parent_id == edited.id
+
+
 def test_a_fork_is_one_segment(system: MemorySystem, verbs: Callable[..., Any]) -> None:
     memory = verbs(system.conversation("c"))
     memory.extend(["q1", ("ai", "a1"), "q2", ("ai", "a2")])

@@ -8,15 +8,19 @@ from collections.abc import Iterable
 from sqlalchemy import bindparam, select
 
 from langchain_threadmem.core.nodes import Placement
+from langchain_threadmem.storage.queries import strides
 from langchain_threadmem.storage.schema import choice, node
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
 
 _PUT = insert_of(choice, replace=True)
 _SINCE = Statement(
-    select(node.c.seq, node.c.message, choice.c.reason, choice.c.chances)
-    .join(choice, choice.c.key == node.c.key)
-    .where(node.c.tree == bindparam("tree"), node.c.seq > bindparam("seq"))
-    .order_by(node.c.seq),
+    strides.after(
+        select(node.c.seq, node.c.message, choice.c.reason, choice.c.chances).join(
+            choice, choice.c.key == node.c.key
+        ),
+        bindparam("tree"),
+        bindparam("seq"),
+    ),
     "tree",
     "seq",
 )

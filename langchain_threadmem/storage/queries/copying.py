@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sqlalchemy import bindparam, select
 
 from langchain_threadmem.core.nodes import State
-from langchain_threadmem.storage.queries import integrity, revision, trees
+from langchain_threadmem.storage.queries import integrity, revision, strides, trees
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     POSITION_BITS,
@@ -17,7 +17,7 @@ from langchain_threadmem.storage.schema import (
 )
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
-_NODES = Statement(select(node).where(node.c.tree == bindparam("tree")).order_by(node.c.key), "tree")
+_NODES = Statement(strides.keys_of(bindparam("tree")).with_only_columns(node).order_by(node.c.key), "tree")
 _KEY_FIRST = Statement(
     segment.insert().values(tree=bindparam("tree"), parent=bindparam("parent")).returning(segment.c.id),
     "tree",

@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from langchain_threadmem.core.digests import Extent
 from langchain_threadmem.core.nodes import MessageSummary, State
-from langchain_threadmem.storage.queries import trees, units
+from langchain_threadmem.storage.queries import strides, trees, units
 from langchain_threadmem.storage.queries.marks import Mark
 from langchain_threadmem.storage.schema import SUMMARIES, digest, draft, mark, node, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
@@ -105,7 +105,9 @@ _STANDING = Statement(
     select(unit.c.key, unit.c.parent, unit.c.forgotten).where(within(unit.c.key, "keys")), "keys"
 )
 _OUTLINE = Statement(
-    select(*node.c["seq", "parent", "state"]).where(node.c.tree == bindparam("tree")).order_by(node.c.seq),
+    strides.keys_of(bindparam("tree"))
+    .with_only_columns(*node.c["seq", "parent", "state"])
+    .order_by(node.c.seq),
     "tree",
 )
 _EXTENTS = (
@@ -125,7 +127,7 @@ _OF_OWNER = Statement(
 )
 _FIRSTS = Statement(
     select(digest.c.key, node.c.key)
-    .join(node, (node.c.tree == bindparam("source")) & (node.c.seq == digest.c.thread))
+    .select_from(digest.join(node, strides.is_at(node, bindparam("source"), digest.c.thread)))
     .where(digest.c.tree == bindparam("at"), digest.c.thread > literal_column("0")),
     "source",
     "at",
@@ -140,7 +142,7 @@ _NO_DRAFTS = Statement(sql_delete(draft).where(draft.c.tree == bindparam("tree")
 
 MARK = "summaries:"
 """What the marks of the messages that are summarised begin with; then comes how."""
-_last = select(func.max(node.c.seq)).where(node.c.tree == tree.c.id).correlate(tree).scalar_subquery()
+_last = strides.newest(tree.c.id, "seq")
 _covered = (
     select(func.max(mark.c.seq))
     .where(mark.c.tree == tree.c.id, mark.c.name.startswith(MARK))
@@ -264,6 +266,7 @@ def delete(conn: Conn, keys: Sequence[int]) -> None:
     """Delete summaries; what lay below them is below nothing."""
     listed = json.dumps(keys)
     conn.run(_LET_GO, listed)
+    strides.part(conn, keys)
     for statement in _DELETES:
         conn.run(statement, listed)
 

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import BigInteger, bindparam, delete, func, select
+from sqlalchemy import BigInteger, BindParameter, bindparam, delete, func, select
 
-from langchain_threadmem.storage.schema import embedding, mark, node, recallable, tree
+from langchain_threadmem.storage.queries import strides
+from langchain_threadmem.storage.schema import embedding, mark, node, recallable, segment, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
 
@@ -30,27 +31,30 @@ class Vectors(NamedTuple):
 
 NONE = Vectors(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0), np.float32))
 
+_TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
+_SEQ: BindParameter[int] = bindparam("seq", type_=BigInteger())
+_kept = tree.join(segment, segment.c.tree == tree.c.id).join(embedding, strides.inside(embedding.c.key))
+_owned = _kept.join(node, node.c.key == embedding.c.key)
 _PUT = insert_of(embedding, replace=True)
 _OF_TREE = Statement(
-    select(node.c.key, node.c.seq, embedding.c.vector)
-    .join(embedding, embedding.c.key == node.c.key)
-    .where(
-        node.c.tree == bindparam("tree"),
-        node.c.seq > bindparam("seq"),
-        embedding.c.model == bindparam("model"),
-    )
-    .order_by(node.c.seq),
+    strides.after(
+        select(node.c.key, node.c.seq, embedding.c.vector)
+        .join(embedding, embedding.c.key == node.c.key)
+        .where(embedding.c.model == bindparam("model")),
+        _TREE,
+        _SEQ,
+    ),
     "tree",
     "seq",
     "model",
 )
 _KNOWN = Statement(
-    select(embedding.c.key)
-    .join(node, node.c.key == embedding.c.key)
-    .where(
-        node.c.tree == bindparam("tree"),
-        node.c.seq > bindparam("seq"),
-        embedding.c.model == bindparam("model"),
+    strides.after(
+        select(embedding.c.key)
+        .join(node, node.c.key == embedding.c.key)
+        .where(embedding.c.model == bindparam("model")),
+        _TREE,
+        _SEQ,
     ),
     "tree",
     "seq",
@@ -58,8 +62,7 @@ _KNOWN = Statement(
 )
 _OF_OWNER = Statement(
     select(node.c.key, node.c.seq, embedding.c.vector)
-    .join(embedding, embedding.c.key == node.c.key)
-    .join(tree, tree.c.id == node.c.tree)
+    .select_from(_owned)
     .where(
         tree.c.owner == bindparam("owner"),
         embedding.c.model == bindparam("model"),
@@ -74,7 +77,7 @@ _OF_OWNER = Statement(
 
 _COUNT = Statement(
     select(func.count())
-    .select_from(embedding.join(node, node.c.key == embedding.c.key).join(tree, tree.c.id == node.c.tree))
+    .select_from(_kept)
     .where(tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model"), recallable),
     *("owner", "model"),
 )
@@ -91,7 +94,7 @@ _MODELS_OF = Statement(
 _DELETE = Statement(delete(embedding).where(within(embedding.c.key, "keys")), "keys")
 _DELETE_OF_TREE = Statement(
     delete(embedding).where(
-        embedding.c.key.in_(select(node.c.key).where(node.c.tree == bindparam("tree", type_=BigInteger()))),
+        embedding.c.key.in_(strides.keys_of(_TREE)),
         embedding.c.model == bindparam("model"),
     ),
     "tree",
@@ -118,9 +121,7 @@ def has_history(model: str) -> bool:
 
 _ENTERED = Statement(
     select(embedding.c.key)
-    .join(node, node.c.key == embedding.c.key)
-    .join(tree, tree.c.id == node.c.tree)
-    .join(mark, mark.c.tree == tree.c.id)
+    .select_from(_owned.join(mark, mark.c.tree == tree.c.id))
     .where(
         tree.c.owner == bindparam("owner"),
         embedding.c.model == bindparam("model"),

@@ -6,25 +6,27 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, delete, or_, select
+from sqlalchemy import BigInteger, BindParameter, bindparam, delete, or_, select
 
 from langchain_threadmem.core.gist import Gist, unpack
 from langchain_threadmem.core.language import split
 from langchain_threadmem.core.ledger import Record
 from langchain_threadmem.core.nodes import State
+from langchain_threadmem.storage.queries import strides
 from langchain_threadmem.storage.queries.lexicon import Entry, name_word
 from langchain_threadmem.storage.queries.units import OWNED
-from langchain_threadmem.storage.schema import SUMMARIES, gist, node, tree, unit
+from langchain_threadmem.storage.schema import SUMMARIES, gist, node, segment, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
 _PUT = insert_of(gist, replace=True)
 _COLUMNS = (*node.c["key", "seq", "parent", "role", "state"], *gist.c["terms", "traits", "speaker", "time"])
-_IN_TREE = node.c.tree == bindparam("tree")
+_TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
 _SINCE = Statement(
-    select(*_COLUMNS)
-    .join(gist, gist.c.key == node.c.key)
-    .where(_IN_TREE, node.c.seq > bindparam("seq"))
-    .order_by(node.c.seq),
+    strides.after(
+        select(*_COLUMNS).join(gist, gist.c.key == node.c.key),
+        _TREE,
+        bindparam("seq", type_=BigInteger()),
+    ),
     "tree",
     "seq",
 )
@@ -37,7 +39,9 @@ _OF_OWNER = Statement(
     "owner",
 )
 _ENTERED = Statement(
-    select(gist.c.key, gist.c.terms, gist.c.speaker).join(node, node.c.key == gist.c.key).where(_IN_TREE),
+    select(gist.c.key, gist.c.terms, gist.c.speaker)
+    .select_from(segment.join(gist, strides.inside(gist.c.key)))
+    .where(segment.c.tree == _TREE),
     "tree",
 )
 _OF_KEYS = Statement(
@@ -46,11 +50,11 @@ _OF_KEYS = Statement(
 _REMOVE_KEYS = Statement(delete(gist).where(within(gist.c.key, "keys")), "keys")
 _DEAD = Statement(
     select(node.c.seq)
-    .outerjoin(unit, unit.c.key == node.c.key)
-    .where(_IN_TREE, or_(node.c.state != int(State.LIVE), unit.c.forgotten.is_not(None))),
+    .select_from(segment.join(node, strides.inside(node.c.key)).outerjoin(unit, unit.c.key == node.c.key))
+    .where(segment.c.tree == _TREE, or_(node.c.state != int(State.LIVE), unit.c.forgotten.is_not(None))),
     "tree",
 )
-_REMOVE = Statement(delete(gist).where(gist.c.key.in_(select(node.c.key).where(_IN_TREE))), "tree")
+_REMOVE = Statement(delete(gist).where(gist.c.key.in_(strides.keys_of(_TREE))), "tree")
 
 
 class Kept(NamedTuple):

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
-from sqlalchemy import bindparam, desc, exists, literal_column, select
+from sqlalchemy import BigInteger, bindparam, desc, exists, literal_column, select
 
 from langchain_threadmem.core.nodes import MessageSummary, Placement, State
 from langchain_threadmem.core.numbered import number_in, numbered
 from langchain_threadmem.errors import MessageIdConflictError, NodeNotFoundError
-from langchain_threadmem.storage.queries import choices, nodes, summaries, trees
+from langchain_threadmem.storage.queries import choices, nodes, strides, summaries, trees
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     POSITION_BITS,
@@ -103,7 +103,7 @@ _START = Statement(
 _TIP = Statement(select(node.c.key, node.c.seq, _taken).where(node.c.key == bindparam("key")), "key")
 _ANCHOR = Statement(
     select(node.c.key, node.c.seq, _taken).where(
-        node.c.tree == bindparam("tree"), node.c.seq == bindparam("seq")
+        strides.is_at(node, bindparam("tree"), bindparam("seq", type_=BigInteger()))
     ),
     "tree",
     "seq",
@@ -125,7 +125,8 @@ _NEW_SEGMENT = Statement(
 
 @dataclass(slots=True)
 class _End:
-    """Where a tree grows: read once a transaction, then carried along from append to append.
+    """Where a tree grows: read once, then carried along from append to append, on SQLite also from one
+    transaction to the next (`Conn.ends`).
 
     Attributes:
         tip: Key of the node that the active thread ends in; `None` for an empty tree.
@@ -157,6 +158,7 @@ class _Appender:
     def __init__(self, conn: Conn) -> None:
         self._conn = conn
         self._ends: dict[int, _End] = {}
+        self._held: dict[int, _End] = {} if conn.ends is None else conn.ends
         self._rows: list[tuple[object, ...]] = []
         self._known: dict[tuple[int, str], tuple[str, Placed]] = {}
         self._weighed: list[tuple[int, str, Placement]] = []
@@ -190,7 +192,8 @@ class _Appender:
             else:
                 message = numbered(message, seq)
                 place, named = Placed(key, seq, above, created, State.LIVE, None, message), 0
-            self._rows.append((key, tree_id, seq, above, message, role, body, created, 0, None, named))
+            opens = strides.opens(key, seq, above)
+            self._rows.append((key, tree_id, seq, above, message, role, body, created, 0, None, named, opens))
             places.append(place)
             if placement is not None:
                 self._weighed.append((key, message, placement))
@@ -209,6 +212,7 @@ class _Appender:
         for tree_id, end in self._ends.items():
             if end.stale:
                 trees.settle(self._conn, tree_id, end.tip, end.system)
+                end.stale = end.pinned = False
 
     def _flush(self) -> None:
         if self._rows:
@@ -216,6 +220,13 @@ class _Appender:
             self._rows = []
 
     def _end(self, tree_id: int) -> _End:
+        end = self._held.get(tree_id)
+        if end is None:
+            end = self._held[tree_id] = self._read_end(tree_id)
+        self._ends[tree_id] = end
+        return end
+
+    def _read_end(self, tree_id: int) -> _End:
         conn = self._conn
         # Locked by a statement of its own: a row that PostgreSQL waited for comes with stale joined columns.
         trees.lock(conn, tree_id)
@@ -225,12 +236,9 @@ class _Appender:
         if sealed != (conn.seal is not None):
             trees.claim(conn, tree_id, sealed)
         if tip is None:
-            end = _End(newest, seq, False, seq or 0, system, pinned=False)
-        else:
-            key, tip_seq, taken = conn.all(_TIP, tip)[0]
-            end = _End(key, tip_seq, taken, seq or 0, system, pinned=True)
-        self._ends[tree_id] = end
-        return end
+            return _End(newest, seq, False, seq or 0, system, pinned=False)
+        key, tip_seq, taken = conn.all(_TIP, tip)[0]
+        return _End(key, tip_seq, taken, seq or 0, system, pinned=True)
 
     def _anchor(self, tree_id: int, parent: int | None) -> Anchor:
         self._flush()
@@ -320,7 +328,13 @@ def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -
             system = key
     nodes.insert(
         conn,
-        [(ends[row.seq].key, tree_id, *row[:-1], nodes.named(row.message, row.seq)) for row in saved],
+        [
+            (
+                *(ends[row.seq].key, tree_id, *row[:-1], nodes.named(row.message, row.seq)),
+                strides.opens(ends[row.seq].key or 0, row.seq, row.parent),
+            )
+            for row in saved
+        ],
     )
     for row in saved:
         if row.summary is not None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, func, literal_column, select
 
 from langchain_threadmem.core.nodes import State
-from langchain_threadmem.storage.queries import nodes
+from langchain_threadmem.storage.queries import nodes, strides
 from langchain_threadmem.storage.queries.nodes import STORED
 from langchain_threadmem.storage.schema import digest, node, segment, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement
@@ -14,8 +14,9 @@ _CHECK = Statement.of(sqlite="PRAGMA quick_check", postgresql="SELECT 'ok'")
 _ORPHANS = Statement(
     select(node.c.message)
     .select_from(
-        tree.join(node, node.c.tree == tree.c.id)
-        .join(unit, unit.c.key == node.c.key)
+        tree.join(segment, segment.c.tree == tree.c.id)
+        .join(unit, strides.inside(unit.c.key))
+        .join(node, node.c.key == unit.c.key)
         .outerjoin(digest, digest.c.key == unit.c.parent)
     )
     .where(tree.c.owner == bindparam("owner"), unit.c.parent.is_not(None), digest.c.key.is_(None)),
@@ -30,14 +31,27 @@ _EMPTY = Statement(
 _SEGMENTS = Statement(
     select(segment.c.id, segment.c.parent).where(segment.c.tree == bindparam("tree")), "tree"
 )
-_PURGED = Statement(
-    select(node.c.key).where(node.c.tree == bindparam("tree"), node.c.state == int(State.PURGED)), "tree"
+_PURGED = Statement(strides.keys_of(bindparam("tree")).where(node.c.state == int(State.PURGED)), "tree")
+_before = node.alias("before")
+_UNREACHED = Statement(
+    select(node.c.seq)
+    .select_from(
+        segment.join(node, strides.inside(node.c.key)).outerjoin(_before, _before.c.key == node.c.key - 1)
+    )
+    .where(
+        segment.c.tree == bindparam("tree"),
+        node.c.opens == literal_column("0"),
+        func.coalesce(_before.c.seq, literal_column("-1")) != node.c.seq - 1,
+    ),
+    "tree",
 )
 _NAMES = Statement(
-    select(*node.c["seq", "message", "named"]).where(
-        node.c.tree == bindparam("tree"), node.c.seq.between(bindparam("first"), bindparam("last")), STORED
+    strides.after(
+        select(*node.c["seq", "message", "named"]).where(node.c.seq <= bindparam("last"), STORED),
+        bindparam("tree"),
+        bindparam("before"),
     ),
-    *("tree", "first", "last"),
+    *("tree", "before", "last"),
 )
 
 
@@ -61,8 +75,13 @@ def purged(conn: Conn, tree_id: int) -> set[int]:
 
 def unfound(conn: Conn, tree_id: int, first: int, last: int) -> list[int]:
     """Those of some nodes, by their numbers, that are not where their message's id is looked up."""
-    rows = conn.all(_NAMES, tree_id, first, last)
+    rows = conn.all(_NAMES, tree_id, first - 1, last)
     return [seq for seq, message, named in rows if named != nodes.named(message, seq)]
+
+
+def unreached(conn: Conn, tree_id: int) -> list[int]:
+    """Numbers of the nodes of a tree that do not follow the node before them, yet open no stride."""
+    return [row[0] for row in conn.all(_UNREACHED, tree_id)]
 
 
 def segments(conn: Conn, tree_id: int) -> dict[int, int | None]:

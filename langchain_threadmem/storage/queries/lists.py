@@ -19,7 +19,7 @@ from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.numbered import number_in
 from langchain_threadmem.core.placing import Element, New, Place, Planned, Use, live_of, plan_list
 from langchain_threadmem.errors import PersistenceError
-from langchain_threadmem.storage.queries import nodes, revision, trees
+from langchain_threadmem.storage.queries import nodes, revision, strides, trees
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, node, segment, tree
 from langchain_threadmem.storage.statements import Conn, Statement
 
@@ -64,9 +64,16 @@ _OF_SEGMENT = f"LEFT JOIN threadmem_segment s ON s.id = n.key >> {POSITION_BITS}
 
 def _by_ids(ids: str, numbers: str, mark: str) -> str:
     # As `nodes.of_message`, for many.
+    wanted = f"n.tree = {mark} AND n.message IN ({ids})"
+    key_at = (
+        "SELECT o.key + one.value - o.seq FROM threadmem_node o "
+        f"WHERE o.tree = {mark} AND o.opens = 1 AND o.seq <= one.value ORDER BY o.seq DESC LIMIT 1"
+    )
     places = (
-        f"{_FOUND}{_OF_SEGMENT}WHERE n.tree = {mark} AND n.message IN ({ids}) AND n.{which}"
-        for which in ("named = 1 AND n.state = 0", "named = 1 AND n.state > 0", f"seq IN ({numbers})")
+        f"{_FOUND}{_OF_SEGMENT}WHERE {wanted} AND n.named = 1 AND n.state = 0",
+        f"{_FOUND}{_OF_SEGMENT}WHERE {wanted} AND n.named = 1 AND n.state > 0",
+        f"{_FOUND}JOIN ({numbers}) AS one ON n.key = ({key_at}) AND n.seq = one.value "
+        f"{_OF_SEGMENT}WHERE {wanted}",
     )
     return " UNION ALL ".join(places)
 
@@ -74,7 +81,7 @@ def _by_ids(ids: str, numbers: str, mark: str) -> str:
 _SQLITE, _POSTGRESQL = "SELECT value FROM json_each(?)", "SELECT json_array_elements_text(CAST(%s AS json))"
 _PLACES = Statement.of(
     sqlite=_by_ids(_SQLITE, _SQLITE, "?"),
-    postgresql=_by_ids(_POSTGRESQL, f"{_POSTGRESQL}::bigint", "%s"),
+    postgresql=_by_ids(_POSTGRESQL, f"{_POSTGRESQL}::bigint AS value", "%s"),
 )
 _STATE = Statement(
     select(*node.c["message", "role", "state", "seq"]).where(node.c.key == bindparam("key")), "key"
@@ -185,6 +192,7 @@ class _Growth:
         self._rows[key] = (
             *(key, self._tree, self._next, under, *self._row(message)),
             *(int(new.state), None, nodes.named(message.id, self._next)),
+            strides.opens(key, self._next, under),
         )
         self._seqs[key] = self._next
         self._next += 1
@@ -346,7 +354,7 @@ def _places(conn: Conn, tree_id: int, messages: Sequence[Said]) -> dict[str, lis
     ids = json.dumps([message.id for message in messages])
     found: dict[str, list[_Found]] = {}
     numbers = json.dumps([number for message in messages if (number := number_in(message.id))])
-    rows = conn.all(_PLACES, tree_id, ids, tree_id, ids, tree_id, ids, numbers)
+    rows = conn.all(_PLACES, tree_id, ids, tree_id, ids, numbers, tree_id, tree_id, ids)
     for key, parent, message, body, state, seq in rows:
         if conn.seal is not None:
             body = conn.seal.open_text(message, body)

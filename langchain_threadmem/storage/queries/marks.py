@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, delete, func, select
 
-from langchain_threadmem.storage.schema import mark, node, recallable, tree
+from langchain_threadmem.storage.queries import strides
+from langchain_threadmem.storage.schema import mark, recallable, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
 
 _LEXICON = "lexicon:"
@@ -49,7 +50,7 @@ _TOTAL = Statement(
     "name",
 )
 _SET = insert_of(mark, replace=True)
-_last = select(func.max(node.c.seq)).where(node.c.tree == tree.c.id).scalar_subquery()
+_last = strides.newest(tree.c.id, "seq")
 _BEHIND = Statement(
     select(tree.c.id, _last - func.coalesce(mark.c.seq, 0))
     .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))

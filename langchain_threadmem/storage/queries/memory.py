@@ -30,8 +30,8 @@ from langchain_threadmem.core.filters import Condition
 from langchain_threadmem.core.forgetting import Candidate
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.storage.filtering import Columns, where
-from langchain_threadmem.storage.queries import units
-from langchain_threadmem.storage.schema import digest, memory, node, recallable, tree, unit
+from langchain_threadmem.storage.queries import strides, units
+from langchain_threadmem.storage.schema import digest, memory, node, recallable, segment, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
 
 _ZERO: ColumnElement[int] = literal_column("0")
@@ -63,7 +63,8 @@ _ORDER = (
     node.c.key,
 )
 _units = (
-    node.join(tree, tree.c.id == node.c.tree)
+    tree.join(segment, segment.c.tree == tree.c.id)
+    .join(node, strides.inside(node.c.key))
     .outerjoin(unit, unit.c.key == node.c.key)
     .outerjoin(digest, digest.c.key == node.c.key)
 )
@@ -75,7 +76,7 @@ def _counted(condition: ColumnElement[bool]) -> Select[int]:
 
 _SIZE = Statement(_counted(_IN_MEMORY), "owner")
 _MAY_GO_COUNT = Statement(_counted(_MAY_GO), "owner")
-_newest = select(func.max(node.c.seq)).where(node.c.tree == tree.c.id).correlate(tree).scalar_subquery()
+_newest = strides.newest(tree.c.id, "seq")
 _AT_MOST = Statement(select(func.coalesce(func.sum(_newest), _ZERO)).where(_OWNED), "owner")
 _forgotten_now = bindparam("now", type_=Float())
 _chosen = (
@@ -109,17 +110,17 @@ _CANDIDATES = Statement(
         func.coalesce(unit.c.last_visit, _ZERO),
         node.c.created,
     )
-    .select_from(
-        _units.outerjoin(_before, and_(_before.c.tree == node.c.tree, _before.c.seq == node.c.parent))
-    )
+    .select_from(_units.outerjoin(_before, strides.is_at(_before, node.c.tree, node.c.parent)))
     .where(_OWNED, _MAY_GO)
     .order_by(*_ORDER),
     "owner",
 )
 _ABSENT = Statement(
-    select(node.c.key)
-    .join(unit, unit.c.key == node.c.key)
-    .where(node.c.tree == bindparam("tree"), node.c.seq > bindparam("seq"), unit.c.forgotten.is_not(None)),
+    strides.after(
+        select(node.c.key).join(unit, unit.c.key == node.c.key).where(unit.c.forgotten.is_not(None)),
+        bindparam("tree"),
+        bindparam("seq"),
+    ),
     *("tree", "seq"),
 )
 _PLACES = Statement(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
+    BindParameter,
     ColumnElement,
     CompoundSelect,
     Select,
@@ -21,6 +22,7 @@ from sqlalchemy import (
 
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.numbered import is_numbered, number_in
+from langchain_threadmem.storage.queries import strides
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     POSITION_BITS,
@@ -61,7 +63,9 @@ def _rows() -> Select[tuple[int]]:
     return rows.outerjoin(summary, summary.c.key == node.c.key).where(STORED)
 
 
-_IN_TREE = node.c.tree == bindparam("tree")
+_TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
+_SEQ: BindParameter[int] = bindparam("seq", type_=BigInteger())
+_IN_TREE = node.c.tree == _TREE
 
 
 def of_message(rows: Select[Any]) -> CompoundSelect[Any]:
@@ -74,7 +78,7 @@ def of_message(rows: Select[Any]) -> CompoundSelect[Any]:
     return union_all(
         named.where(node.c.state == literal_column("0")),
         named.where(node.c.state > literal_column("0")),
-        here.where(node.c.seq == bindparam("number")),
+        here.where(strides.is_at(node, _TREE, bindparam("number"))),
     )
 
 
@@ -99,10 +103,10 @@ _MESSAGES_OF_RANGE = Statement(
     "last",
 )
 _BY_KEY = Statement(_rows().where(node.c.key == bindparam("key")), "key")
-_BY_SEQ = Statement(_rows().where(_IN_TREE, node.c.seq == bindparam("seq")), "tree", "seq")
+_BY_SEQ = Statement(_rows().where(strides.is_at(node, _TREE, _SEQ)), "tree", "seq")
 _BY_KEYS = Statement(_rows().where(within(node.c.key, "keys")).order_by(node.c.seq), "keys")
 _SINCE = Statement(
-    _rows().where(_IN_TREE, node.c.seq > bindparam("seq")).order_by(node.c.seq).limit(bindparam("most")),
+    strides.after(_rows(), _TREE, _SEQ).limit(bindparam("most")),
     "tree",
     "seq",
     "most",
@@ -121,17 +125,12 @@ _OF_OWNER = Statement(
     "keys",
     "owner",
 )
-_BY_SEQS = Statement(
-    select(node.c.key, node.c.seq, node.c.parent).where(_IN_TREE, within(node.c.seq, "seqs")), "tree", "seqs"
-)
+_at = select(node.c.key, node.c.seq, node.c.parent).where(strides.is_at(node, _TREE, _SEQ))
+_OUTLINE_AT = Statement(_at, "tree", "seq")
 _VERSIONS = Statement(of_message(_rows()).order_by("state", desc("seq")), *OF_MESSAGE)
 _ROLES_BELOW = Statement(
-    select(node.c.role).where(
-        # A child is written after its parent, so the index on `seq` narrows the search.
-        _IN_TREE,
-        node.c.seq > bindparam("seq"),
-        node.c.parent == bindparam("seq"),
-    ),
+    # A child is written after its parent.
+    strides.after(select(node.c.role).where(node.c.parent == _SEQ), _TREE, _SEQ),
     "tree",
     "seq",
 )
@@ -244,7 +243,7 @@ def reach(conn: Conn, newer: int, older: int) -> int:
 
 def nearest_above(conn: Conn, tree_id: int, seqs: Iterable[int]) -> dict[int, int | None]:
     """For each of some nodes of a tree, the nearest of them that it descends from, if any."""
-    rows = conn.all(_BY_SEQS, tree_id, json.dumps(list(seqs)))
+    rows = [row for seq in set(seqs) for row in conn.all(_OUTLINE_AT, tree_id, seq)]
     seq_of = {row[0]: row[1] for row in rows}
     known, keys = set(seq_of.values()), sorted(seq_of)
     above: dict[int, int | None] = {}

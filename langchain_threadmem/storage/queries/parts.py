@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import BindParameter, ColumnElement, Table, and_, bindparam, delete, func, select
 
 from langchain_threadmem.storage import schema
-from langchain_threadmem.storage.queries import checkpoints
+from langchain_threadmem.storage.queries import checkpoints, strides
 from langchain_threadmem.storage.queries.nodes import STORED
 from langchain_threadmem.storage.statements import Conn, Statement
 
@@ -81,9 +81,9 @@ def scope(part: Part) -> ColumnElement[bool]:
     if part.under is None:
         return columns.owner == under
     if part.under is Id.TREE:
-        if "tree" in columns:
+        if "tree" in columns and part.table is not schema.node:
             return columns.tree == under
-        return columns.key.in_(select(schema.node.c.key).where(schema.node.c.tree == under))
+        return columns.key.in_(strides.keys_of(under))
     if "namespace" in columns:
         return columns.namespace == under
     return columns.item.in_(select(schema.item.c.id).where(schema.item.c.namespace == under))

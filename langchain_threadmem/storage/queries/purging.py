@@ -14,7 +14,7 @@ from sqlalchemy import BigInteger, bindparam, delete, func, select, update
 
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.splicing import left_of, spliced
-from langchain_threadmem.storage.queries import removal, trees
+from langchain_threadmem.storage.queries import removal, strides, trees
 from langchain_threadmem.storage.schema import choice, node, summary, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
 
@@ -34,8 +34,8 @@ class Outline(NamedTuple):
 
 
 _OUTLINE = Statement(
-    select(*node.c["key", "seq", "parent", "role", "created", "state"])
-    .where(node.c.tree == bindparam("tree"))
+    strides.keys_of(bindparam("tree"))
+    .with_only_columns(*node.c["key", "seq", "parent", "role", "created", "state"])
     .order_by(node.c.seq),
     "tree",
 )
@@ -51,7 +51,7 @@ _HANG = Statement(
 )
 _NOT_BY = Statement(
     update(node)
-    .where(node.c.tree == bindparam("in"), within(node.c.superseded_by, "seqs"))
+    .where(node.c.key.in_(strides.keys_of(bindparam("in")).where(within(node.c.superseded_by, "seqs"))))
     .values(superseded_by=None),
     *("in", "seqs"),
 )
@@ -59,9 +59,9 @@ _BESIDE = tuple(
     Statement(delete(table).where(within(table.c.key, "keys")), "keys") for table in (summary, choice, unit)
 )
 _SYSTEM = Statement(
-    select(func.max(node.c.key)).where(
-        node.c.tree == bindparam("tree"), node.c.role == "system", node.c.state == int(State.LIVE)
-    ),
+    strides.keys_of(bindparam("tree"))
+    .with_only_columns(func.max(node.c.key))
+    .where(node.c.role == "system", node.c.state == int(State.LIVE)),
     "tree",
 )
 _OLDER = Statement(
@@ -69,10 +69,8 @@ _OLDER = Statement(
     .where(
         tree.c.owner == bindparam("owner"),
         tree.c.scope == bindparam("scope"),
-        select(node.c.key)
-        .where(
-            node.c.tree == tree.c.id, node.c.created < bindparam("before"), node.c.state != int(State.PURGED)
-        )
+        strides.keys_of(tree.c.id)
+        .where(node.c.created < bindparam("before"), node.c.state != int(State.PURGED))
         .exists(),
     )
     .order_by(tree.c.id),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, BindParameter, bindparam, delete, select, update
 
-from langchain_threadmem.storage.queries import gists, lexicon, marks
+from langchain_threadmem.storage.queries import gists, lexicon, marks, strides
 from langchain_threadmem.storage.schema import (
     choice,
     digest,
@@ -20,7 +20,7 @@ from langchain_threadmem.storage.schema import (
 from langchain_threadmem.storage.statements import Conn, Statement
 
 _TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
-_keys = select(node.c.key).where(node.c.tree == _TREE)
+_keys = strides.keys_of(_TREE)
 _DERIVED = tuple(
     Statement(delete(table).where(table.c.key.in_(_keys)), "tree")
     for table in (choice, embedding, gist, summary, unit)
@@ -34,7 +34,7 @@ _LET_GO = Statement(
 _SUMMARISED = tuple(
     Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (digest, draft)
 )
-_NODES = Statement(delete(node).where(node.c.tree == _TREE), "tree")
+_NODES = Statement(delete(node).where(node.c.key.in_(_keys)), "tree")
 _SEGMENTS = Statement(delete(segment).where(segment.c.tree == _TREE), "tree")
 _EMPTY = Statement(
     update(tree)

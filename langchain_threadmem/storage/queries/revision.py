@@ -13,7 +13,7 @@ from sqlalchemy import BigInteger, Column, and_, bindparam, select, update
 
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.numbered import number_in
-from langchain_threadmem.storage.queries import digests, nodes, trees, units
+from langchain_threadmem.storage.queries import digests, nodes, strides, trees, units
 from langchain_threadmem.storage.queries.growth import (
     Anchor,
     Append,
@@ -25,7 +25,7 @@ from langchain_threadmem.storage.queries.growth import (
     stored,
 )
 from langchain_threadmem.storage.queries.nodes import NodeRow
-from langchain_threadmem.storage.schema import choice, embedding, node, summary, tree, unit
+from langchain_threadmem.storage.schema import choice, embedding, node, segment, summary, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
 
 _SUPERSEDE = Statement(
@@ -36,8 +36,8 @@ _SUPERSEDE = Statement(
     "by",
 )
 _newest_system = (
-    select(node.c.key)
-    .where(node.c.tree == bindparam("tree"), node.c.role == "system", node.c.state == int(State.LIVE))
+    strides.keys_of(bindparam("tree"))
+    .where(node.c.role == "system", node.c.state == int(State.LIVE))
     .order_by(node.c.seq.desc())
     .limit(1)
     .scalar_subquery()
@@ -59,9 +59,11 @@ _REPLACED_BY = Statement(  # the newest first
         node.c.message,
         and_(_other.c.message == node.c.message, _other.c.created == node.c.created),
     )
-    .join(_other, (_other.c.tree == node.c.tree) & (_other.c.seq == node.c.superseded_by))
+    .select_from(
+        segment.join(node, strides.inside(node.c.key)).join(_other, _other.c.seq == node.c.superseded_by)
+    )
     .where(
-        node.c.tree == bindparam("tree"),
+        segment.c.tree == bindparam("tree"),
         node.c.state == int(State.SUPERSEDED),
         within(_other.c.key, "keys"),
     )
@@ -203,6 +205,7 @@ def move(conn: Conn, tree_id: int, moved: Sequence[NodeRow], parent: int | None)
             (
                 *(place.key, tree_id, place.seq, place.parent),
                 *(*old[3:7], int(State.LIVE), None, nodes.named(old.message, place.seq)),
+                strides.opens(place.key, place.seq, place.parent),
             )
             for old, place in zip(moved, places, strict=True)
         ],

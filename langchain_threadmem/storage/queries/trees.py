@@ -8,6 +8,7 @@ from sqlalchemy import BigInteger, bindparam, func, literal_column, select, upda
 from sqlalchemy.dialects.postgresql import insert
 
 from langchain_threadmem.errors import EncryptionError
+from langchain_threadmem.storage.queries import strides
 from langchain_threadmem.storage.schema import SUMMARIES, checkpoint, node, tree, write
 from langchain_threadmem.storage.statements import Conn, Statement
 
@@ -55,25 +56,17 @@ _CREATE = Statement(
     "created",
     "sealed",
 )
+_opener = node.c.opens == literal_column("1")
 _HELD = tuple(
-    Statement(select(table.c.tree).where(table.c.tree == bindparam("tree")).limit(1), "tree")
-    for table in (node, checkpoint, write)
+    Statement(select(table.c.tree).where(table.c.tree == bindparam("tree"), *only).limit(1), "tree")
+    for table, only in ((node, [_opener]), (checkpoint, []), (write, []))
 )
 _RESEAL = Statement(
     update(tree).where(tree.c.id == bindparam("at")).values(sealed=bindparam("sealed")), "sealed", "at"
 )
 newest = node.alias("newest")
 """The node of a tree that was written last; join it with `is_newest`."""
-_later = node.alias("later")
-_newest_key = (
-    select(_later.c.key)
-    .where(_later.c.tree == tree.c.id)
-    .order_by(_later.c.seq.desc())
-    .limit(literal_column("1"))
-    .offset(literal_column("0"))  # written out, or SQLite is sent a parameter for it
-    .correlate(tree)
-    .scalar_subquery()
-)
+_newest_key = strides.newest(tree.c.id)
 is_newest = newest.c.key == _newest_key
 
 _HEAD = Statement(

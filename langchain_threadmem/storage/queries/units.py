@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Select,
     and_,
@@ -23,6 +24,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.numbered import number_in
+from langchain_threadmem.storage.queries import strides
 from langchain_threadmem.storage.schema import digest, node, recallable, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
 
@@ -79,18 +81,13 @@ _zero: ColumnElement[int] = literal_column("0")
 def _neighbour(*, after: bool) -> object:
     """The message next to a node in its conversation, past those that were superseded or forgotten."""
     other, state = node.alias("neighbour"), unit.alias("neighbour_unit")
-    beyond = other.c.seq > node.c.seq if after else other.c.seq < node.c.seq
-    found = (
+    shown = (
         select(other.c.message)
         .select_from(other.outerjoin(state, state.c.key == other.c.key))
-        .where(
-            other.c.tree == node.c.tree, beyond, other.c.state == int(State.LIVE), state.c.forgotten.is_(None)
-        )
-        .order_by(other.c.seq if after else other.c.seq.desc())
-        .limit(1)
-        .correlate(node)
-        .scalar_subquery()
+        .where(other.c.state == int(State.LIVE), state.c.forgotten.is_(None))
     )
+    beyond = strides.after if after else strides.before
+    found = beyond(shown, node.c.tree, node.c.seq, other).limit(1).correlate(node).scalar_subquery()
     return case((tree.c.scope == "", found))
 
 
@@ -141,11 +138,11 @@ _CHILDREN = Statement(
     "keys",
 )
 _LATEST = Statement(
-    select(node.c.key)
-    .select_from(node.outerjoin(unit, unit.c.key == node.c.key))
-    .where(node.c.tree == bindparam("tree"), _IN_MEMORY)
-    .order_by(node.c.seq.desc())
-    .limit(bindparam("most")),
+    strides.before(
+        select(node.c.key).select_from(node.outerjoin(unit, unit.c.key == node.c.key)).where(_IN_MEMORY),
+        bindparam("tree"),
+        literal_column(str(1 << 62)),
+    ).limit(bindparam("most")),
     "tree",
     "most",
 )
@@ -171,7 +168,7 @@ _of_owner = (
 _MESSAGE_NAMED = Statement(
     union_all(
         _of_owner.where(node.c.named == literal_column("1")),
-        _of_owner.where(node.c.seq == bindparam("number")),
+        _of_owner.where(strides.is_at(node, tree.c.id, bindparam("number", type_=BigInteger()))),
     ).order_by("key"),
     "message",
     "owner",

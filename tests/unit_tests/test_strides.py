@@ -1,0 +1,134 @@
+"""Strides: a node is found by its number, though only those where numbers make a leap are in an index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import BigInteger, bindparam, select
+
+from langchain_threadmem import MemorySystem
+from langchain_threadmem.storage.queries import digests, growth, nodes, strides, trees
+from langchain_threadmem.storage.queries.growth import Draft
+from langchain_threadmem.storage.schema import node
+from langchain_threadmem.storage.statements import Conn, Statement
+
+IN_INDEX = Statement.of(
+    sqlite="SELECT seq FROM threadmem_node WHERE tree = ? AND opens = 1 ORDER BY seq",
+    postgresql="SELECT seq FROM threadmem_node WHERE tree = %s AND opens = 1 ORDER BY seq",
+)
+CLOSE = Statement.of(
+    sqlite="UPDATE threadmem_node SET opens = 0 WHERE tree = ? AND seq = ?",
+    postgresql="UPDATE threadmem_node SET opens = 0 WHERE tree = %s AND seq = %s",
+)
+BEFORE = Statement(
+    strides.before(
+        select(node.c.seq), bindparam("tree", type_=BigInteger()), bindparam("seq", type_=BigInteger())
+    ),
+    "tree",
+    "seq",
+)
+PARENTS = st.lists(st.integers(0, 100), min_size=1, max_size=24)
+
+
+def of_tree(system: MemorySystem, read: Callable[[Conn, int], Any], name: str = "c") -> Any:
+    def in_tree(conn: Conn) -> Any:
+        return read(conn, trees.find_or_create(conn, system.owner, name, 0.0))
+
+    return system.runtime.database.write(in_tree)
+
+
+def in_index(system: MemorySystem) -> list[int]:
+    return [row[0] for row in of_tree(system, lambda conn, tree: conn.all(IN_INDEX, tree))]
+
+
+def grown(conn: Conn, tree: int, choices: list[int]) -> int:
+    """Chains of one or two messages below nodes that numbers choose; how many nodes there are then."""
+    count = 0
+    for n, choice in enumerate(choices):
+        drafts = [Draft(f"m{n}-{k}", "human", "{}", 0.0, given=True) for k in range(1 + choice % 2)]
+        growth.append(conn, tree, drafts, choice % (count + 1) or None)
+        count += len(drafts)
+    return count
+
+
+def test_a_conversation_without_forks_is_one_entry(system: MemorySystem, verbs: Callable[..., Any]) -> None:
+    memory = verbs(system.conversation("c"))
+    for n in range(4):
+        memory.append(f"q{n}", f"a{n}")
+    assert in_index(system) == [1]
+
+
+def test_a_switch_of_the_thread_is_an_entry_a_turn(system: MemorySystem, verbs: Callable[..., Any]) -> None:
+    memory = verbs(system.conversation("c"))
+    memory.append("q1", "a1")
+    memory.checkout(1)
+    memory.append("q2", "a2")
+    memory.checkout(2)
+    memory.append("q3", "a3")
+    memory.append("q4", "a4")
+    assert in_index(system) == [1, 3, 5]
+
+
+@settings(max_examples=40, deadline=None)
+@given(PARENTS)
+def test_any_node_is_found_by_its_number(choices: list[int]) -> None:
+    system = MemorySystem(None, embeddings=False)
+
+    def look(conn: Conn, tree: int) -> list[int | None]:
+        count = grown(conn, tree, choices)
+        found = [nodes.by_seq(conn, tree, seq) for seq in range(count + 2)]
+        return [count, *(row and row.seq for row in found)]
+
+    count, *found = of_tree(system, look)
+    assert found == [None, *range(1, count + 1), None]
+    system.close()
+
+
+@settings(max_examples=40, deadline=None)
+@given(PARENTS, st.integers(0, 60))
+def test_nodes_are_read_in_the_order_of_their_numbers(choices: list[int], seq: int) -> None:
+    system = MemorySystem(None, embeddings=False)
+
+    def look(conn: Conn, tree: int) -> tuple[int, list[int], list[int]]:
+        count = grown(conn, tree, choices)
+        after = [row.seq for row in nodes.since(conn, tree, seq)]
+        return count, after, [row[0] for row in conn.all(BEFORE, tree, seq)]
+
+    count, after, before = of_tree(system, look)
+    assert after == list(range(seq + 1, count + 1))
+    assert before == list(range(min(seq - 1, count), 0, -1))
+    system.close()
+
+
+@settings(max_examples=40, deadline=None)
+@given(PARENTS, PARENTS)
+def test_the_newest_node_is_that_of_its_own_tree(choices: list[int], others: list[int]) -> None:
+    system = MemorySystem(None, embeddings=False)
+    count = of_tree(system, lambda conn, tree: grown(conn, tree, choices))
+    of_tree(system, lambda conn, tree: grown(conn, tree, others), "other")
+    assert of_tree(system, lambda conn, tree: trees.head(conn, tree).next_seq) == count + 1
+    system.close()
+
+
+def test_what_follows_a_deleted_summary_is_found(system: MemorySystem) -> None:
+    def look(conn: Conn, tree: int) -> list[int]:
+        drafts = [Draft(f"m{n}", "human", "{}", 0.0, given=True) for n in range(5)]
+        places = growth.append(conn, tree, drafts)
+        digests.delete(conn, [places[0].key, places[1].key, places[3].key])
+        return [row.seq for row in nodes.since(conn, tree)]
+
+    assert of_tree(system, look) == [3, 5]
+
+
+def test_verify_names_a_node_that_its_number_does_not_lead_to(
+    system: MemorySystem, verbs: Callable[..., Any]
+) -> None:
+    memory = verbs(system.conversation("c"))
+    memory.append("q1", "a1")
+    memory.checkout(1)
+    memory.append("q2", "a2")
+    of_tree(system, lambda conn, tree: conn.run(CLOSE, tree, 3))
+    assert "node 3 is not found by its number" in " ".join(system.verify().problems)
