@@ -14,7 +14,7 @@ from langchain_threadmem.core.turns import TurnIndex
 from langchain_threadmem.flows.embedding import embed_as_wanted, embedded
 from langchain_threadmem.flows.rows import is_recallable, nodes_of
 from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.steps import Flow, Search, Sql
+from langchain_threadmem.flows.steps import Flow, Search, Sql, run
 from langchain_threadmem.storage.queries import (
     choices,
     embeddings,
@@ -38,6 +38,10 @@ EXACT_BELOW = 20_000
 search of 20,000 takes 1 ms and 30 MB of memory, one in Chroma 2 to 4 ms; exact is faster even at 50,000.
 Chroma takes half a millisecond for each vector that enters it, and 600 KB on disk for an owner with 200.
 """
+FEW_TO_ENTER = 1_000
+"""How many vectors a search enters into Chroma itself, half a second; more are entered in the background, and
+searched exactly meanwhile."""
+_FILLING = "filling the index"
 
 
 def turns(runtime: Runtime, tree: int) -> Flow[TurnIndex]:
@@ -141,7 +145,7 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
     """Bring words, vectors and the owner-wide index up to date for every conversation of the owner.
 
     Fewer than `EXACT_BELOW` vectors are searched exactly, in memory: unless an index was passed, or filled
-    when they were more.
+    when they were more. So are all as long as the index lacks many, which enter it in the background.
 
     Args:
         runtime: What to work with.
@@ -162,16 +166,37 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
     index = yield from Search(runtime.index)
     if index is None:
         return None
-    name = index.name
+    yield from _compare(runtime, index)
+    if runtime.chooses_index:
+        made, indexed = yield from Sql(lambda conn: _counts(conn, owner, model))
+        if made - indexed > FEW_TO_ENTER:
+            runtime.ahead.want(_FILLING, lambda: run(_fill_some(runtime, index), runtime))
+        if runtime.ahead.busy(_FILLING):
+            return (yield from _exact_of_owner(runtime))
+    while (yield from _fill_some(runtime, index)):
+        pass
+    return index
+
+
+def _compare(runtime: Runtime, index: VectorIndex) -> Flow[None]:
+    """Empty an index that does not hold what it should: it was deleted, put back from a copy, or missed a
+    removal. Looked at once, or whenever it is empty.
+    """
     held = yield from Search(index.count)
     if not held or not runtime.compared:
         runtime.compared = True
-        if held != (yield from Sql(lambda conn: marks.total(conn, owner, name))).documents:
-            # It was deleted, put back from a copy, or missed a removal: fill it again from SQL.
-            yield from _empty(index, owner)
-    for tree in (yield from Sql(lambda conn: marks.behind(conn, owner, name))):
-        yield from _catch_up_index(index, tree, model)
-    return index
+        if held != (yield from Sql(lambda conn: marks.total(conn, runtime.owner, index.name))).documents:
+            yield from _empty(index, runtime.owner)
+
+
+def _fill_some(runtime: Runtime, index: VectorIndex) -> Flow[bool]:
+    """Enter some vectors of the next tree that the index is behind in; whether there may be more."""
+    owner, model = runtime.owner, runtime.model
+    behind = yield from Sql(lambda conn: marks.behind(conn, owner, index.name))
+    for tree in behind:
+        if (yield from _enter_some(index, tree, model)):
+            return True
+    return False
 
 
 def _counts(conn: Conn, owner: str, model: str) -> tuple[int, int]:
@@ -214,25 +239,36 @@ def _empty(index: VectorIndex, owner: str) -> Flow[None]:
     yield from Sql(lambda conn: marks.clear(conn, owner, index.name), write=True)
 
 
-def _catch_up_index(index: VectorIndex, tree: int, model: str) -> Flow[None]:
+def _enter_some(index: VectorIndex, tree: int, model: str) -> Flow[bool]:
+    """Enter the next vectors of a tree; whether there may be more of it."""
+
     def read(conn: Conn) -> tuple[Mark, int, int, Vectors]:
         mark = marks.get(conn, tree, index.name)
         end = marks.get(conn, tree, marks.embeddings_of(model)).seq
         return mark, end, trees.head(conn, tree).epoch, embedded(conn, tree, model, mark.seq)
 
     mark, end, epoch, news = yield from Sql(read)
-    keys = news.keys.tolist()
-    yield from Search(lambda: index.add(keys, news.matrix))
+    more = len(news.keys) > FEW_TO_ENTER
+    if more:
+        keys, seqs, matrix = news
+        news = Vectors(keys[:FEW_TO_ENTER], seqs[:FEW_TO_ENTER], matrix[:FEW_TO_ENTER])
+        end = int(news.seqs[-1])
+    entered: list[int] = news.keys.tolist()
+    yield from Search(lambda: index.add(entered, news.matrix))
 
-    def record(conn: Conn) -> bool:
+    def record(conn: Conn) -> list[int]:
         trees.lock(conn, tree)
         if trees.head(conn, tree).epoch != epoch:
-            return False
-        marks.put(conn, tree, index.name, Mark(end, mark.documents + len(keys)))
-        return True
+            return entered
+        here = {key for key, made in embeddings.models_of(conn, entered) if made == model}
+        if marks.get(conn, tree, index.name) == mark:  # Else somebody else has changed them too.
+            marks.put(conn, tree, index.name, Mark(end, mark.documents + len(here)))
+        return [key for key in entered if key not in here]
 
-    if not (yield from Sql(record, write=True)):
-        yield from Search(lambda: index.remove(keys))  # The tree was emptied in the meantime.
+    # The tree was emptied in the meantime, or some of it was forgotten.
+    if gone := (yield from Sql(record, write=True)):
+        yield from Search(lambda: index.remove(gone))
+    return more
 
 
 def is_behind(conn: Conn, tree: int, name: str) -> bool:
@@ -263,6 +299,9 @@ def reindex(runtime: Runtime) -> Flow[int]:
     index = yield from Search(runtime.index)
     if index is None:
         return 0
+    yield from Search(lambda: runtime.ahead.drop(_FILLING))
     yield from _empty(index, runtime.owner)
     yield from catch_up_owner(runtime)
+    while (yield from _fill_some(runtime, index)):
+        pass
     return (yield from Search(index.count))

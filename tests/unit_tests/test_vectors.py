@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.flows import index as module
+from langchain_threadmem.flows.steps import run
 from langchain_threadmem.storage.queries.embeddings import Vectors
 from langchain_threadmem.storage.vectors import Claim, ExactIndex, Found, open_chroma
 
@@ -244,6 +246,65 @@ def test_many_vectors_move_to_chroma_and_stay_there(tmp_path: Path, monkeypatch:
         system.conversation("e").append("And the sun?", "It will swell.")
         assert system.conversation("c").recall("sun", scope="owner")[0].why.similarity is not None
         assert index.count() == 8
+
+
+@pytest.mark.usefixtures("chroma")
+def test_many_vectors_enter_chroma_in_the_background_and_are_searched_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FEW_TO_ENTER", 2)
+    goes_on = threading.Event()
+    with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
+        fill(system)
+        system.conversation("e").append("How do stars die?", "In a supernova.")
+        index: Any = system.runtime.index()
+        add = index.add
+        monkeypatch.setattr(index, "add", lambda *given: goes_on.wait(60) and add(*given))
+        assert "stars" in stars(system)
+        assert index.count() == 0
+        goes_on.set()
+        while system.runtime.ahead.busy(module._FILLING):
+            time.sleep(0.01)
+        assert index.count() == 6
+        assert "stars" in stars(system)
+        assert system.verify().ok
+
+
+@pytest.mark.usefixtures("chroma")
+def test_an_index_that_was_half_filled_is_filled_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
+        fill(system)
+        system.flush()
+        index: Any = system.runtime.index()
+        monkeypatch.setattr(module, "FEW_TO_ENTER", 1)
+        assert run(module._fill_some(system.runtime, index), system.runtime)
+        assert index.count() == 1
+        monkeypatch.undo()
+        monkeypatch.setattr(module, "EXACT_BELOW", 0)
+        assert "stars" in stars(system)
+        assert index.count() == 4
+        assert system.verify().ok
+
+
+@pytest.mark.usefixtures("chroma")
+def test_what_is_purged_while_it_enters_chroma_does_not_stay_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
+        fill(system)
+        system.flush()
+        index: Any = system.runtime.index()
+        add = index.add
+
+        def purged_first(keys: Any, matrix: Any) -> None:
+            monkeypatch.setattr(index, "add", add)
+            system.forget(max_units=3, purge=True)
+            add(keys, matrix)
+
+        monkeypatch.setattr(index, "add", purged_first)
+        stars(system)
+        assert index.count() == 3
+        assert system.verify().ok
 
 
 def test_what_another_process_forgot_is_searched_no_more(url: str, owner: str) -> None:
