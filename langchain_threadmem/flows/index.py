@@ -295,13 +295,18 @@ def index_problems(runtime: Runtime) -> Flow[list[str]]:
 
 
 def reindex(runtime: Runtime) -> Flow[int]:
-    """Fill the owner-wide index again from the vectors in SQL; how many it holds then."""
+    """Fill the owner-wide index again from the vectors in SQL; how many it holds then: none if they are few,
+    and are searched without it.
+    """
     index = yield from Search(runtime.index)
     if index is None:
         return 0
     yield from Search(lambda: runtime.ahead.drop(_FILLING))
     yield from _empty(index, runtime.owner)
     yield from catch_up_owner(runtime)
-    while (yield from _fill_some(runtime, index)):
-        pass
+    made, _ = yield from Sql(lambda conn: _counts(conn, runtime.owner, runtime.model))
+    if made >= EXACT_BELOW or not runtime.chooses_index:
+        yield from Search(lambda: runtime.ahead.drop(_FILLING))
+        while (yield from _fill_some(runtime, index)):
+            pass
     return (yield from Search(index.count))

@@ -307,6 +307,25 @@ def test_what_is_purged_while_it_enters_chroma_does_not_stay_there(
         assert system.verify().ok
 
 
+def test_reindexing_few_vectors_leaves_them_to_exact_search(tmp_path: Path) -> None:
+    with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
+        fill(system)
+        stars(system)
+        assert system.reindex() == 0
+        assert "stars" in stars(system)
+
+
+@pytest.mark.usefixtures("chroma")
+def test_reindexing_many_vectors_waits_for_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FEW_TO_ENTER", 1)
+    with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
+        fill(system)
+        assert system.reindex() == 4
+        assert system.verify().ok
+
+
 def test_what_another_process_forgot_is_searched_no_more(url: str, owner: str) -> None:
     with MemorySystem(url, owner=owner, embeddings=WordEmbeddings()) as system:
         fill(system)
