@@ -13,12 +13,14 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks._dialogs import Conversation, Dialog, Pools, Vectors, dialogs_of, folds
 from benchmarks._learn import GROUPS, Recipe, State, fit_compatibility, fit_networks, fit_wording
 from benchmarks._weave import weave
+from benchmarks._written import PARTS
 from langchain_threadmem.core import network
 from langchain_threadmem.core.choosing import CHANCES_KEPT, LEAST_CHANCE
 from langchain_threadmem.core.cues import ENGLISH
@@ -31,14 +33,26 @@ from langchain_threadmem.core.wording import Wording
 FOLDS = 4
 WOVEN = 1600
 ROUNDS = 1
-NETWORKS = 4
+NETWORKS = 6
 """Of each of the two kinds."""
 BALANCE = 0.5
 """A family of sources counts by its number of states to the power of one less this."""
-AT_HOME, ELSEWHERE = (5.0, 0.05), (1.0, 1.0)
-"""What a state weighs of a true conversation (a woven one: 1), and one that was described without its family.
+OWN = "written"
+"""The family of the conversations that were written for this project: people as they talk to assistants, who
+have little in common but that."""
 
-The first for networks that are to know dialogs like those learned from, the second for those that are not."""
+
+class Weights(NamedTuple):
+    """What a state weighs that is not woven (which weighs 1), described without its family, and of `OWN`."""
+
+    true: float
+    apart: float
+    own: float
+
+
+AT_HOME, ELSEWHERE = Weights(5.0, 0.05, 0.25), Weights(1.0, 1.0, 1.0)
+"""For networks that are to know dialogs like those of the train files, and for those that are not."""
+BETWEEN = Weights(2.0, 1.0, 1.0)
 RANK = 96
 STEPS = 1200
 RECIPE = Recipe()
@@ -127,11 +141,15 @@ class Lesson:
         return self.apart or self.fold
 
 
+_FAMILIES = {
+    **{"sgdm": "sgd", "tm4": "tm3", "tiage": "chat", "memorybank": "chat", "locomo": "chat"},
+    **dict.fromkeys(PARTS, OWN),
+}
+
+
 def family(source: str) -> str:
     """Sources of one make."""
-    return {"sgdm": "sgd", "tm4": "tm3", "tiage": "chat", "memorybank": "chat", "locomo": "chat"}.get(
-        source, source
-    )
+    return _FAMILIES.get(source, source)
 
 
 def joined(at_home: Networks, elsewhere: Networks) -> Networks:
@@ -262,16 +280,16 @@ class Course:
         recipe: Recipe,
         count: int,
         seed: int = 0,
-        weights: tuple[float, float] = (2.0, 1.0),
+        weights: Weights = BETWEEN,
     ) -> Networks:
         """Fit on the states of some lessons; families count by the root of their number."""
-        real, apart = weights
         states = [(state, self.lessons[i]) for i in places for state in grown[i].states]
         sizes = Counter(name for _, one in states for name in one.families)
         each = [
             float(np.mean([sizes[name] ** -BALANCE for name in one.families]))
-            * (1.0 if one.conversation.variant == "woven" else real)
-            * (apart if one.apart else 1.0)
+            * (1.0 if one.conversation.variant == "woven" else weights.true)
+            * (weights.apart if one.apart else 1.0)
+            * (weights.own if one.families == {OWN} else 1.0)
             for _, one in states
         ]
         chosen = [state for state, _ in states]

@@ -119,12 +119,15 @@ def kinds(paths: Iterable[Path]) -> dict[str, str]:
 
 
 def dialogs_of(conversations: Iterable[Conversation], kind_of: Mapping[str, str]) -> dict[str, Dialog]:
-    """The dialogs that conversations were made of, whole as far as they are there."""
+    """The dialogs that conversations were made of, as far as they are there, and up to where they branch."""
     found: dict[str, Dialog] = {}
     for one in conversations:
-        parts: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        parts: dict[str, list[tuple[str, str]]] = {}
+        ends: dict[str, int | None] = {}
         for turn, name in zip(one.turns, one.dialogs, strict=True):
-            parts[name].append((turn.human, turn.answer))
+            if turn.previous == ends.get(name):
+                parts.setdefault(name, []).append((turn.human, turn.answer))
+                ends[name] = turn.id
         for name, turns in parts.items():
             if name not in found or len(found[name].turns) < len(turns):
                 found[name] = Dialog(name, kind_of[name], turns)

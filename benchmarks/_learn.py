@@ -65,7 +65,7 @@ class State:
 class Recipe:
     """How a network is fitted."""
 
-    hidden: int = 32
+    hidden: int = 48
     epochs: int = 24
     batch: int = 128
     rate: float = 3e-3

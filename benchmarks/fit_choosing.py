@@ -5,8 +5,9 @@
     python -m benchmarks.fit_choosing --data ../shared/data --leave   # fit without each family, measure it
 
 Learned from are the train files, the train logs of an IRC channel, and chats between two people (`pip install
-chitchat-dataset`, MIT; only numbers that were fitted on it are part of this project), as they are and woven
-into others; see `benchmarks._course` for how.
+chitchat-dataset`, MIT; only numbers that were fitted on it are part of this project), and the conversations
+that were written for it (`benchmarks._written`), as they are and woven into others; see `benchmarks._course`
+for how.
 
 Measured is what counts in use: turns are appended one by one, the tree running free, never shown the true
 parent. Nothing is fitted on the sources in `UNSEEN`, whose licences do not allow it; they show what a new
@@ -30,6 +31,9 @@ import numpy as np
 from benchmarks._course import RECIPE, WOVEN, Course, Fitted, Grown, Tally, family, grow, show, tally
 from benchmarks._dialogs import Conversation, Dialog, Vectors, chats, embed, irc, kinds, read, texts_of
 from benchmarks._weave import without_greeting
+from benchmarks._written import HELD_OUT, as_conversation, written
+from benchmarks._written import kinds as kinds_of
+from benchmarks._written import texts_of as said_in
 from langchain_threadmem.core import network
 from langchain_threadmem.core.features import FEATURES
 from langchain_threadmem.core.network import WAYS, Networks, Way
@@ -107,12 +111,19 @@ def main() -> None:
         sys.exit("the chats are not there: pip install chitchat-dataset, or name the file with --chats")
     if chats_file is not None:
         more |= chats(chats_file, CHATS)
-    texts = texts_of(paths) | {text for one in more.values() for turn in one.turns for text in turn}
+    own = written()
+    texts = (
+        texts_of(paths)
+        | said_in(own)
+        | {text for one in more.values() for turn in one.turns for text in turn}
+    )
     vectors = embed(texts | {without_greeting(text) for text in texts}, options.cache)
-    kind_of = kinds(paths)
+    kind_of = kinds(paths) | kinds_of(own)
     known = [one for path in paths[:2] for one in read(path, vectors, UNSEEN) if one.variant not in UNSEEN]
     unseen = [one for path in paths[:2] for one in read(path, vectors) if one.variant in UNSEEN]
     dev = read(paths[2], vectors)
+    known += [as_conversation(one, vectors) for one in own if one.part != HELD_OUT]
+    agents = [as_conversation(one, vectors) for one in own if one.part == HELD_OUT]
 
     if options.leave:
         leave_one_out(known, more, kind_of, vectors, options.ways)
@@ -125,7 +136,7 @@ def main() -> None:
             fitted.append(Fitted(way, network.networks(way), network.wording(), learned))
         else:
             fitted.append(course.fit(way))
-        for title, conversations in (("dev", dev), ("unseen sources", unseen)):
+        for title, conversations in (("dev", dev), ("unseen sources", unseen), ("agents", agents)):
             counts, grown = measure(conversations, fitted[-1])
             show(f"{way}: {title}", counts)
             show_sure(conversations, grown)

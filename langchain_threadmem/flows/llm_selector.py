@@ -49,11 +49,13 @@ class LLMNodeSelector(FlowSelector):
 
     The model sees a bounded shortlist, each candidate as its summary or its topic and last exchange, with its
     age, and answers with one of their ids or "a new topic". An answer that cannot be used is sent back with
-    the reason, up to `attempts` times. With no answer to continue, or just one, nothing is asked.
+    the reason, up to `attempts` times. With no answer to continue, or just one, nothing is asked: the second
+    message of a conversation opens no topic of its own.
 
     With `ask` below 1 it is a cascade: `SemanticNodeSelector` decides where it is sure, and the model is
-    asked only about the messages it is least sure of. What "least" means is learned as messages come: from
-    how sure it was of earlier ones, at first from how sure it is of conversations in general.
+    asked only about the messages it is least sure of, the second one like any other. What "least" means is
+    learned as messages come: from how sure it was of earlier ones, at first from how sure it is of
+    conversations in general. So `ask=0.99` asks about nearly every message, and misses no second topic.
 
     Args:
         model: A chat model, or the name of one for `ChatOpenAI`.

@@ -40,6 +40,15 @@ RUN = TurnEnd(6, None, "I want to start running, where do I begin?", "How many d
 TURNS = [CSV, WINE, RUN]
 
 
+LATER = (
+    "Is there parking near the restaurant in town?",
+    "Can they do something without meat?",
+    "How do I get there from the station?",
+    "Which day was it again?",
+    "Make it Saturday.",
+)
+
+
 def no_vectors(count: int) -> Floats:
     return np.zeros((count, 0), np.float32)
 
@@ -133,20 +142,13 @@ def test_a_turn_that_was_continued_by_mistake_can_still_be_chosen() -> None:
     assert choice.reason.startswith("branches off inside 'How do I read a CSV file in pandas?'")
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "Is there parking near the restaurant in town?",
-        "Can they do something without meat?",
-        "How do I get there from the station?",
-    ],
-)
-def test_a_thread_that_was_wound_up_is_less_likely_than_one_that_was_not(message: str) -> None:
+def test_a_thread_that_was_wound_up_is_less_likely_than_one_that_was_not() -> None:
     open_end = TurnEnd(2, None, "Book a table in Rome", "It is booked for Friday.")
     closed = TurnEnd(2, None, "Book a table in Rome", "You are welcome. Goodbye, and have a great day!")
     none = no_vectors(1)
     likely, unlikely = (
-        choose([turn], none, none, message, None).probabilities[2] for turn in (open_end, closed)
+        sum(choose([turn], none, none, message, None).probabilities[2] for message in LATER)
+        for turn in (open_end, closed)
     )
     assert likely > unlikely
 

@@ -1,0 +1,142 @@
+"""Conversations that were written for this project: people and assistants, several matters at a time.
+
+They lie in `benchmarks/written` (MIT, like the rest), a line for what the human says and one for the answer:
+
+    # bread-and-the-car
+    bread | my loaves come out flat, what am i doing wrong?
+    = How long did you leave the dough to rise?
+    car | The orange engine light came on this morning. Safe to drive?
+    ~ manual_search {"query": "engine light"} -> steady: have it read soon; flashing: stop
+    = If it is steady, yes.
+    bread | two hours maybe
+    = Try five.
+    bread<1 | What if I used dry yeast instead?
+    = Then two hours would do.
+
+A message continues the last turn of its matter, or opens it; `bread<1` goes back to the first turn of the
+matter and takes another way from there. Lines with `~` are calls of tools. Line breaks are written `\\n`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks._dialogs import Conversation, Vectors, conversation
+from langchain_threadmem.core.nodes import TurnEnd
+
+FOLDER = Path(__file__).with_name("written")
+HELD_OUT = "agent"
+"""Of these nothing is ever fitted on: agents with tools, five matters each."""
+PARTS = tuple(sorted({path.name.split("-")[0] for path in FOLDER.glob("*.txt")} - {HELD_OUT}))
+"""What the others are about."""
+_TURN = re.compile(r"([a-z0-9-]+)(?:<(\d+))? \| (.+)")
+_CALL = re.compile(r"~ (\w+) (\{.*\}) -> (.*)")
+
+
+class Call(NamedTuple):
+    """A call of a tool: its arguments as JSON, and what came of it."""
+
+    tool: str
+    arguments: str
+    result: str
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What was said, about which matter, and the place of the turn that it continues."""
+
+    matter: str
+    previous: int | None
+    human: str
+    answer: str
+    calls: tuple[Call, ...] = ()
+
+
+@dataclass(frozen=True)
+class Written:
+    """A conversation."""
+
+    name: str
+    turns: tuple[Turn, ...]
+
+    @property
+    def part(self) -> str:
+        """The part of the world that it is about."""
+        return self.name.split("-")[0]
+
+
+def written(folder: Path = FOLDER) -> list[Written]:
+    """All conversations, in the order of their files."""
+    return [one for path in sorted(folder.glob("*.txt")) for one in parse(path.read_text(encoding="utf-8"))]
+
+
+def parse(text: str) -> Iterator[Written]:
+    """The conversations of a file.
+
+    Raises:
+        ValueError: A line is none of those that there should be.
+
+    Example:
+        >>> [one] = parse("# talk-a\\nmood | hi\\n= hello!\\nfilm | what's on\\n= Jaws.\\nmood | sad\\n= Oh?")
+        >>> one.part, [turn.previous for turn in one.turns]
+        ('talk', [None, None, 0])
+    """
+    for block in re.split(r"^# ", text, flags=re.MULTILINE)[1:]:
+        name, *lines = [line for line in block.split("\n") if line.strip()]
+        yield Written(name.strip(), tuple(_turns(name, lines)))
+
+
+def _turns(name: str, lines: list[str]) -> Iterator[Turn]:
+    ends: dict[str, list[int]] = {}
+    calls: list[Call] = []
+    said = None
+    count = 0
+    for line in lines:
+        if found := _TURN.fullmatch(line):
+            said = found
+        elif found := _CALL.fullmatch(line):
+            calls.append(Call(*found.groups()))
+        elif line.startswith("= ") and said is not None:
+            matter, back, human = said.groups()
+            above = ends.setdefault(matter, [])
+            previous = above[int(back) - 1] if back else above[-1] if above else None
+            yield Turn(matter, previous, _plain(human), _plain(line[2:]), tuple(calls))
+            above.append(count)
+            count += 1
+            said, calls = None, []
+        else:
+            raise ValueError(f"{name}: {line!r} is neither a message, nor a call, nor an answer to one")
+
+
+def _plain(text: str) -> str:
+    return text.strip().replace("\\n", "\n")
+
+
+def texts_of(several: list[Written]) -> set[str]:
+    """Everything that is said in them."""
+    return {text for one in several for turn in one.turns for text in (turn.human, turn.answer)}
+
+
+def kinds(several: list[Written]) -> dict[str, str]:
+    """The kind of each of their dialogs, by its name: those of one conversation are alike."""
+    return {_name(one, turn): f"{one.part} {one.name}" for one in several for turn in one.turns}
+
+
+def _name(one: Written, turn: Turn) -> str:
+    return f"{one.part}:{one.name}/{turn.matter}"
+
+
+def as_conversation(one: Written, vectors: Vectors) -> Conversation:
+    """A conversation as networks are fitted on it and measured."""
+    turns = [
+        TurnEnd(
+            2 * place + 2, None if turn.previous is None else 2 * turn.previous + 2, turn.human, turn.answer
+        )
+        for place, turn in enumerate(one.turns)
+    ]
+    variant = "one matter" if len({turn.matter for turn in one.turns}) == 1 else one.part
+    return conversation(variant, turns, [_name(one, turn) for turn in one.turns], vectors)

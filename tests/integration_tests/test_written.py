@@ -1,0 +1,52 @@
+"""The conversations that were written for this project: they can be read, and agents can have them."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import agents
+from benchmarks._written import HELD_OUT, PARTS, Written, parse, written
+
+ALL = written()
+
+
+def test_every_conversation_has_a_name_of_its_own() -> None:
+    assert len({one.name for one in ALL}) == len(ALL)
+    assert {one.part for one in ALL} == {*PARTS, HELD_OUT}
+
+
+@pytest.mark.parametrize("part", [*PARTS, HELD_OUT])
+def test_turns_continue_earlier_ones_of_their_matters(part: str) -> None:
+    for one in ALL:
+        if one.part == part:
+            check(one)
+
+
+def check(one: Written) -> None:
+    opened = set()
+    for place, turn in enumerate(one.turns):
+        assert (turn.previous is None) == (turn.matter not in opened), (one.name, place)
+        if turn.previous is not None:
+            assert turn.previous < place
+            assert one.turns[turn.previous].matter == turn.matter
+        opened.add(turn.matter)
+
+
+def test_a_branch_goes_back_to_the_turn_that_is_named() -> None:
+    text = "# a-b\nx | 1\n= one\nx | 2\n= two\\nlines\n~ look {} -> seen\nx<1 | 3\n= three\nx | 4\n= four\n"
+    [one] = parse(text.replace("~ look {} -> seen\nx<1 | 3\n", "x<1 | 3\n~ look {} -> seen\n"))
+    assert [turn.previous for turn in one.turns] == [None, 0, 0, 2]
+    assert one.turns[1].answer == "two\nlines"
+    assert [call.tool for call in one.turns[2].calls] == ["look"]
+
+
+def test_a_line_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="neither a message"):
+        list(parse("# a-b\nx | 1\n= one\nsomething else\n"))
+
+
+def test_an_agent_has_a_written_conversation() -> None:
+    lines = agents.measure(words=True, limit=1)
+    figures = {(line.what, line.beside): line.figure for line in lines}
+    shown = figures["agents: tokens shown, of the whole history", "no model asked"]
+    assert 0 < float(shown.removesuffix(" %")) < 100
