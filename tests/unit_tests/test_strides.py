@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import BigInteger, bindparam, select
 
 from langchain_threadmem import MemorySystem
+from langchain_threadmem.storage.database import SqliteDatabase
 from langchain_threadmem.storage.queries import digests, growth, nodes, strides, trees
 from langchain_threadmem.storage.queries.growth import Draft
 from langchain_threadmem.storage.schema import node
@@ -23,13 +25,11 @@ CLOSE = Statement.of(
     sqlite="UPDATE threadmem_node SET opens = 0 WHERE tree = ? AND seq = ?",
     postgresql="UPDATE threadmem_node SET opens = 0 WHERE tree = %s AND seq = %s",
 )
-BEFORE = Statement(
-    strides.before(
-        select(node.c.seq), bindparam("tree", type_=BigInteger()), bindparam("seq", type_=BigInteger())
-    ),
-    "tree",
-    "seq",
+_before = strides.before(
+    select(node.c.seq), bindparam("tree", type_=BigInteger()), bindparam("seq", type_=BigInteger())
 )
+BEFORE = Statement(_before, "tree", "seq")
+FEW_BEFORE = Statement(_before.limit(3), "tree", "seq")
 PARENTS = st.lists(st.integers(0, 100), min_size=1, max_size=24)
 
 
@@ -111,6 +111,46 @@ def test_the_newest_node_is_that_of_its_own_tree(choices: list[int], others: lis
     of_tree(system, lambda conn, tree: grown(conn, tree, others), "other")
     assert of_tree(system, lambda conn, tree: trees.head(conn, tree).next_seq) == count + 1
     system.close()
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda conn, tree, last: nodes.by_seq(conn, tree, last - 1),
+        lambda conn, tree, last: nodes.since(conn, tree, last - 3),
+        lambda conn, tree, last: nodes.since(conn, tree, last // 2, 3),
+        lambda conn, tree, last: conn.all(FEW_BEFORE, tree, last // 2),
+        lambda conn, tree, last: trees.head(conn, tree),
+    ],
+    ids=["one", "newest", "middle", "backwards", "head"],
+)
+def test_reading_costs_the_same_in_a_long_conversation(read: Callable[[Conn, int, int], Any]) -> None:
+    assert steps_of(read, 2000) < 1.5 * steps_of(read, 20)
+
+
+def steps_of(read: Callable[[Conn, int, int], Any], messages: int) -> int:
+    """How many instructions SQLite runs for a read in a conversation without forks."""
+    system = MemorySystem(None, embeddings=False)
+    drafts = [Draft(f"m{n}", "human", "{}", 0.0, given=True) for n in range(messages)]
+    of_tree(system, lambda conn, tree: growth.append(conn, tree, drafts))
+    count = 0
+
+    def counted() -> int:
+        nonlocal count
+        count += 1
+        return 0
+
+    database = system.runtime.database
+    assert isinstance(database, SqliteDatabase)
+
+    def counting(conn: Conn, tree: int) -> None:
+        database._writer.set_progress_handler(counted, 1)
+        read(conn, tree, messages)
+        database._writer.set_progress_handler(None, 1)
+
+    of_tree(system, counting)
+    system.close()
+    return count
 
 
 def test_what_follows_a_deleted_summary_is_found(system: MemorySystem) -> None:

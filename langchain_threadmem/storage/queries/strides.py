@@ -17,6 +17,7 @@ from sqlalchemy import (
     FromClause,
     ScalarSelect,
     Select,
+    case,
     desc,
     func,
     literal_column,
@@ -103,18 +104,19 @@ def after(
     rows: Select[Any], tree: ColumnElement[int], seq: ColumnElement[int], place: FromClause = node
 ) -> Select[Any]:
     """Those of some rows of nodes that lie in a tree, above a number, in the order of their numbers."""
-    opener, first = node.alias(), node.alias()
-    # From the stride on that holds the number.
-    begin = func.coalesce(
-        select(func.max(first.c.seq))
-        .where(first.c.tree == tree, first.c.opens == _ONE, first.c.seq <= seq)
-        .correlate_except(first)
-        .scalar_subquery(),
-        _ZERO,
+    opener, holder = node.alias(), node.alias()
+    held = (
+        select(func.max(holder.c.seq))
+        .where(holder.c.tree == tree, holder.c.opens == _ONE, holder.c.seq <= seq)
+        .correlate_except(holder)
+        .scalar_subquery()
     )
+    # In the stride that holds the number from the next one on, in later ones all.
+    known = seq - opener.c.seq + _ONE
+    begin = opener.c.key + case((known > _ZERO, known), else_=_ZERO)
     return (
-        _in_strides(rows, opener, place)
-        .where(opener.c.tree == tree, opener.c.seq >= begin, place.c.seq > seq)
+        rows.where(opener.c.tree == tree, opener.c.opens == _ONE, opener.c.seq >= func.coalesce(held, _ZERO))
+        .where(place.c.key.between(begin, _end(opener)))
         .order_by(opener.c.seq, place.c.key)
     )
 
@@ -124,14 +126,16 @@ def before(
 ) -> Select[Any]:
     """Those of some rows of nodes that lie in a tree, below a number, the newest first."""
     opener = node.alias()
+    last, end = opener.c.key + seq - opener.c.seq - _ONE, _end(opener)
     return (
-        _in_strides(rows, opener, place)
-        .where(opener.c.tree == tree, opener.c.seq < seq, place.c.seq < seq)
+        rows.where(opener.c.tree == tree, opener.c.opens == _ONE, opener.c.seq < seq)
+        .where(place.c.key.between(opener.c.key, case((last < end, last), else_=end)))
         .order_by(desc(opener.c.seq), desc(place.c.key))
     )
 
 
-def _in_strides(rows: Select[Any], opener: FromClause, place: FromClause) -> Select[Any]:
+def _end(opener: FromClause) -> ColumnElement[int]:
+    """The key that a stride ends with, at the latest: that before the next one's numbers."""
     following = node.alias()
     next_seq = (
         select(func.min(following.c.seq))
@@ -140,8 +144,10 @@ def _in_strides(rows: Select[Any], opener: FromClause, place: FromClause) -> Sel
         .scalar_subquery()
     )
     # The last stride of a tree goes on to the end of its segment.
-    end = func.coalesce(opener.c.key + next_seq - opener.c.seq - _ONE, end_of(opener.c.key))
-    return rows.where(opener.c.opens == _ONE, place.c.key.between(opener.c.key, end))
+    end: ColumnElement[int] = func.coalesce(
+        opener.c.key + next_seq - opener.c.seq - _ONE, end_of(opener.c.key)
+    )
+    return end
 
 
 def _one(rows: Select[Any], *own: FromClause) -> ScalarSelect[int]:
