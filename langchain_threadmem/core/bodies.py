@@ -250,10 +250,29 @@ def clone(message: BaseMessage, **changes: Any) -> BaseMessage:
         >>> clone(HumanMessage("Hello"), id="h1").id
         'h1'
     """
+    return _copy(message, {**message.__dict__, **changes}, message.__pydantic_fields_set__ | changes.keys())
+
+
+def with_id(message: BaseMessage, id: str) -> BaseMessage:
+    """`clone` with another id, in two thirds of the time: each append needs it for all its messages.
+
+    Example:
+        >>> with_id(HumanMessage("Hello"), "h1") == clone(HumanMessage("Hello"), id="h1")
+        True
+    """
+    values = message.__dict__.copy()
+    values["id"] = id
+    return _copy(message, values, message.__pydantic_fields_set__ | _ID)
+
+
+_ID = {"id"}
+
+
+def _copy(message: BaseMessage, values: dict[str, Any], given: set[str]) -> BaseMessage:
     # What model_construct does, without its walk over the fields: the values were valid before.
     copy = object.__new__(type(message))
-    _set_values(copy, {**message.__dict__, **changes})
-    _set_fields_set(copy, message.__pydantic_fields_set__ | changes.keys())
+    _set_values(copy, values)
+    _set_fields_set(copy, given)
     _set_extra(copy, dict(extra) if (extra := message.__pydantic_extra__) else {})
     _set_private(copy, None)
     return copy

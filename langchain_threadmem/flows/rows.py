@@ -11,9 +11,9 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk, message_chunk_to_message
 from langchain_core.messages.utils import MessageLikeRepresentation, convert_to_messages
 
-from langchain_threadmem.core.bodies import clone, decode, encode, text_of
+from langchain_threadmem.core.bodies import decode, encode, text_of, with_id
 from langchain_threadmem.core.names import check_name
-from langchain_threadmem.core.nodes import ConversationNode, MessageSummary, State
+from langchain_threadmem.core.nodes import ConversationNode, MessageSummary, State, stored_node
 from langchain_threadmem.core.numbered import stem
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage.queries.growth import Draft, Placed
@@ -30,14 +30,14 @@ def nodes_of(rows: Sequence[NodeRow]) -> list[ConversationNode]:
     """The nodes that rows stand for, in their order."""
     messages = decode([(row.message, row.body) for row in rows])
     return [
-        ConversationNode(
-            id=row.seq,
-            message=message,
-            parent_id=row.parent,
-            summary=None if row.title is None else MessageSummary(title=row.title, summary=row.summary or ""),
-            timestamp=datetime.fromtimestamp(row.created, UTC),
-            state=STATES[row.state],
-            superseded_by=row.superseded_by,
+        stored_node(
+            row.seq,
+            message,
+            row.parent,
+            None if row.title is None else MessageSummary(title=row.title, summary=row.summary or ""),
+            datetime.fromtimestamp(row.created, UTC),
+            STATES[row.state],
+            row.superseded_by,
         )
         for row, message in zip(rows, messages, strict=True)
     ]
@@ -48,9 +48,9 @@ def placed_nodes(
 ) -> list[ConversationNode]:
     """The nodes that were just written (or found already there) for messages."""
     return [
-        ConversationNode(
+        stored_node(
             seq,
-            clone(message, id=other or draft.message),  # a copy: the caller may change the original
+            with_id(message, other or draft.message),  # a copy: the caller may change the original
             parent,
             None,
             datetime.fromtimestamp(created, UTC),
