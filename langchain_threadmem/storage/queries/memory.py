@@ -14,6 +14,7 @@ from typing import NamedTuple
 from sqlalchemy import (
     ColumnElement,
     Float,
+    Join,
     Select,
     and_,
     bindparam,
@@ -62,12 +63,17 @@ _ORDER = (
     node.c.created,
     node.c.key,
 )
-_units = (
-    tree.join(segment, segment.c.tree == tree.c.id)
-    .join(node, strides.inside(node.c.key))
-    .outerjoin(unit, unit.c.key == node.c.key)
-    .outerjoin(digest, digest.c.key == node.c.key)
+
+
+def _known(nodes: Join) -> Join:
+    return nodes.outerjoin(unit, unit.c.key == node.c.key).outerjoin(digest, digest.c.key == node.c.key)
+
+
+# For all of an owner's, and for some that are named by their keys: SQLite begins with what is named first.
+_units = _known(
+    tree.join(segment, segment.c.tree == tree.c.id).join(node, strides.inside(node.c.key)),
 )
+_named_units = _known(node.join(tree, tree.c.id == node.c.tree))
 
 
 def _counted(condition: ColumnElement[bool]) -> Select[int]:
@@ -90,7 +96,9 @@ _FORGET = Statement(
     *("now", "owner", "most"),
 )
 _named = (
-    select(node.c.key, _forgotten_now).select_from(_units).where(_OWNED, _MAY_GO, within(node.c.key, "keys"))
+    select(node.c.key, _forgotten_now)
+    .select_from(_named_units)
+    .where(_OWNED, _MAY_GO, within(node.c.key, "keys"))
 )
 _forget_named = insert(unit).from_select(["key", "forgotten"], _named)
 _FORGET_NAMED = Statement(
@@ -236,10 +244,11 @@ def _matching(condition: Condition | None) -> tuple[Statement, Statement, bool]:
     """All units that may pass a filter, those of some keys that may, and whether SQL can tell at all."""
     elements = where(condition, _FIELDS)
     alive = and_(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None))
-    found = select(node.c.key).select_from(_units).where(alive, *elements)
+    found = select(node.c.key).where(alive, *elements)
+    some = found.select_from(_named_units).where(units.OWNED, within(node.c.key, "keys"))
     return (
-        Statement(found.where(_OWNED).limit(bindparam("most")), "owner", "most"),
-        Statement(found.where(units.OWNED, within(node.c.key, "keys")), "owner", "keys"),
+        Statement(found.select_from(_units).where(_OWNED).limit(bindparam("most")), "owner", "most"),
+        Statement(some, "owner", "keys"),
         bool(elements),
     )
 
