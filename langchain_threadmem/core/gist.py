@@ -7,6 +7,7 @@ reads a body. Fenced code is quoted matter: its words count for less than what w
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -121,15 +122,18 @@ def gist_of(message: BaseMessage, text: str, created: float, language: Language)
     stop = language.stop_terms
     lead = len([term for term in (said_terms or code_terms)[:LEAD] if term not in stop])
     length = len([term for term in said_terms if term not in stop]) + round(CODE * len(code_terms))
-    times = 0
-    if language.time_expression is not None:
-        times = min(len(language.time_expression.findall(said.lower())), 3)
-    numbers = len(_NUMBER.findall(said)) + len([word for word in words if word in language.number_words])
+    times = 0 if language.time_expression is None else _count(language.time_expression, said.lower(), 3)
+    numbers = _count(_NUMBER, said, 7) + len([word for word in words if word in language.number_words])
     selfs = len([word for word in words if word in language.self_words])
     traits = Traits(int("?" in said), times, min(numbers, 7), min(selfs, 7), lead, length).pack()
     given = message.additional_kwargs.get("time")
     when = None if given is None else said_at(given, language.months)
     return Gist(terms, traits, speaker_of(message), created if when is None else when)
+
+
+def _count(pattern: re.Pattern[str], text: str, most: int) -> int:
+    """How often a pattern is found, counted no further than needed: a long text is not read to its end."""
+    return sum(1 for _ in islice(pattern.finditer(text), most))
 
 
 def speaker_of(message: BaseMessage) -> str:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_threadmem.core.language import split
 from langchain_threadmem.core.words import STOP_WORDS, words
 
 
@@ -22,6 +27,12 @@ from langchain_threadmem.core.words import STOP_WORDS, words
 )
 def test_words_are_runs_of_letters_and_digits_in_lower_case(text: str, expected: list[str]) -> None:
     assert words(text) == expected
+
+
+@given(st.text(st.sampled_from("ab'’_ 1é.-İß\u0301\n"), max_size=12))
+def test_what_an_apostrophe_cuts_off_a_word_is_dropped(text: str) -> None:
+    found = re.findall(r"\w+(?:['’][^\W_]+)*", text.lower())
+    assert split(text) == [re.split("['’]", word)[0] for word in found]
 
 
 def test_stop_words_are_words() -> None:
