@@ -24,6 +24,7 @@ from langchain_threadmem.flows.units import read_units
 from langchain_threadmem.storage.queries import embeddings, marks, memory, nodes, trees
 from langchain_threadmem.storage.queries.embeddings import Vectors
 from langchain_threadmem.storage.queries.marks import Mark
+from langchain_threadmem.storage.queries.nodes import EVERYTHING
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.vectors import ExactIndex
 
@@ -193,10 +194,10 @@ def _embedded_text(conn: Conn, runtime: Runtime, tree: int, key: int, node: Conv
     )
 
 
-def embedded(conn: Conn, tree: int, model: str, since: int) -> Vectors:
+def embedded(conn: Conn, tree: int, model: str, since: int, most: int = EVERYTHING) -> Vectors:
     """The vectors of a tree up to where they are complete: a moved node has one before those it overtook."""
     end = marks.get(conn, tree, marks.embeddings_of(model)).seq
-    news = embeddings.since(conn, tree, model, since)
+    news = embeddings.since(conn, tree, model, since, most)
     upto = int(np.searchsorted(news.seqs, end, side="right"))
     return Vectors(news.keys[:upto], news.seqs[:upto], news.matrix[:upto])
 

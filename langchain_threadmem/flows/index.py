@@ -245,13 +245,11 @@ def _enter_some(index: VectorIndex, tree: int, model: str) -> Flow[bool]:
     def read(conn: Conn) -> tuple[Mark, int, int, Vectors]:
         mark = marks.get(conn, tree, index.name)
         end = marks.get(conn, tree, marks.embeddings_of(model)).seq
-        return mark, end, trees.head(conn, tree).epoch, embedded(conn, tree, model, mark.seq)
+        return mark, end, trees.head(conn, tree).epoch, embedded(conn, tree, model, mark.seq, FEW_TO_ENTER)
 
     mark, end, epoch, news = yield from Sql(read)
-    more = len(news.keys) > FEW_TO_ENTER
+    more = len(news.keys) == FEW_TO_ENTER
     if more:
-        keys, seqs, matrix = news
-        news = Vectors(keys[:FEW_TO_ENTER], seqs[:FEW_TO_ENTER], matrix[:FEW_TO_ENTER])
         end = int(news.seqs[-1])
     entered: list[int] = news.keys.tolist()
     yield from Search(lambda: index.add(entered, news.matrix))

@@ -30,7 +30,7 @@ from langchain_threadmem.flows.steps import arun, run
 from langchain_threadmem.flows.visits import Visits, settle
 from langchain_threadmem.storage.database import Database, open_database
 from langchain_threadmem.storage.queries import embeddings, marks
-from langchain_threadmem.storage.queries.lists import Hot
+from langchain_threadmem.storage.queries.reading import Hot
 from langchain_threadmem.storage.sealing import Cipher, Seal
 from langchain_threadmem.storage.vectors import (
     ChromaIndex,
@@ -94,8 +94,8 @@ class Runtime:
         """Whether meanings were searched: what is said from then on is embedded in the background."""
         self.hot = LruCache[int, Hot](CACHED_SEGMENTS)
         self.parsed: Parsed = {}
-        self.ahead = Gradual("embedding in the background")
-        """Embeds what was said before anybody asks; see `flows.index.embed_soon`."""
+        self.ahead = Gradual("indexing in the background")
+        """Embeds what was said before anybody asks, and fills the index."""
         self.usage = Usage()
         self.visits = Visits()
         self.gone: set[int] = set()

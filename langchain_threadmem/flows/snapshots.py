@@ -24,7 +24,7 @@ from langchain_threadmem.storage.queries.checkpoints import (
     pack_id,
     unpack_id,
 )
-from langchain_threadmem.storage.queries.lists import Reader
+from langchain_threadmem.storage.queries.reading import Reader
 from langchain_threadmem.storage.statements import Conn
 
 

@@ -18,7 +18,7 @@ from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.flows.whole import erase
 from langchain_threadmem.storage.queries import checkpoints, copying, revision, trees
 from langchain_threadmem.storage.queries.checkpoints import Address, CheckpointRow
-from langchain_threadmem.storage.queries.lists import Reader
+from langchain_threadmem.storage.queries.reading import Reader
 from langchain_threadmem.storage.schema import SUMMARIES
 from langchain_threadmem.storage.statements import Conn
 

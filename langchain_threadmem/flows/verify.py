@@ -13,8 +13,8 @@ from langchain_threadmem.flows.index import index_problems
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import checkpoints, integrity, nodes, trees
-from langchain_threadmem.storage.queries.lists import Reader
 from langchain_threadmem.storage.queries.nodes import NodeRow
+from langchain_threadmem.storage.queries.reading import Reader
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS
 from langchain_threadmem.storage.statements import Conn
 

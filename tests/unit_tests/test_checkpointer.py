@@ -21,7 +21,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langchain_threadmem import MemorySystem, ThreadMemSaver
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.errors import InputError, PersistenceError
-from langchain_threadmem.storage.queries import lists
+from langchain_threadmem.storage.queries import reading
 from langchain_threadmem.storage.queries.checkpoints import pack_id, unpack_id
 from langchain_threadmem.storage.statements import Statement
 
@@ -715,14 +715,14 @@ def test_what_was_read_before_is_read_again_only_where_it_is_new(
     first = saver.save(messages=said)
     assert saver.values()["messages"] == said
     read: list[int] = []
-    real = lists._read
+    real = reading._read
 
     def counted(conn: Any, ranges: Any) -> Any:
         found = real(conn, ranges)
         read.append(len(found))
         return found
 
-    monkeypatch.setattr(lists, "_read", counted)
+    monkeypatch.setattr(reading, "_read", counted)
     longer = [*said, HumanMessage("more", id="more")]
     saver.save(parent=first, version=2, messages=longer)
     assert saver.values()["messages"] == longer

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sqlalchemy import BigInteger, BindParameter, bindparam, delete, func, select
 
 from langchain_threadmem.storage.queries import strides
+from langchain_threadmem.storage.queries.nodes import EVERYTHING
 from langchain_threadmem.storage.schema import embedding, mark, node, recallable, segment, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
@@ -43,10 +44,11 @@ _OF_TREE = Statement(
         .where(embedding.c.model == bindparam("model")),
         _TREE,
         _SEQ,
-    ),
+    ).limit(bindparam("most")),
     "tree",
     "seq",
     "model",
+    "most",
 )
 _KNOWN = Statement(
     strides.after(
@@ -148,9 +150,9 @@ def put(conn: Conn, model: str, keys: Iterable[int], matrix: NDArray[np.float32]
     conn.many(_PUT, rows)
 
 
-def since(conn: Conn, tree_id: int, model: str, seq: int = 0) -> Vectors:
-    """The vectors of a tree's nodes numbered above `seq`."""
-    return _vectors(conn, conn.all(_OF_TREE, tree_id, seq, model))
+def since(conn: Conn, tree_id: int, model: str, seq: int = 0, most: int = EVERYTHING) -> Vectors:
+    """The vectors of a tree's nodes numbered above `seq`, the first `most` of them."""
+    return _vectors(conn, conn.all(_OF_TREE, tree_id, seq, model, most))
 
 
 def known_since(conn: Conn, tree_id: int, model: str, seq: int) -> set[int]:

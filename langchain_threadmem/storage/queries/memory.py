@@ -70,9 +70,7 @@ def _known(nodes: Join) -> Join:
 
 
 # For all of an owner's, and for some that are named by their keys: SQLite begins with what is named first.
-_units = _known(
-    tree.join(segment, segment.c.tree == tree.c.id).join(node, strides.inside(node.c.key)),
-)
+_units = _known(tree.join(segment, segment.c.tree == tree.c.id).join(node, strides.inside(node.c.key)))
 _named_units = _known(node.join(tree, tree.c.id == node.c.tree))
 
 

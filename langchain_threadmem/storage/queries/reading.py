@@ -1,0 +1,167 @@
+"""Reading lists of messages back: the runs of many lists as few ranges of keys, each row read once."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import bindparam, func, select
+
+from langchain_threadmem.core.cache import LruCache
+from langchain_threadmem.core.interning import Run
+from langchain_threadmem.core.nodes import State
+from langchain_threadmem.errors import PersistenceError
+from langchain_threadmem.storage.queries import nodes
+from langchain_threadmem.storage.schema import POSITION_BITS, node, segment, tree
+from langchain_threadmem.storage.statements import Conn, Statement
+
+Ranges = Sequence[tuple[int, int]]
+"""First and last key of each."""
+MOST_HOT = 10_000
+"""Longer runs than this are not kept at hand."""
+
+
+class Hot(NamedTuple):
+    """Rows of a segment that were read before.
+
+    Attributes:
+        version: Epoch and version of its tree at that time: as long as they are the same, so are the rows.
+        rows: Key, message id, body and state of one node after the other.
+    """
+
+    version: tuple[int, int]
+    rows: list[tuple[int, str, str, int]]
+
+
+_VERSION = Statement(
+    select(tree.c.epoch, tree.c.version)
+    .join(segment, segment.c.tree == tree.c.id)
+    .where(segment.c.id == bindparam("segment")),
+    "segment",
+)
+_COUNT = Statement(
+    select(func.count()).where(node.c.key.between(bindparam("first"), bindparam("last"))), "first", "last"
+)
+_RANGE = Statement(
+    select(node.c.key, node.c.message, node.c.body, node.c.state)
+    .where(node.c.key.between(bindparam("first"), bindparam("last")))
+    .order_by(node.c.key),
+    "first",
+    "last",
+)
+
+
+class Reader:
+    """Stored messages by runs, once they are loaded.
+
+    Args:
+        hot: Segments that were read before, by their numbers: of these, only what is new is read.
+    """
+
+    def __init__(self, hot: LruCache[int, Hot] | None = None) -> None:
+        self._hot = hot
+        self._ranges: dict[Run, list[tuple[int, int]]] = {}
+        self._rows: dict[int, list[tuple[int, str, str, int]]] = {}
+        self._above: dict[int, list[tuple[int, int]]] = {}
+
+    def load(self, conn: Conn, runs: Sequence[Run]) -> None:
+        """Read what the runs lead through."""
+        for number, ranges in self._by_segment(conn, runs).items():
+            self._rows[number] = self._of_segment(conn, number, list(_merged(ranges)))
+
+    def _of_segment(self, conn: Conn, number: int, ranges: Ranges) -> list[tuple[int, str, str, int]]:
+        if self._hot is None or len(ranges) > 1:
+            return _read(conn, ranges)
+        # Before the rows: what changes in between is then read again the next time.
+        version = conn.one(_VERSION, number)
+        held, ((first, last),) = self._hot.get(number), ranges
+        if held is None or held.version != version or not held.rows[0][0] <= first <= held.rows[-1][0] + 1:
+            rows = _read(conn, ranges)
+        elif last > (newest := held.rows[-1][0]):
+            rows = held.rows + _read(conn, [(newest + 1, last)])
+        else:
+            return held.rows
+        if version is not None and rows and len(rows) <= MOST_HOT:
+            self._hot.put(number, Hot(version, rows))
+        return rows
+
+    def keys(self, conn: Conn, runs: Iterable[Run]) -> set[int]:
+        """The keys that runs lead through."""
+        found: set[int] = set()
+        for ranges in self._by_segment(conn, runs).values():
+            for first, last in _merged(ranges):
+                found.update(range(first, last + 1))
+        return found
+
+    def gaps(self, conn: Conn, runs: Iterable[Run]) -> list[tuple[int, int]]:
+        """The ranges of keys that runs lead through and that have no longer a message for each key."""
+        return [
+            (first, last)
+            for ranges in self._by_segment(conn, runs).values()
+            for first, last in _merged(ranges)
+            if conn.all(_COUNT, first, last)[0][0] < last - first + 1
+        ]
+
+    def _by_segment(self, conn: Conn, runs: Iterable[Run]) -> dict[int, list[tuple[int, int]]]:
+        wanted: dict[int, list[tuple[int, int]]] = {}
+        for run in runs:
+            if run not in self._ranges:
+                self._ranges[run] = self._expand(conn, run)
+            for first, last in self._ranges[run]:
+                wanted.setdefault(first >> POSITION_BITS, []).append((first, last))
+        return wanted
+
+    def rows(self, run: Run) -> list[tuple[str, str]]:
+        """Message ids and bodies of a run; what was purged of it is left out.
+
+        Raises:
+            PersistenceError: A message of it is no longer stored.
+        """
+        found: list[tuple[str, str]] = []
+        for first, last in self._ranges[run]:
+            rows = self._rows[first >> POSITION_BITS]
+            at = bisect_left(rows, (first,))
+            part = rows[at : at + last - first + 1]
+            if len(part) != last - first + 1 or part[-1][0] != last:
+                raise PersistenceError(
+                    f"a checkpoint refers to the messages {first} to {last}, some of which are gone; "
+                    "run verify()"
+                )
+            found += [row[1:3] for row in part if row[3] != State.PURGED]
+        return found
+
+    def _expand(self, conn: Conn, run: Run) -> list[tuple[int, int]]:
+        number = run.last >> POSITION_BITS
+        if run.first >> POSITION_BITS == number:
+            return [(run.first, run.last)]
+        if number not in self._above:
+            self._above[number] = nodes.spans(conn, number << POSITION_BITS)[:-1]
+        path = [*self._above[number], (number << POSITION_BITS, run.last)]
+        for at, (first, last) in enumerate(path):
+            if first <= run.first <= last:
+                return [(run.first, last), *path[at + 1 :]]
+        raise PersistenceError(f"no thread leads from message {run.first} to {run.last}; run verify()")
+
+
+def _read(conn: Conn, ranges: Ranges) -> list[tuple[int, str, str, int]]:
+    rows = [row for first, last in ranges for row in conn.all(_RANGE, first, last)]
+    if (seal := conn.seal) is None:
+        return rows
+    return [
+        (key, message, body if state == State.PURGED else seal.open_text(message, body), state)
+        for key, message, body, state in rows
+    ]
+
+
+def _merged(ranges: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Ranges of one segment as few that do not overlap, in their order."""
+    begin, end = None, -1
+    for first, last in sorted(ranges):
+        if begin is None or first > end + 1:
+            if begin is not None:
+                yield begin, end
+            begin = first
+        end = max(end, last)
+    if begin is not None:
+        yield begin, end
