@@ -76,9 +76,11 @@ def _stem(word: str) -> str:
 
 @cache
 def _stemmer() -> Any:
-    from snowballstemmer import stemmer
+    # The Python one, always: `snowballstemmer.stemmer` prefers PyStemmer where that is installed, and stems
+    # are kept in the database, where those of two versions would not find each other.
+    from snowballstemmer.english_stemmer import EnglishStemmer
 
-    return stemmer("english")
+    return EnglishStemmer()
 
 
 ENGLISH = Language(

@@ -127,7 +127,8 @@ def check_turn(messages: Sequence[BaseMessage], open_calls: Collection[str | Non
                 f"({message.content!r:.60}); use extend() for several turns, append() for each in turn"
             )
         if isinstance(message, AIMessage):
-            calls.update(call["id"] for call in message.tool_calls)
+            if message.tool_calls:
+                calls.update(call["id"] for call in message.tool_calls)
         elif isinstance(message, ToolMessage) and message.tool_call_id not in calls:
             raise InputError(
                 f"message {position} is the result of tool call {message.tool_call_id!r}, "

@@ -13,7 +13,7 @@ from langchain_core.messages.utils import MessageLikeRepresentation, convert_to_
 
 from langchain_threadmem.core.bodies import decode, encode, text_of, with_id
 from langchain_threadmem.core.names import check_name
-from langchain_threadmem.core.nodes import ConversationNode, MessageSummary, State, stored_node
+from langchain_threadmem.core.nodes import EPOCH, ConversationNode, MessageSummary, State, stored_node
 from langchain_threadmem.core.numbered import stem
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage.queries.growth import Draft, Placed
@@ -47,20 +47,15 @@ def placed_nodes(
     messages: Sequence[BaseMessage], drafts: Sequence[Draft], places: Sequence[Placed]
 ) -> list[ConversationNode]:
     """The nodes that were just written (or found already there) for messages."""
-    return [
-        stored_node(
-            seq,
-            with_id(message, other or draft.message),  # a copy: the caller may change the original
-            parent,
-            None,
-            datetime.fromtimestamp(created, UTC),
-            STATES[state],
-            superseded_by,
-        )
-        for message, draft, (_, seq, parent, created, state, superseded_by, other) in zip(
-            messages, drafts, places, strict=True
-        )
-    ]
+    nodes = []
+    at, said = None, EPOCH
+    for message, draft, place in zip(messages, drafts, places, strict=True):
+        _, seq, parent, created, state, superseded_by, other = place
+        if created != at:  # Most often all were said at once.
+            at, said = created, datetime.fromtimestamp(created, UTC)
+        own = with_id(message, other or draft.message)  # a copy: the caller may change the original
+        nodes.append(stored_node(seq, own, parent, None, said, STATES[state], superseded_by))
+    return nodes
 
 
 def drafts_of(messages: Iterable[BaseMessage], times: Iterable[datetime | None] | None = None) -> list[Draft]:
@@ -68,16 +63,19 @@ def drafts_of(messages: Iterable[BaseMessage], times: Iterable[datetime | None] 
 
     An id begins here, before anything is queued, and ends in the number that its node gets.
     """
-    now, given = time.time(), list(messages)
-    beginning = stem(os.urandom(9))
-    said = [now] * len(given) if times is None else [now if at is None else _seconds(at) for at in times]
-    return [_draft(message, at, beginning) for message, at in zip(given, said, strict=True)]
+    now, beginning = time.time(), stem(os.urandom(9))
+    if times is None:
+        return [_draft(message, now, beginning) for message in messages]
+    said = (now if at is None else _seconds(at) for at in times)
+    return [_draft(message, at, beginning) for message, at in zip(messages, said, strict=True)]
 
 
 def _draft(message: BaseMessage, created: float, beginning: str) -> Draft:
-    if given := message.id:
+    given = message.id
+    if given:
         check_name("a message id", given)
-    return Draft(given or beginning, message.type, encode(message), created, bool(given))
+        return Draft(given, message.type, encode(message), created, True)
+    return Draft(beginning, message.type, encode(message), created, False)
 
 
 def _seconds(said: datetime) -> float:

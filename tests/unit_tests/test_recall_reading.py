@@ -12,6 +12,7 @@ from langchain_core.messages import HumanMessage
 from snowballstemmer import stemmer
 
 from langchain_threadmem import Language
+from langchain_threadmem.core import english
 from langchain_threadmem.core.asking import question_of
 from langchain_threadmem.core.dates import DAY, said_at, span_of
 from langchain_threadmem.core.english import ENGLISH, MONTHS
@@ -36,6 +37,16 @@ def test_every_text_has_terms_that_a_database_can_hold(text: str) -> None:
 def test_forms_of_a_word_are_one_term() -> None:
     assert len(set(ENGLISH.terms("connect connected connecting connection connections"))) == 1
     assert ENGLISH.terms("Anna's dogs don't") == ["anna", "dog", "don"]
+
+
+def test_stems_do_not_depend_on_what_else_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of PyStemmer, which `snowballstemmer` would prefer, any version may be there; stems are kept for years.
+    monkeypatch.setattr(
+        "snowballstemmer.stemmer", lambda language: pytest.fail("asked for whatever is there")
+    )
+    english._stemmer.cache_clear()
+    assert ENGLISH.stem is not None
+    assert ENGLISH.stem("horses") == "hors"
 
 
 def test_another_language_brings_its_stemmer_and_its_stop_words() -> None:
