@@ -9,6 +9,7 @@ messages, by variant, and macro over the variants:
   was answered already. roots: precision and recall of opened threads, but for the first of a conversation.
 - thread: what a model would be shown is just what it should be: every message of the thread is right.
 - needed: the answer that the message continues is among what is shown; tokens are counted in words.
+- one after another: parent, where all conversations of the file are one: hundreds of threads to go back to.
 
     python -m benchmarks.threads [--data ../shared/data] [--file threads_dev.jsonl] [--words] [--limit 5]
 
@@ -24,7 +25,7 @@ import argparse
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, median
@@ -47,8 +48,8 @@ AIM_WITH_ORACLE = 95.0
 ASK = 0.25
 """Share of messages that the cascade may ask about."""
 RULES = ("always-last", "nearest neighbour", "centroid")
-LONG = 2000
-"""Turns of the conversation in which a choice is timed."""
+LONG, SUBJECTS = 2000, 50
+"""Turns and threads of the conversation in which a choice is timed."""
 Selector = Any
 
 
@@ -136,6 +137,14 @@ def nearest(embeddings: Embeddings) -> Selector:
         return int(ends[int(np.maximum(*near).argmax())].id)
 
     return choose
+
+
+def in_turn(tree: Any, message: BaseMessage) -> int | None:
+    """Continue one thread after the other, as sure of it as a selector that weighs."""
+    ends = tree.turn_ends()
+    chosen: int | None = ends[-SUBJECTS].id if len(ends) >= SUBJECTS else None
+    tree.reason, tree.chances = "in turn", [(chosen, 0.8), *[(end.id, 0.1) for end in ends[-1:]]]
+    return chosen
 
 
 def centroid(embeddings: Embeddings, least: float = 0.3, fading: float = 0.03) -> Selector:
@@ -245,14 +254,32 @@ def evaluate(
     tallies: dict[str, dict[str, Tally]] = {name: defaultdict(Tally) for name in selectors}
     seen: dict[str, int] = defaultdict(int)
     with MemorySystem(embeddings=embeddings) as system:
-        for line in path.read_text(encoding="utf-8").splitlines():
-            conversation = json.loads(line)
+        for conversation in conversations_of(path):
             variant = conversation["variant"]
             seen[variant] += 1
             if limit is None or seen[variant] <= limit:
                 for name, make in selectors.items():
                     play(system, conversation, name, make(), tallies[name][variant])
     return {name: dict(found) for name, found in tallies.items()}
+
+
+def conversations_of(path: Path) -> Iterator[dict[str, Any]]:
+    """The conversations of a file."""
+    return map(json.loads, path.read_text(encoding="utf-8").splitlines())
+
+
+def one_after_another(conversations: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """All conversations as one."""
+
+    def named(conversation: dict[str, Any], message: Any) -> Any:
+        return None if message is None else (conversation["id"], message)
+
+    rows = [
+        {**row, "id": named(one, row["id"]), "parent": named(one, row["parent"])}
+        for one in conversations
+        for row in one["messages"]
+    ]
+    return {"id": "all", "messages": rows}
 
 
 def measure(
@@ -283,6 +310,8 @@ def measure(
         together.add(tally)
     lines += _details(together)
     lines.append(_cascade(tallies["cascade"], cascade.share_asked))
+    if limit is None:
+        lines.append(_long(path, False if words else model))
     lines.append(_speed(False if words else model))
     return lines
 
@@ -334,21 +363,26 @@ def _cascade(tallies: dict[str, Tally], asked: float) -> Line:
     return Line("cascade with an oracle, macro", f"{macro:.1f}", told, f"≥ {AIM_WITH_ORACLE:g}", holds)
 
 
+def _long(path: Path, embeddings: Embeddings | Literal[False]) -> Line:
+    conversation, mine, last = one_after_another(conversations_of(path)), Tally(), Tally()
+    with MemorySystem(embeddings=embeddings) as system:
+        play(system, conversation, "ours", SemanticNodeSelector(), mine)
+        play(system, conversation, "last", always_last, last)
+    beside = f"always-last {last.accuracy:.1f}; one conversation of {mine.messages:,} turns"
+    return Line("parent accuracy, one after another", f"{mine.accuracy:.1f}", beside)
+
+
 def _speed(embeddings: Embeddings | Literal[False]) -> Line:
     """A choice in a long conversation, its texts embedded before: what a semantic append takes more."""
     spent: dict[str, list[float]] = {"semantic": [], "linear": []}
-    new = [(f"And what about subject {i % 50}, detail {i}?", f"Detail {i} is this.") for i in range(20)]
+    new = [(f"And what about subject {i % SUBJECTS}, detail {i}?", f"Detail {i} is this.") for i in range(20)]
     with MemorySystem(embeddings=embeddings) as system:
         if embeddings:
             embeddings.embed_documents([text for turn in new for text in turn])
         for name in spent:
-            system.conversation(name).extend(
-                [
-                    (role, f"{words} {i % 50}, {i} of {LONG}.")
-                    for i in range(LONG)
-                    for role, words in (("user", "Tell me about subject"), ("ai", "This is subject"))
-                ]
-            )
+            begun = system.conversation(name, node_selector=in_turn)
+            for i in range(LONG):
+                begun.append(f"Tell me about subject {i % SUBJECTS}, {i} of {LONG}.", f"This is subject {i}.")
         selectors = {"semantic": SemanticNodeSelector(), "linear": None}
         memories = {name: system.conversation(name, node_selector=one) for name, one in selectors.items()}
         for memory in memories.values():

@@ -29,11 +29,14 @@ class LruCache(Generic[K, V]):
 
     def get(self, key: K) -> V | None:
         """The value, which becomes the most recently used; `None` if it is not held."""
-        with self._lock:
-            if key not in self._values:
-                return None
+        # Without the lock, which would take most of the time: at worst another thread drops the value between
+        # the two, and then it is not held.
+        try:
+            value = self._values[key]
             self._values.move_to_end(key)
-            return self._values[key]
+        except KeyError:
+            return None
+        return value
 
     def put(self, key: K, value: V) -> None:
         """Hold a value; the least recently used one may go."""

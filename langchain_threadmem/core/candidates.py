@@ -29,9 +29,9 @@ USUAL_TURNS, USUALLY_STAYS, USUALLY_OPENS = 4.0, 0.65, 0.2
 """The first guess of it, and how many turns it weighs."""
 RECENT_TURNS = 24
 """How many of the latest turns are candidates even where they have been continued."""
-RECENT_THREADS = 24
-SIMILAR_THREADS = 12
-SIMILAR_TURNS = 6
+RECENT_THREADS = 12
+SIMILAR_THREADS = 8
+SIMILAR_TURNS = 4
 
 
 def links(

@@ -7,7 +7,6 @@ row for each: the places of the last turns of its thread, its own first, -1 wher
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -254,52 +253,57 @@ def by_words(
 
     Long texts share words by chance, so what they share counts for less.
     """
+    inside = path >= 0
+    looked = np.unique(path[inside])
+    at = np.searchsorted(looked, path)  # one row below all others is empty, for what is not inside
+    at[~inside] = len(looked)
+    turns = [turn_ends[i] for i in looked.tolist()]
     asked, carried = terms(message, cues), names(message)
-    turns = {i: turn_ends[i] for i in set(path.ravel().tolist()) if i >= 0}
-    said = {i: (terms(turn.answer, cues), terms(turn.human, cues)) for i, turn in turns.items()}
-    answers = {i: asked & answer for i, (answer, _) in said.items()}
-    shared = {i: answers[i] | (asked & human) for i, (_, human) in said.items()}
-    sizes = {i: len(answer) + len(human) for i, (answer, human) in said.items()}
-    values = {i: carried and carried & names(turn.answer) for i, turn in turns.items()}
-    either = {i: carried and values[i] | (carried & names(turn.human)) for i, turn in turns.items()}
-    seen = Counter(term for found in shared.values() for term in found)
-    # Summed in one order only: the order of a set of words differs between two runs of Python.
-    rarity = {term: math.log((len(turns) + 1) / (seen[term] + 0.5)) for term in sorted(seen)}
-
-    def score(found: frozenset[str]) -> float:
-        if not found:
-            return 0.0
-        return min(sum(rarity[term] for term in sorted(found)), ENOUGH_WORDS)
-
-    nothing: frozenset[str] = frozenset()
-    rows = [[i for i in row if i >= 0] for row in path.tolist()]
-    threads = [nothing.union(*(shared[i] for i in row)) for row in rows]
+    said = [(terms(turn.answer, cues), terms(turn.human, cues)) for turn in turns]
+    answers = _shared(asked, [answer for answer, _ in said])
+    shared = answers | _shared(asked, [human for _, human in said])
+    values = _shared(carried, [names(turn.answer) for turn in turns])
+    either = values | _shared(carried, [names(turn.human) for turn in turns])
+    threads = np.logical_or.reduce(shared[at], axis=1)
     # Threads that fork share their oldest turns: a word that only they hold is still theirs alone.
-    holders: dict[str, set[int]] = {}
-    for row, found in zip(rows, threads, strict=True):
-        for term in found:
-            holders.setdefault(term, set()).add(row[-1])
-    only = frozenset(term for term, held in holders.items() if len(held) == 1)
-    known = [nothing.union(*(either[i] for i in row)) for row in rows]
-    mass = {found: wording.mass(found) for found in {*threads, *shared.values(), asked}}
+    oldest = np.where(inside, path, len(turn_ends)).min(1)[:, None]
+    only = np.where(threads, oldest, -1).max(0) == np.where(threads, oldest, len(turn_ends)).min(0)
+    rarity = np.log((len(turns) + 1) / (shared.sum(0) + 0.5))
+    telling = wording.rarities(sorted(asked))
+    size = np.array([len(answer) + len(human) for answer, human in said] + [0])[at]
     own = math.sqrt(min(1.0, LONG_MESSAGE / max(len(asked), 1)))
-    turn = np.array([LONG_TURN / max(sizes[row[0]], LONG_TURN) for row in rows]) ** 0.5
-    size = [LONG_TURN * len(row) / max(sum(sizes[i] for i in row), LONG_TURN * len(row)) for row in rows]
-    thread = np.array(size) ** 0.5
-    masses = np.array([mass[found] for found in threads]) * thread
+    turn = (LONG_TURN / np.maximum(size[:, 0], LONG_TURN)) ** 0.5
+    usual = LONG_TURN * inside.sum(1)
+    thread = (usual / np.maximum(size.sum(1), usual)) ** 0.5
+
+    def score(found: NDArray[np.bool_]) -> Table:
+        scored: Table = np.minimum(found @ rarity, ENOUGH_WORDS)
+        return scored
+
+    last, mass, masses = at[:, 0], float(telling.sum()), (threads @ telling) * thread
     return {
-        "answer_words": np.array([score(answers[row[0]]) for row in rows]) * turn * own,
-        "turn_words": np.array([score(shared[row[0]]) for row in rows]) * turn * own,
-        "thread_words": np.array([score(found) for found in threads]) * thread * own,
-        "only_words": np.array([score(found & only) for found in threads]) * thread * own,
-        "known": np.array([len(found) / max(len(asked), 1) for found in threads]) * thread,
-        "rare_turn": np.array([min(mass[shared[row[0]]], MOST_MASS) for row in rows]) * turn * own,
+        "answer_words": score(answers[last]) * turn * own,
+        "turn_words": score(shared[last]) * turn * own,
+        "thread_words": score(threads) * thread * own,
+        "only_words": score(threads & only) * thread * own,
+        "known": threads.sum(1) / max(len(asked), 1) * thread,
+        "rare_turn": np.minimum(shared[last] @ telling, MOST_MASS) * turn * own,
         "rare_thread": masses.clip(max=MOST_MASS) * own,
-        "rare_share": masses / (mass[asked] + 1.0),
-        "unshared": (mass[asked] - masses).clip(max=MOST_MASS),
-        "values": np.array([min(len(values[row[0]]), ENOUGH_VALUES) for row in rows]) * turn * own,
-        "thread_values": np.array([min(len(found), ENOUGH_VALUES) for found in known]) * thread * own,
+        "rare_share": masses / (mass + 1.0),
+        "unshared": (mass - masses).clip(max=MOST_MASS),
+        "values": np.minimum(values[last].sum(1), ENOUGH_VALUES) * turn * own,
+        "thread_values": np.minimum(either[at].any(1).sum(1), ENOUGH_VALUES) * thread * own,
     }
+
+
+def _shared(wanted: frozenset[str], texts: Sequence[frozenset[str]]) -> NDArray[np.bool_]:
+    """Which of some words each text holds, in the order of the words; a last row holds none."""
+    found = np.zeros((len(texts) + 1, len(wanted)), bool)
+    ordered = sorted(wanted)  # The order of a set of words differs between two runs of Python.
+    for row, text in enumerate(texts):
+        if not wanted.isdisjoint(text):
+            found[row] = [word in text for word in ordered]
+    return found
 
 
 def by_strangeness(unshared: Table, nearest: Table) -> dict[str, Table]:

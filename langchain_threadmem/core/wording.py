@@ -86,9 +86,13 @@ class Wording:
         return dict(zip(self.common, self.rarity.tolist(), strict=True))
 
     def mass(self, terms: Iterable[str]) -> float:
-        """How telling some terms are together: the sum of their rarities; what is not common is rarest."""
+        """How telling some terms are together: the sum of their rarities."""
         # Summed in one order only: the order of a set of words differs between two runs of Python.
-        return sum(self._rarities.get(term, RAREST) for term in sorted(terms))
+        return float(self.rarities(sorted(terms)).sum())
+
+    def rarities(self, terms: Iterable[str]) -> NDArray[np.float64]:
+        """How rare each of some terms is; what is not common is rarest."""
+        return np.array([self._rarities.get(term, RAREST) for term in terms], np.float64)
 
     def shares(self, words: Iterable[str]) -> tuple[list[int], float]:
         """The rows of those words that are in the vocabulary, and what each weighs."""

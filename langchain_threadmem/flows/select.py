@@ -73,7 +73,7 @@ def select(conversation: Conversation, message: BaseMessage) -> Flow[Selected]:
 
 
 def _end_of(ends: Sequence[TurnEnd], chosen: int, selector: AnySelector) -> int:
-    for end in ends:
+    for end in reversed(ends):
         if end.id == chosen:
             return end.id  # A selector may choose a NumPy integer, which no database takes.
     raise SelectionError(

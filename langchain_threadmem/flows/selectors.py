@@ -10,8 +10,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from langchain_core.messages import BaseMessage
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.choosing import FIRST, Choice, choose
+from langchain_threadmem.core.considering import CONSIDERED, NEWEST, considered
 from langchain_threadmem.core.nodes import TurnEnd
 from langchain_threadmem.errors import DriverError, SelectionError
 from langchain_threadmem.flows.embedder import Embedder
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
-CONSIDERED = 256
-"""How many of the newest turn ends the semantic selector looks at."""
+_Floats: TypeAlias = NDArray[np.float32]
+COMPARED, NEAREST = 8192, 24
+"""How many messages before the newest turns are compared with a new one, and how many of them are taken."""
 
 
 @runtime_checkable
@@ -114,8 +115,10 @@ class LinearNodeSelector(FlowSelector):
 class SemanticNodeSelector(FlowSelector):
     """Continues the thread that the message fits by meaning, words and recency; no language model.
 
-    Costs 2 to 3 ms beside embedding the message; what is weighed, and how, is in `core.choosing`.
-    Without an embedding model it goes by words and recency alone.
+    Costs 2 to 3 ms beside embedding the message; what is weighed, and how, is in `core.choosing`. Of a long
+    conversation it looks at the newest turns, and at older threads that are near to the message
+    (`core.considering`). Without an embedding model it goes by words and recency alone, in the newest 256
+    turns.
 
     Args:
         embeddings: An embedding model of its own; by default the memory's.
@@ -133,42 +136,41 @@ class SemanticNodeSelector(FlowSelector):
 
     def weigh(self, tree: TreeView, message: BaseMessage) -> Flow[Choice]:
         """The choice, with the probabilities of all candidates."""
-        ends = _considered(tree.turn_ends())
-        if not ends:
-            return FIRST
         text = text_of(message)
-        humans, answers, vector = yield from self._vectors(tree, ends, text)
+        if not tree.turn_ends():
+            return FIRST
+        ends, humans, answers, vector = yield from self._seen(tree, text)
         model = (self._own or (tree.runtime or bare()).embedder).model
         return choose(ends, humans, answers, text, vector if vector.size else None, model=model)
 
-    def _vectors(
-        self, tree: TreeView, ends: Sequence[TurnEnd], text: str
-    ) -> Flow[tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]]:
-        """Vectors of the questions, of the answers, and of the new message."""
+    def _seen(self, tree: TreeView, text: str) -> Flow[tuple[list[TurnEnd], _Floats, _Floats, _Floats]]:
+        """The turn ends to look at; vectors of their questions, of their answers, and of the new message."""
+        ends = tree.turn_ends()
         if self._own is None and tree.runtime is not None:
             held = yield from catch_up_vectors(tree.runtime, tree.tree)
             vector = (yield from Embed([text]))[0]
-            if held is None:
-                return _rows(NONE, ends, 0), _rows(NONE, ends, 0), vector
-            human_rows = _rows(held.vectors, [end.human_id or 0 for end in ends], vector.size)
-            return human_rows, _rows(held.vectors, [end.id for end in ends], vector.size), vector
+            vectors = NONE if held is None else held.vectors
+            older = ends[-NEWEST].human_id or ends[-NEWEST].id if len(ends) > CONSIDERED else 0
+            seen = considered(ends, _nearest(vectors, vector, older) if len(vectors.seqs) else None)
+            human_rows = _rows(vectors, [end.human_id or 0 for end in seen], vector.size)
+            return seen, human_rows, _rows(vectors, [end.id for end in seen], vector.size), vector
         own = self._own = self._own or Embedder(None, remember=2 * CONSIDERED + 2)
-        texts = [*(end.human for end in ends), *(end.answer for end in ends), text]
+        seen = considered(ends)
+        texts = [*(end.human for end in seen), *(end.answer for end in seen), text]
         rows = yield from Ask(lambda: own.embed(texts), lambda: own.aembed(texts))
-        return rows[: len(ends)], rows[len(ends) : -1], rows[-1]
+        return seen, rows[: len(seen)], rows[len(seen) : -1], rows[-1]
 
 
-def _considered(ends: Sequence[TurnEnd]) -> list[TurnEnd]:
-    """The newest turn ends; one that continues a turn which is not among them counts as a root."""
-    newest = ends[-CONSIDERED:]
-    known = {end.id for end in newest}
-    return [
-        end if end.previous is None or end.previous in known else replace(end, previous=None)
-        for end in newest
-    ]
+def _nearest(vectors: Vectors, vector: _Floats, before: int) -> list[int]:
+    """The numbers of the nodes nearest to a message among those before one, the nearest first."""
+    last = int(np.searchsorted(vectors.seqs, before))
+    first = max(last - COMPARED, 0)
+    scores = vectors.matrix[first:last] @ vector
+    found: list[int] = vectors.seqs[first:last][np.argsort(-scores, kind="stable")[:NEAREST]].tolist()
+    return found
 
 
-def _rows(vectors: Vectors, ids: Sequence[Any], dimensions: int) -> NDArray[np.float32]:
+def _rows(vectors: Vectors, ids: Sequence[int], dimensions: int) -> _Floats:
     """The vectors of nodes by their ids; zero where a node has none."""
     found = np.zeros((len(ids), dimensions), np.float32)
     if dimensions and len(vectors.seqs):
