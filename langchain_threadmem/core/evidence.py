@@ -200,32 +200,28 @@ def by_wording(
 ) -> dict[str, Table]:
     """What the words tell by what was learned about what follows what."""
     positions = path[:, 0]
-    looked = np.unique(path[path >= 0])
-    keys = np.array([wording.of_answer(turn_ends[i].answer) for i in looked.tolist()])
-    follows = np.zeros(len(turn_ends))
-    follows[looked] = keys[:, :-1] @ wording.of_message(message)[:-2]
     pairs = _continued(previous, positions)
-    fits: list[float] = []
-    if pairs:
-        above = np.array([wording.of_answer(turn_ends[i].answer) for _, i in pairs])
-        below = np.array([wording.of_message(turn_ends[i].human) for i, _ in pairs])
-        fits = (above[:, :-1] * below[:, :-2]).sum(1).tolist()
-    own, best = _fits(len(turn_ends), pairs, fits)
+    below, above = np.array(pairs, np.intp).reshape(-1, 2).T
+    # Each text once: threads that are looked at have much in common.
+    answered = np.unique(np.concatenate([path[path >= 0], above]))
+    asked = np.unique(np.concatenate([positions, below]))
+    answers = np.array([wording.of_answer(turn_ends[i].answer) for i in answered.tolist()])
+    humans = np.array([wording.of_message(turn_ends[i].human) for i in asked.tolist()])
+    follows = np.zeros(len(turn_ends))
+    follows[answered] = answers[:, :-1] @ wording.of_message(message)[:-2]
+    keys, queries = answers[np.searchsorted(answered, above)], humans[np.searchsorted(asked, below)]
+    own, best = _fits(len(turn_ends), pairs, (keys[:, :-1] * queries[:, :-2]).sum(1).tolist())
     continued = best[positions] > LEAST
-    closing = keys[np.searchsorted(looked, positions), -1]
+    closing = (
+        answers[np.searchsorted(answered, positions), -1] + humans[np.searchsorted(asked, positions), -1]
+    )
     return {
         "follows": follows[positions],
         "follows_before": _best_before(follows, path),
         "own_follows": own[positions],
         "child_follows": np.where(continued, best[positions], 0.0),
         "child_follows_lead": np.where(continued, follows[positions] - best[positions], 0.0),
-        "closing_words": np.array(
-            [
-                end + wording.of_message(turn_ends[i].human)[-1]
-                for end, i in zip(closing.tolist(), positions.tolist(), strict=True)
-            ],
-            float,
-        ),
+        "closing_words": closing.astype(float),
     }
 
 
