@@ -27,6 +27,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Literal
@@ -48,8 +49,8 @@ AIM_WITH_ORACLE = 95.0
 ASK = 0.25
 """Share of messages that the cascade may ask about."""
 RULES = ("always-last", "nearest neighbour", "centroid")
-LONG, SUBJECTS = 2000, 50
-"""Turns and threads of the conversation in which a choice is timed."""
+LONG, READ, TIMED = 1900, 100, 60
+"""Turns of a conversation that are not chosen, those that are, and those after them whose choice is timed."""
 Selector = Any
 
 
@@ -139,12 +140,15 @@ def nearest(embeddings: Embeddings) -> Selector:
     return choose
 
 
-def in_turn(tree: Any, message: BaseMessage) -> int | None:
-    """Continue one thread after the other, as sure of it as a selector that weighs."""
-    ends = tree.turn_ends()
-    chosen: int | None = ends[-SUBJECTS].id if len(ends) >= SUBJECTS else None
-    tree.reason, tree.chances = "in turn", [(chosen, 0.8), *[(end.id, 0.1) for end in ends[-1:]]]
-    return chosen
+class Told:
+    """Continues what it is told to, as sure of it as a selector that weighs."""
+
+    parent: int | None = None
+
+    def __call__(self, tree: Any, message: BaseMessage) -> int | None:
+        ends = tree.turn_ends()
+        tree.reason, tree.chances = "told", [(self.parent, 0.8), *[(end.id, 0.1) for end in ends[-1:]]]
+        return self.parent
 
 
 def centroid(embeddings: Embeddings, least: float = 0.3, fading: float = 0.03) -> Selector:
@@ -312,7 +316,7 @@ def measure(
     lines.append(_cascade(tallies["cascade"], cascade.share_asked))
     if limit is None:
         lines.append(_long(path, False if words else model))
-    lines.append(_speed(False if words else model))
+    lines.append(_speed(path, False if words else model))
     return lines
 
 
@@ -372,28 +376,31 @@ def _long(path: Path, embeddings: Embeddings | Literal[False]) -> Line:
     return Line("parent accuracy, one after another", f"{mine.accuracy:.1f}", beside)
 
 
-def _speed(embeddings: Embeddings | Literal[False]) -> Line:
+def _speed(path: Path, embeddings: Embeddings | Literal[False]) -> Line:
     """A choice in a long conversation, its texts embedded before: what a semantic append takes more."""
+    rows = one_after_another(conversations_of(path))["messages"]
+    turns = list(islice(turns_of(cycle(rows)), LONG + READ + TIMED))
     spent: dict[str, list[float]] = {"semantic": [], "linear": []}
-    new = [(f"And what about subject {i % SUBJECTS}, detail {i}?", f"Detail {i} is this.") for i in range(20)]
     with MemorySystem(embeddings=embeddings) as system:
         if embeddings:
-            embeddings.embed_documents([text for turn in new for text in turn])
+            embeddings.embed_documents([row["text"] for row in rows])
         for name in spent:
-            begun = system.conversation(name, node_selector=in_turn)
-            for i in range(LONG):
-                begun.append(f"Tell me about subject {i % SUBJECTS}, {i} of {LONG}.", f"This is subject {i}.")
+            told, numbers = Told(), dict[Any, int]()
+            memory = system.conversation(name, node_selector=told)
+            for turn in turns[:LONG]:
+                told.parent = numbers.get(turn[0]["parent"])
+                nodes = memory.append(*map(message_of, turn))
+                numbers.update((row["id"], node.id) for node, row in zip(nodes, turn, strict=True))
         selectors = {"semantic": SemanticNodeSelector(), "linear": None}
         memories = {name: system.conversation(name, node_selector=one) for name, one in selectors.items()}
-        for memory in memories.values():
-            memory.append("A first one, to fill the caches.", "Yes.")
-        for human, answer in new:
+        for turn in turns[LONG:]:
             for name, memory in memories.items():
                 begin = time.process_time()
-                memory.append(human, answer)
+                memory.append(*map(message_of, turn))
                 spent[name].append(time.process_time() - begin)
-    more = median(one - other for one, other in zip(spent["semantic"], spent["linear"], strict=True))
-    return within(f"CPU of a choice after {LONG:,} turns, but for embedding", more, most=3e-3)
+    each = [one - other for one, other in zip(spent["semantic"], spent["linear"], strict=True)]
+    more = median(each[READ:])
+    return within(f"CPU of a choice after {LONG + READ:,} turns, but for embedding", more, most=3e-3)
 
 
 def main() -> None:

@@ -24,29 +24,32 @@ NEAR_TURNS, NEAR_THREADS = 12, 6
 """
 
 
-def considered(turn_ends: Sequence[TurnEnd], near: Sequence[int] | None = None) -> list[TurnEnd]:
+def considered(turn_ends: Sequence[TurnEnd], near: Sequence[int] = ()) -> list[TurnEnd]:
     """The turn ends that a choice looks at, oldest first.
 
     Args:
         turn_ends: Turn ends of the whole conversation, oldest first.
         near: Ids of the nodes among those before the newest turns that are near to the message, the nearest
-            first; `None` if that is not known.
+            first.
 
     Returns:
         Those of a short conversation, or some 130 to 250. One that continues a turn which is not among them
         continues the nearest one above it that is; without such a turn it counts as a root.
 
-    Cost: 0.3 ms for 2,000 turns.
+    Cost: 0.1 ms; 0.5 ms with older turns in a conversation of 2,000.
 
     Example:
         >>> turns = [TurnEnd(2 * n, None, "Hello", "Hi!") for n in range(1, 1000)]
         >>> len(considered(turns)), len(considered(turns, [8, 6])), considered(turns, [8, 6])[0].id
-        (256, 130, 6)
+        (128, 130, 6)
     """
+    whole = len(turn_ends) <= CONSIDERED
+    if not (whole or near):
+        turn_ends = turn_ends[-NEWEST:]
     ids = np.fromiter((end.id for end in turn_ends), np.int64, len(turn_ends))
     previous, places = _previous(ids, turn_ends), np.arange(len(ids))
-    if near is None or len(ids) <= CONSIDERED:
-        return _linked(turn_ends, previous, places >= len(ids) - CONSIDERED)
+    if whole or not near:
+        return _linked(turn_ends, previous, places >= 0)
     kept = places >= len(ids) - NEWEST
     turns = list(dict.fromkeys(np.searchsorted(ids, near).tolist()))[:NEAR_TURNS]
     leaves = list(dict.fromkeys(_leaves(previous)[turns].tolist()))[:NEAR_THREADS]

@@ -34,8 +34,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _Floats: TypeAlias = NDArray[np.float32]
+SURE = 0.7
+"""From which probability on a choice among the newest turns of a long conversation is taken as it is: two
+of three are."""
 COMPARED, NEAREST = 8192, 24
-"""How many messages before the newest turns are compared with a new one, and how many of them are taken."""
+"""Otherwise how many messages before those are compared with the new one, and how many of them are taken."""
 
 
 @runtime_checkable
@@ -116,9 +119,9 @@ class SemanticNodeSelector(FlowSelector):
     """Continues the thread that the message fits by meaning, words and recency; no language model.
 
     Costs 2 to 3 ms beside embedding the message; what is weighed, and how, is in `core.choosing`. Of a long
-    conversation it looks at the newest turns, and at older threads that are near to the message
-    (`core.considering`). Without an embedding model it goes by words and recency alone, in the newest 256
-    turns.
+    conversation it looks at the newest turns first, and if none of them clearly fits, at older threads too
+    that are near to the message (`core.considering`). Without an embedding model it goes by words and recency
+    alone.
 
     Args:
         embeddings: An embedding model of its own; by default the memory's.
@@ -136,34 +139,42 @@ class SemanticNodeSelector(FlowSelector):
 
     def weigh(self, tree: TreeView, message: BaseMessage) -> Flow[Choice]:
         """The choice, with the probabilities of all candidates."""
-        text = text_of(message)
-        if not tree.turn_ends():
+        text, ends = text_of(message), tree.turn_ends()
+        if not ends:
             return FIRST
-        ends, humans, answers, vector = yield from self._seen(tree, text)
-        model = (self._own or (tree.runtime or bare()).embedder).model
-        return choose(ends, humans, answers, text, vector if vector.size else None, model=model)
+        if self._own is not None or tree.runtime is None:
+            return (yield from self._weigh_alone(ends, text))
+        held = yield from catch_up_vectors(tree.runtime, tree.tree)
+        vectors = NONE if held is None else held.vectors
+        vector = (yield from Embed([text]))[0]
+        model = tree.runtime.embedder.model
+        choice = _choice(considered(ends), vectors, text, vector, model)
+        if len(ends) <= CONSIDERED or (choice.parent_id is not None and choice.probability >= SURE):
+            return choice
+        older = _nearest(vectors, vector, ends[-NEWEST].human_id or ends[-NEWEST].id)
+        return _choice(considered(ends, older), vectors, text, vector, model) if older else choice
 
-    def _seen(self, tree: TreeView, text: str) -> Flow[tuple[list[TurnEnd], _Floats, _Floats, _Floats]]:
-        """The turn ends to look at; vectors of their questions, of their answers, and of the new message."""
-        ends = tree.turn_ends()
-        if self._own is None and tree.runtime is not None:
-            held = yield from catch_up_vectors(tree.runtime, tree.tree)
-            vector = (yield from Embed([text]))[0]
-            vectors = NONE if held is None else held.vectors
-            older = ends[-NEWEST].human_id or ends[-NEWEST].id if len(ends) > CONSIDERED else 0
-            seen = considered(ends, _nearest(vectors, vector, older) if len(vectors.seqs) else None)
-            human_rows = _rows(vectors, [end.human_id or 0 for end in seen], vector.size)
-            return seen, human_rows, _rows(vectors, [end.id for end in seen], vector.size), vector
+    def _weigh_alone(self, ends: Sequence[TurnEnd], text: str) -> Flow[Choice]:
+        """The choice by an embedding model of one's own: nothing is kept of its vectors but the latest."""
         own = self._own = self._own or Embedder(None, remember=2 * CONSIDERED + 2)
-        seen = considered(ends)
-        texts = [*(end.human for end in seen), *(end.answer for end in seen), text]
+        ends = considered(ends)
+        texts = [*(end.human for end in ends), *(end.answer for end in ends), text]
         rows = yield from Ask(lambda: own.embed(texts), lambda: own.aembed(texts))
-        return seen, rows[: len(seen)], rows[len(seen) : -1], rows[-1]
+        vector = rows[-1] if rows.size else None
+        return choose(ends, rows[: len(ends)], rows[len(ends) : -1], text, vector, model=own.model)
+
+
+def _choice(ends: Sequence[TurnEnd], vectors: Vectors, text: str, vector: _Floats, model: str) -> Choice:
+    humans = _rows(vectors, [end.human_id or 0 for end in ends], vector.size)
+    answers = _rows(vectors, [end.id for end in ends], vector.size)
+    return choose(ends, humans, answers, text, vector if vector.size else None, model=model)
 
 
 def _nearest(vectors: Vectors, vector: _Floats, before: int) -> list[int]:
     """The numbers of the nodes nearest to a message among those before one, the nearest first."""
     last = int(np.searchsorted(vectors.seqs, before))
+    if not last:
+        return []
     first = max(last - COMPARED, 0)
     scores = vectors.matrix[first:last] @ vector
     found: list[int] = vectors.seqs[first:last][np.argsort(-scores, kind="stable")[:NEAREST]].tolist()
