@@ -18,6 +18,9 @@ from langchain_threadmem.core.nodes import TurnEnd
 
 LONGEST = 40
 """Turns of a woven conversation, at most."""
+LONG, LONGEST_OF_ALL = 0.1, 150
+"""Share of conversations that go on for longer, about many subjects, and their turns at most: in a memory of
+years there are many threads that a message could go back to, and it mostly does not."""
 SINGLE, SHORT, PLAIN, AGAIN = 0.08, 0.25, 0.25, 0.15
 """Shares of conversations: of one dialog, cut to a few turns, without capitals and marks, with branches."""
 NAMED, LEANING = 0.8, 3
@@ -52,7 +55,9 @@ def plain(text: str) -> str:
 
 def weave(rng: random.Random, pools: Pools, vectors: Vectors) -> Conversation:
     """Interleave some dialogs into a new conversation, by a law drawn at random."""
-    count = 1 if rng.random() < SINGLE else rng.choice([2, 2, 3, 3, 4, 4, 5, 6, 7, 8])
+    long = rng.random() < LONG
+    some = [8, 12, 16, 20, 26, 32] if long else [2, 2, 3, 3, 4, 4, 5, 6, 7, 8]
+    count = 1 if rng.random() < SINGLE else rng.choice(some)
     drawn = pools.draw(rng, count, 0.45, 0.25)
     stay, opening = rng.uniform(0.0, 0.95), rng.uniform(0.1, 0.9)
     to_latest = rng.choice([0.0, 0.3, 0.6, 0.9])
@@ -66,7 +71,7 @@ def weave(rng: random.Random, pools: Pools, vectors: Vectors) -> Conversation:
     names: list[str] = []
     texts: list[tuple[str, str]] = []
     current: int | None = None
-    while len(turns) < LONGEST:
+    while len(turns) < (LONGEST_OF_ALL if long else LONGEST):
         unfinished = [one for one in order if len(held[one]) < len(drawn[one].turns)]
         others = [one for one in unfinished if one != current]
         leaning = {one for one in unfinished if leans(drawn[one].turns[len(held[one])][0])}
