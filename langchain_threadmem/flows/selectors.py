@@ -118,7 +118,7 @@ class LinearNodeSelector(FlowSelector):
 class SemanticNodeSelector(FlowSelector):
     """Continues the thread that the message fits by meaning, words and recency; no language model.
 
-    Costs 2 to 3 ms beside embedding the message; what is weighed, and how, is in `core.choosing`. Of a long
+    Costs 2 to 4 ms beside embedding the message; what is weighed, and how, is in `core.choosing`. Of a long
     conversation it looks at the newest turns first, and if none of them clearly fits, at older threads too
     that are near to the message (`core.considering`). Without an embedding model it goes by words and recency
     alone.
