@@ -29,14 +29,11 @@ class LruCache(Generic[K, V]):
 
     def get(self, key: K) -> V | None:
         """The value, which becomes the most recently used; `None` if it is not held."""
-        # Without the lock, which would take most of the time: at worst another thread drops the value between
-        # the two, and then it is not held.
-        try:
-            value = self._values[key]
+        with self._lock:
+            if key not in self._values:
+                return None
             self._values.move_to_end(key)
-        except KeyError:
-            return None
-        return value
+            return self._values[key]
 
     def put(self, key: K, value: V) -> None:
         """Hold a value; the least recently used one may go."""
