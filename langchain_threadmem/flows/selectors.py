@@ -121,7 +121,7 @@ class SemanticNodeSelector(FlowSelector):
     Costs 2 to 4 ms beside embedding the message; what is weighed, and how, is in `core.choosing`. Of a long
     conversation it looks at the newest turns first, and if none of them clearly fits, at older threads too
     that are near to the message (`core.considering`). Without an embedding model it goes by words and recency
-    alone.
+    alone, in the newest 256 turns.
 
     Args:
         embeddings: An embedding model of its own; by default the memory's.
@@ -148,6 +148,8 @@ class SemanticNodeSelector(FlowSelector):
         vectors = NONE if held is None else held.vectors
         vector = (yield from Embed([text]))[0]
         model = tree.runtime.embedder.model
+        if held is None:
+            return _choice(considered(ends[-CONSIDERED:]), vectors, text, vector, model)
         choice = _choice(considered(ends), vectors, text, vector, model)
         if len(ends) <= CONSIDERED or (choice.parent_id is not None and choice.probability >= SURE):
             return choice
@@ -157,7 +159,7 @@ class SemanticNodeSelector(FlowSelector):
     def _weigh_alone(self, ends: Sequence[TurnEnd], text: str) -> Flow[Choice]:
         """The choice by an embedding model of one's own: nothing is kept of its vectors but the latest."""
         own = self._own = self._own or Embedder(None, remember=2 * CONSIDERED + 2)
-        ends = considered(ends)
+        ends = considered(ends[-CONSIDERED:])
         texts = [*(end.human for end in ends), *(end.answer for end in ends), text]
         rows = yield from Ask(lambda: own.embed(texts), lambda: own.aembed(texts))
         vector = rows[-1] if rows.size else None

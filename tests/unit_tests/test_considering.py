@@ -1,5 +1,6 @@
 """Which turns a choice looks at: all of a few, the newest of many, and old threads that are near."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
@@ -89,3 +90,15 @@ def test_a_matter_is_taken_up_again_after_hundreds_of_turns(system: MemorySystem
         "How much lime went into the mortar of the garden wall?", "One part to three of sand."
     )
     assert again[0].parent_id == 2
+
+
+@pytest.mark.parametrize("ago", [CONSIDERED - 20, CONSIDERED + 20])
+def test_without_vectors_the_newest_turns_are_searched_by_their_words(url: str, owner: str, ago: int) -> None:
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        opened = system.conversation("c", node_selector=lambda tree, message: None)
+        opened.append("Which mortar did grandfather use for the garden wall?", "Lime mortar, with sand.")
+        opened.append("Hello", "Good morning!")
+        opened.extend([(role, f"Sum {n}") for n in range(ago) for role in ("user", "ai")])
+        memory = system.conversation("c", node_selector=SemanticNodeSelector())
+        again = memory.append("How much lime was in the mortar of grandfather's garden wall?", "One part.")
+        assert (again[0].parent_id == 2) == (ago < CONSIDERED)
