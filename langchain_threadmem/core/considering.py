@@ -8,6 +8,7 @@ the one that opened them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,12 +95,5 @@ def _linked(turn_ends: Sequence[TurnEnd], previous: Places, kept: NDArray[np.boo
     for place in np.flatnonzero(kept).tolist():
         end, before = turn_ends[place], nearest[place]
         parent = turn_ends[before].id if before >= 0 else None
-        found.append(end if end.previous == parent else _under(end, parent))
+        found.append(end if end.previous == parent else replace(end, previous=parent))
     return found
-
-
-def _under(end: TurnEnd, parent: int | None) -> TurnEnd:
-    # By position, in a fifth of the time that `replace` takes.
-    return TurnEnd(
-        end.id, parent, end.human, end.answer, end.human_id, end.summary, end.timestamp, end.chances
-    )

@@ -71,11 +71,9 @@ def drafts_of(messages: Iterable[BaseMessage], times: Iterable[datetime | None] 
 
 
 def _draft(message: BaseMessage, created: float, beginning: str) -> Draft:
-    given = message.id
-    if given:
+    if given := message.id:
         check_name("a message id", given)
-        return Draft(given, message.type, encode(message), created, True)
-    return Draft(beginning, message.type, encode(message), created, False)
+    return Draft(given or beginning, message.type, encode(message), created, bool(given))
 
 
 def _seconds(said: datetime) -> float:

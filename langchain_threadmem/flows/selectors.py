@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 _Floats: TypeAlias = NDArray[np.float32]
 SURE = 0.7
-"""From which probability on a choice among the newest turns of a long conversation is taken as it is: two
-of three are."""
+"""From which probability on a choice among the newest turns of a long conversation is taken as it is: half
+of them are."""
 COMPARED, NEAREST = 8192, 24
 """Otherwise how many messages before those are compared with the new one, and how many of them are taken."""
 

@@ -45,8 +45,8 @@ def test_what_lies_between_is_left_out_of_the_thread() -> None:
     turns = [turn(n, n - 1 if n else None) for n in range(600)]
     seen = considered(turns, [turns[100].id - 1])
     above = {end.id: end.previous for end in seen}
-    assert above[turns[100].id] is None or above[turns[100].id] in above
-    assert above[turns[-NEWEST].id] in above, "the newest go on with an old turn that is looked at"
+    assert above[turns[100].id] == turns[0].id, "what was near goes on with the opening"
+    assert above[turns[-NEWEST].id] == turns[100].id, "and the newest with what was near"
 
 
 def test_a_turn_that_is_gone_leaves_a_root() -> None:
