@@ -9,18 +9,20 @@ share a conversation share a fold), half by what was fitted on the other familie
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from benchmarks._dialogs import Conversation, Dialog, Pools, Vectors, dialogs_of, folds
-from benchmarks._learn import GROUPS, Recipe, State, fit_compatibility, fit_networks, fit_wording
-from benchmarks._weave import weave
-from benchmarks._written import PARTS
+from benchmarks._learn import GROUPS, Recipe, State, fit_compatibility, fit_networks, fit_wording, mean
+from benchmarks._weave import LONGEST, weave
+from benchmarks._written import PARTS, SPOKEN
 from langchain_threadmem.core import network
 from langchain_threadmem.core.choosing import CHANCES_KEPT, LEAST_CHANCE
 from langchain_threadmem.core.cues import ENGLISH
@@ -30,8 +32,12 @@ from langchain_threadmem.core.network import Networks, Way
 from langchain_threadmem.core.nodes import TurnEnd
 from langchain_threadmem.core.wording import Wording
 
+T = TypeVar("T")
 FOLDS = 4
 WOVEN = 1600
+SHARES = (1.0, 1 / 3)
+"""For each course: how often one of `benchmarks/dialogs` is drawn for one of the others. Many as they
+are, they have one author."""
 ROUNDS = 1
 NETWORKS = 6
 """Of each of the two kinds."""
@@ -40,10 +46,11 @@ BALANCE = 0.5
 OWN = "written"
 """The family of the conversations that were written for this project: people as they talk to assistants, who
 have little in common but that."""
+WRITTEN = {OWN, *SPOKEN.values()}
 
 
 class Weights(NamedTuple):
-    """What a state weighs that is not woven (which weighs 1), described without its family, and of `OWN`."""
+    """What a state weighs that is not woven (which weighs 1), described without its family, all written."""
 
     true: float
     apart: float
@@ -53,9 +60,9 @@ class Weights(NamedTuple):
 AT_HOME, ELSEWHERE = Weights(5.0, 0.05, 0.25), Weights(1.0, 1.0, 1.0)
 """For networks that are to know dialogs like those of the train files, and for those that are not."""
 BETWEEN = Weights(2.0, 1.0, 1.0)
-RANK = 96
 STEPS = 1200
-RECIPE = Recipe()
+RECIPE, OF_SEVERAL = Recipe(), Recipe(epochs=16)
+"""For the conversations of one course, and of several."""
 ROUGH = Recipe(epochs=10)
 """For networks that only grow trees to learn from."""
 
@@ -144,6 +151,7 @@ class Lesson:
 _FAMILIES = {
     **{"sgdm": "sgd", "tm4": "tm3", "tiage": "chat", "memorybank": "chat", "locomo": "chat"},
     **dict.fromkeys(PARTS, OWN),
+    **SPOKEN,
 }
 
 
@@ -160,6 +168,26 @@ def joined(at_home: Networks, elsewhere: Networks) -> Networks:
     return Networks(at_home.mean, at_home.scale, *held, kinds)
 
 
+def each(items: Sequence[Any], work: Callable[[Any], T]) -> list[T]:
+    """Do the work for each item, on every core: what it refers to is there in forked processes.
+
+    Example:
+        >>> each([1, 2, 3], lambda number: number * number)
+        [1, 4, 9]
+    """
+    global _work
+    _work = work
+    with multiprocessing.get_context("fork").Pool(min(len(items), os.cpu_count() or 1)) as pool:
+        return pool.map(_do, items, chunksize=max(1, min(16, len(items) // 100)))
+
+
+_work: Callable[[Any], Any]
+
+
+def _do(item: Any) -> Any:
+    return _work(item)
+
+
 class Course:
     """Everything that is fitted on: conversations, and what was learned without their fold or their family.
 
@@ -171,14 +199,19 @@ class Course:
     def __init__(
         self,
         conversations: Sequence[Conversation],
-        more: dict[str, Dialog],
+        more: Mapping[str, Dialog],
         kind_of: dict[str, str],
         vectors: Vectors,
+        share: float = SHARES[-1],
     ) -> None:
-        self.dialogs = dialogs_of(conversations, kind_of) | more
+        self.dialogs = dialogs_of(conversations, kind_of)
+        for name, one in more.items():
+            self.dialogs[name] = one._replace(share=share) if one.source in SPOKEN else one
         self.vectors = vectors
         place = folds(conversations, FOLDS)
-        place |= {name: i % FOLDS for i, name in enumerate(more)}
+        # Dialogs of one kind stay together, to be woven with each other.
+        of_kind = {kind: i % FOLDS for i, kind in enumerate(dict.fromkeys(one.kind for one in more.values()))}
+        place |= {name: of_kind[one.kind] for name, one in more.items()}
         family_of = {name: family(one.source) for name, one in self.dialogs.items()}
         self.families = sorted(set(family_of.values()))
 
@@ -203,35 +236,26 @@ class Course:
                     for _ in range(WOVEN // FOLDS // 2 // len(self.families))
                 ]
         keys: list[int | str] = [*range(FOLDS), *self.families]
-        self.learned = self._learn(self.dialogs)
-        self.without = {
-            key: self._learn(
-                {name: one for name, one in self.dialogs.items() if key not in (place[name], family_of[name])}
-            )
+        parts = [self.dialogs] + [
+            {name: one for name, one in self.dialogs.items() if key not in (place[name], family_of[name])}
             for key in keys
-        }
+        ]
+        self.learned, *rest = each(parts, self._learn)
+        self.without = dict(zip(keys, rest, strict=True))
 
     def _learn(self, dialogs: Mapping[str, Dialog]) -> tuple[Wording, Compatibility]:
         return (
             fit_wording(dialogs, seed=FOLDS),
-            fit_compatibility(dialogs, self.vectors, rank=RANK, steps=STEPS, seed=FOLDS),
+            fit_compatibility(dialogs, self.vectors, steps=STEPS, seed=FOLDS),
         )
 
-    def fit(self, way: Way) -> Fitted:
-        """Fit the networks for one way to go; prints how they do on what they did not see."""
+    def go(self, way: Way) -> list[tuple[Grown, Lesson]]:
+        """Grow every conversation by networks that did not see it; prints how well they do."""
         grown = self._grow(way, None)
-        rough = self._fit_parts(grown, ROUGH)
-        for done in range(ROUNDS):
-            grown = self._grow(way, rough)
+        for _ in range(ROUNDS):
+            grown = self._grow(way, self._fit_parts(grown, ROUGH))
             self._show(way, grown)
-            if done < ROUNDS - 1:
-                rough = self._fit_parts(grown, ROUGH)
-        wording, learned = self.learned
-        both = [
-            self._fit(grown, range(len(grown)), RECIPE, NETWORKS, seed, weights)
-            for seed, weights in ((0, AT_HOME), (NETWORKS, ELSEWHERE))
-        ]
-        return Fitted(way, joined(*both), wording, learned if way == "local" else None)
+        return list(zip(grown, self.lessons, strict=True))
 
     def _show(self, way: Way, grown: Sequence[Grown]) -> None:
         read = [i for i, one in enumerate(self.lessons) if one.conversation.variant != "woven"]
@@ -252,48 +276,66 @@ class Course:
         show(f"{way}: other families", counts)
 
     def _grow(self, way: Way, networks: Mapping[int | str, Networks] | None) -> list[Grown]:
-        found = []
-        for one in self.lessons:
-            wording, learned = self.without[one.key]
-            found.append(
-                grow(
-                    one.conversation,
-                    way,
-                    networks[one.key] if networks else None,
-                    wording,
-                    learned if way == "local" else None,
-                )
+        def one(lesson: Lesson) -> Grown:
+            wording, learned = self.without[lesson.key]
+            return grow(
+                lesson.conversation,
+                way,
+                networks[lesson.key] if networks else None,
+                wording,
+                learned if way == "local" else None,
             )
-        return found
+
+        return each(self.lessons, one)
 
     def _fit_parts(self, grown: Sequence[Grown], recipe: Recipe) -> dict[int | str, Networks]:
-        found: dict[int | str, Networks] = {}
-        for key in self.without:
-            outside = [i for i, one in enumerate(self.lessons) if key != one.fold and key not in one.families]
-            found[key] = self._fit(grown, outside, recipe, 1)
-        return found
+        def without(key: int | str) -> Networks:
+            outside = [
+                (one, lesson)
+                for one, lesson in zip(grown, self.lessons, strict=True)
+                if key != lesson.fold and key not in lesson.families
+            ]
+            return _fit(outside, recipe, 1)
 
-    def _fit(
-        self,
-        grown: Sequence[Grown],
-        places: Iterable[int],
-        recipe: Recipe,
-        count: int,
-        seed: int = 0,
-        weights: Weights = BETWEEN,
-    ) -> Networks:
-        """Fit on the states of some lessons; families count by the root of their number."""
-        states = [(state, self.lessons[i]) for i in places for state in grown[i].states]
-        sizes = Counter(name for _, one in states for name in one.families)
-        each = [
-            float(np.mean([sizes[name] ** -BALANCE for name in one.families]))
-            * (1.0 if one.conversation.variant == "woven" else weights.true)
-            * (weights.apart if one.apart else 1.0)
-            * (weights.own if one.families == {OWN} else 1.0)
-            for _, one in states
-        ]
-        chosen = [state for state, _ in states]
-        return fit_networks(chosen, recipe, count, seed, weights=each, groups=GROUPS)
+        return dict(zip(self.without, each([*self.without], without), strict=True))
+
+
+def fit(courses: Sequence[Course], way: Way) -> Fitted:
+    """Fit the networks for one way to go; prints how they do on what they did not see.
+
+    What is learned of vectors differs from one course to the next by chance, and by as much as a point of 100
+    in the end. So where it counts networks learn from the conversations of all courses, and the products are
+    the means of all, which score like all of them together.
+    """
+    several = courses if way == "local" else courses[-1:]
+    grown = [one for course in several for one in course.go(way)]
+    recipe = RECIPE if len(several) == 1 else OF_SEVERAL
+    both = each([(0, AT_HOME), (NETWORKS, ELSEWHERE)], lambda kind: _fit(grown, recipe, NETWORKS, *kind))
+    learned = mean([course.learned[1] for course in several]) if way == "local" else None
+    return Fitted(way, joined(*both), several[-1].learned[0], learned)
+
+
+def _fit(
+    grown: Iterable[tuple[Grown, Lesson]],
+    recipe: Recipe,
+    count: int,
+    seed: int = 0,
+    weights: Weights = BETWEEN,
+) -> Networks:
+    """Fit on the states of some lessons; families count by the root of their number."""
+    states = [(state, lesson) for one, lesson in grown for state in one.states]
+    sizes = Counter(name for _, one in states for name in one.families)
+    weighed = [
+        float(np.mean([sizes[name] ** -BALANCE for name in one.families]))
+        # A conversation counts for as much as one of common length, however long it is.
+        * min(1.0, LONGEST / len(one.conversation.turns))
+        * (1.0 if one.conversation.variant == "woven" else weights.true)
+        * (weights.apart if one.apart else 1.0)
+        * (weights.own if one.families <= WRITTEN else 1.0)
+        for _, one in states
+    ]
+    chosen = [state for state, _ in states]
+    return fit_networks(chosen, recipe, count, seed, weights=weighed, groups=GROUPS)
 
 
 def tally(conversations: Sequence[Conversation], grown: Sequence[Grown]) -> dict[str, Tally]:

@@ -14,6 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,6 +58,8 @@ class Dialog(NamedTuple):
     kind: str
     """Where it is from and what it is about; dialogs of one kind are hard to tell apart."""
     turns: Sequence[tuple[str, str]]
+    share: float = 1.0
+    """How often it is drawn, as against others."""
 
     @property
     def source(self) -> str:
@@ -162,6 +165,7 @@ class Pools:
 
     def __init__(self, dialogs: Sequence[Dialog]) -> None:
         self.all = dialogs
+        self.shares = list(accumulate(dialog.share for dialog in dialogs))
         self.source: dict[str, list[Dialog]] = defaultdict(list)
         self.kind: dict[str, list[Dialog]] = defaultdict(list)
         for dialog in dialogs:
@@ -170,16 +174,12 @@ class Pools:
 
     def draw(self, rng: random.Random, count: int, same_kind: float, same_source: float) -> list[Dialog]:
         """Draw different dialogs, at most `count`, by how likely they are to be alike."""
-        first = rng.choice(self.all)
+        first, *others = rng.choices(self.all, cum_weights=self.shares, k=count)
         chance = rng.random()
-        pool = (
-            self.kind[first.kind]
-            if chance < same_kind
-            else self.source[first.source]
-            if chance < same_kind + same_source
-            else self.all
-        )
-        drawn = [first, *(rng.choice(pool) for _ in range(count - 1))]
+        if chance < same_kind + same_source:
+            alike = self.kind[first.kind] if chance < same_kind else self.source[first.source]
+            others = rng.choices(alike, k=count - 1)
+        drawn = [first, *others]
         return list({dialog.name: dialog for dialog in drawn}.values())
 
 
@@ -206,7 +206,7 @@ def irc(path: Path) -> dict[str, Dialog]:
             turns = _turns([(one["user"] == said[0]["user"], _unaddressed(one["text"])) for one in said])
             if len(turns) > 1:
                 name = f"irc:{row['id']}/{places[0]}"
-                found[name] = Dialog(name, "irc", turns[:LONGEST_CHAT])
+                found[name] = Dialog(name, f"irc {row['id']}", turns[:LONGEST_CHAT])
     return found
 
 
@@ -251,14 +251,18 @@ def texts_of(paths: Iterable[Path]) -> set[str]:
 
 def embed(wanted: Collection[str], cache: Path | None) -> dict[str, Floats]:
     """Embed texts; the vectors are kept in `cache` from one run to the next."""
-    texts = sorted(wanted)
-    # Anything else in the cache was made for other texts.
-    digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()
+    texts = {_digest(text): text for text in sorted(wanted)}
+    held: dict[str, Floats] = {}
     if cache is not None and cache.exists():
         with np.load(cache, allow_pickle=False) as stored:
-            if stored["digest"].item() == digest:
-                return dict(zip(texts, stored["vectors"], strict=True))
-    matrix = LocalEmbeddings().embed_array(texts)
-    if cache is not None:
-        np.savez(cache, digest=np.array(digest), vectors=matrix)
-    return dict(zip(texts, matrix, strict=True))
+            held = dict(zip(stored["digests"].tolist(), stored["vectors"], strict=True))
+    missing = [digest for digest in texts if digest not in held]
+    if missing:
+        held |= zip(missing, LocalEmbeddings().embed_array([texts[one] for one in missing]), strict=True)
+        if cache is not None:
+            np.savez(cache, digests=np.array(list(held)), vectors=np.array(list(held.values())))
+    return {text: held[digest] for digest, text in texts.items()}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -10,11 +10,14 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from benchmarks._dialogs import Dialog, Floats, Pools, Vectors
+from benchmarks._written import SPOKEN
 from langchain_threadmem.core.cues import ENGLISH, terms
 from langchain_threadmem.core.evidence import Compatibility
 from langchain_threadmem.core.features import FEATURES
@@ -22,6 +25,7 @@ from langchain_threadmem.core.network import WIDEST, Networks
 from langchain_threadmem.core.wording import RAREST, Wording, answer_words, message_words
 
 Table = NDArray[np.float64]
+Rows: TypeAlias = Floats | sparse.csr_array
 WORD_RANK = 24
 WORD_STEPS = 1500
 WORD_DIALOGS = 6
@@ -77,10 +81,22 @@ class Recipe:
 
 
 class Adam:
-    """Adam with decoupled weight decay; the rate rises for a few steps, then falls to nothing."""
+    """Adam with decoupled weight decay; the rate rises for a few steps, then falls to nothing.
 
-    def __init__(self, held: Arrays, rate: float, decay: float, steps: int, warm: int) -> None:
+    Args:
+        held: What is fitted, in place.
+        rate: How far a step goes.
+        decay: How strongly every number is drawn to 0, or to where it began.
+        steps: How many steps there will be.
+        warm: After how many of them the rate is at its highest.
+        home: Whether numbers are drawn to where they began.
+    """
+
+    def __init__(
+        self, held: Arrays, rate: float, decay: float, steps: int, warm: int, *, home: bool = False
+    ) -> None:
         self.held, self.rate, self.decay, self.steps, self.warm = held, rate, decay, steps, warm
+        self.towards = {name: value.copy() if home else np.float32(0) for name, value in held.items()}
         self.first = {name: np.zeros_like(value) for name, value in held.items()}
         self.second = {name: np.zeros_like(value) for name, value in held.items()}
         self.step = 0
@@ -96,7 +112,8 @@ class Adam:
             self.second[name] = 0.999 * self.second[name] + 0.001 * slope * slope
             mean = self.first[name] / (1 - 0.9**self.step)
             spread = np.sqrt(self.second[name] / (1 - 0.999**self.step)) + 1e-8
-            value -= (rate * (mean / spread + self.decay * value)).astype(np.float32)
+            drawn = self.decay * (value - self.towards[name])
+            value -= (rate * (mean / spread + drawn)).astype(np.float32)
 
 
 def fit_networks(
@@ -195,19 +212,28 @@ def _columns(
 
 
 def fit_compatibility(
-    dialogs: Mapping[str, Dialog], vectors: Vectors, *, rank: int, steps: int, seed: int
+    dialogs: Mapping[str, Dialog], vectors: Vectors, *, steps: int, seed: int
 ) -> Compatibility:
-    """Learn what follows what: two low-rank products over frozen vectors, and two logistic regressions.
+    """Learn what follows what: two products over frozen vectors, and two logistic regressions.
 
     One product finds the turn that a message answers among all that were said in a few dialogs, the other
     any earlier turn of its dialog. The regressions tell the first message and the last turn of a dialog.
     """
-    held = _fit_products(list(dialogs.values()), vectors, rank, steps, seed)
+    held = _fit_products(list(dialogs.values()), vectors, steps, seed)
     said = [turn for one in dialogs.values() for turn in one.turns]
     humans = np.array([vectors[human] for human, _ in said])
     answers = np.array([vectors[answer] for _, answer in said])
     opener, closing = _fit_ends(list(dialogs.values()), humans, answers)
-    return Compatibility(**held, opener=opener, closing=closing, centers=_centers(humans, seed))
+    # What was written to be unlike each other is of no make that a conversation could be at home in.
+    made = np.array([one.source not in SPOKEN for one in dialogs.values() for _ in one.turns])
+    return Compatibility(**held, opener=opener, closing=closing, centers=_centers(humans[made], seed))
+
+
+def mean(several: Sequence[Compatibility]) -> Compatibility:
+    """The mean of what was learned several times, around the centers of the last."""
+    names = ("answer", "human", "thread", "opener", "closing")
+    held = {name: np.mean([getattr(one, name) for one in several], 0) for name in names}
+    return Compatibility(**held, centers=several[-1].centers)
 
 
 def _centers(rows: Floats, seed: int) -> Floats:
@@ -241,13 +267,12 @@ def fit_wording(
     none = np.zeros((len(words), rank), np.float32)
     empty = Wording(tuple(words), none, none, none[:, 0], none[:, :2].T)
 
-    def table(texts: Iterable[set[str]]) -> Floats:
-        listed = list(texts)
-        rows = np.zeros((len(listed), len(words)), np.float32)
-        for i, text in enumerate(listed):
-            at, share = empty.shares(text)
-            rows[i, at] = share
-        return rows
+    def table(texts: Iterable[set[str]]) -> sparse.csr_array:
+        found = [empty.shares(text) for text in texts]
+        ends = np.cumsum([0, *(len(at) for at, _ in found)])
+        shares = np.repeat(np.float32([share for _, share in found]), np.diff(ends))
+        columns = np.array([column for at, _ in found for column in at], np.int32)
+        return sparse.csr_array((shares, columns, ends), shape=(len(found), len(words)))
 
     humans = {one.name: table(message_words(human) for human, _ in one.turns) for one in said}
     answers = {one.name: table(answer_words(answer) for _, answer in one.turns) for one in said}
@@ -262,16 +287,16 @@ def fit_wording(
         slopes = {name: np.zeros_like(value) for name, value in held.items()}
         for _ in range(bags):
             drawn = pools.draw(rng, rng.choice([2, 3, 4, 6, 8]) + 1, 0.6, 0.2)
-            heard = np.concatenate([humans[one.name] for one in drawn])
-            ended = np.concatenate([answers[one.name] for one in drawn])
-            heard = heard * (noise.random(heard.shape, np.float32) > drop)
-            ended = ended * (noise.random(ended.shape, np.float32) > drop)
+            heard = sparse.vstack([humans[one.name] for one in drawn], "csr")
+            ended = sparse.vstack([answers[one.name] for one in drawn], "csr")
+            heard.data *= noise.random(heard.nnz, np.float32) > drop
+            ended.data *= noise.random(ended.nnz, np.float32) > drop
             future, true, _ = _relations(drawn)
             weight = true.any(1, keepdims=True) / max(true.sum(), 1) / bags
             _descend(slopes, held, ended, None, heard, ("answer", "", "message"), future, true, weight)
         adam.update(slopes)
-    all_humans = np.concatenate([humans[one.name] for one in said])
-    all_answers = np.concatenate([answers[one.name] for one in said])
+    all_humans = sparse.vstack([humans[one.name] for one in said], "csr")
+    all_answers = sparse.vstack([answers[one.name] for one in said], "csr")
     opener, closing = _fit_ends(said, all_humans, all_answers)
     return Wording(tuple(words), held["answer"], held["message"], opener, closing, *_rarities(said))
 
@@ -303,21 +328,21 @@ def _relations(
     return future, same & (place == place[:, None] - 1), same & ~future
 
 
-def _fit_products(dialogs: Sequence[Dialog], vectors: Vectors, rank: int, steps: int, seed: int) -> Arrays:
+def _fit_products(dialogs: Sequence[Dialog], vectors: Vectors, steps: int, seed: int) -> Arrays:
+    """Each product is of two factors while it is fitted, and both are drawn to where they began.
+
+    There the products are the cosine, which says more of a kind of dialog that was never seen than anything
+    that can be learned on others.
+    """
     rng, noise = random.Random(seed), np.random.default_rng(seed)
     pools = Pools(dialogs)
     texts = np.array([vectors[text] for dialog in dialogs for turn in dialog.turns for text in turn])
-    # At first the products are the cosine along the main directions, times what suits a softmax.
+    # Along the main directions, times what suits a softmax.
     texts = texts - texts.mean(0)
-    main = np.linalg.eigh(texts.T @ texts)[1][:, ::-1][:, :rank].astype(np.float32) * np.float32(12**0.5)
-    held: Arrays = {
-        "answer": 0.7 * main,
-        "human": 0.3 * main,
-        "message": main.copy(),
-        "thread": 0.5 * main,
-        "topic": main.copy(),
-    }
-    adam, drop, bags = Adam(held, 2e-3, 0.05, steps, warm=100), 0.3, 4
+    main = np.linalg.eigh(texts.T @ texts)[1].astype(np.float32) * np.float32(12**0.5)
+    begun = {"answer": 0.7, "human": 0.3, "message": 1.0, "thread": 0.5, "topic": 1.0}
+    held: Arrays = {name: np.float32(share) * main for name, share in begun.items()}
+    adam, drop, bags = Adam(held, 2e-3, 1.0, steps, warm=100, home=True), 0.1, 4
     for _ in range(steps):
         slopes = {name: np.zeros_like(value) for name, value in held.items()}
         for _ in range(bags):
@@ -334,15 +359,16 @@ def _fit_products(dialogs: Sequence[Dialog], vectors: Vectors, rank: int, steps:
             both = answers + humans
             _descend(slopes, held, both, None, humans, ("thread", "", "topic"), future, earlier, weight)
         adam.update(slopes)
-    return held
+    factors = {"answer": "message", "human": "message", "thread": "topic"}
+    return {name: held[name] @ held[other].T for name, other in factors.items()}
 
 
 def _descend(
     slopes: Arrays,
     held: Arrays,
-    answers: Floats,
-    humans: Floats | None,
-    messages: Floats,
+    answers: Rows,
+    humans: Rows | None,
+    messages: Rows,
     names: tuple[str, str, str],
     future: NDArray[np.bool_],
     right: NDArray[np.bool_],
@@ -367,7 +393,7 @@ def _descend(
         slopes[second] += humans.T @ back
 
 
-def _fit_ends(dialogs: Sequence[Dialog], humans: Floats, answers: Floats) -> tuple[Floats, Floats]:
+def _fit_ends(dialogs: Sequence[Dialog], humans: Rows, answers: Rows) -> tuple[Floats, Floats]:
     """How much a message looks like the first of a dialog, and a turn like the last."""
     sizes = Counter(one.source for one in dialogs for _ in one.turns)
     weights = np.concatenate([np.full(len(one.turns), sizes[one.source] ** -0.5) for one in dialogs])
@@ -375,11 +401,12 @@ def _fit_ends(dialogs: Sequence[Dialog], humans: Floats, answers: Floats) -> tup
     places = np.concatenate([np.arange(len(one.turns)) for one in dialogs])
     left = np.concatenate([np.arange(len(one.turns))[::-1] for one in dialogs])
     opener = _logistic(humans, places == 0, weights)
-    closing = _logistic(np.concatenate([answers, humans], 1), left == 0, weights)
+    beside = np.hstack if isinstance(humans, np.ndarray) else sparse.hstack
+    closing = _logistic(beside([answers, humans]), left == 0, weights)
     return opener, closing.reshape(2, -1)
 
 
-def _logistic(rows: Floats, right: NDArray[np.bool_], weights: Table, penalty: float = 1.0) -> Floats:
+def _logistic(rows: Rows, right: NDArray[np.bool_], weights: Table, penalty: float = 1.0) -> Floats:
     """The weights of a logistic regression with an L2 penalty, without the constant."""
     held: Arrays = {
         "weights": np.zeros(rows.shape[1], np.float32),
@@ -392,7 +419,7 @@ def _logistic(rows: Floats, right: NDArray[np.bool_], weights: Table, penalty: f
         back = (each * (chances - right)).astype(np.float32)
         adam.update(
             {
-                "weights": rows.T @ back + penalty / len(rows) * held["weights"],
+                "weights": rows.T @ back + penalty / rows.shape[0] * held["weights"],
                 "constant": back.sum(keepdims=True),
             }
         )

@@ -15,6 +15,10 @@ They lie in `benchmarks/written` (MIT, like the rest), a line for what the human
 
 A message continues the last turn of its matter, or opens it; `bread<1` goes back to the first turn of the
 matter and takes another way from there. Lines with `~` are calls of tools. Line breaks are written `\\n`.
+
+`benchmarks/dialogs` holds dialogs by themselves, in the same form: a block for each kind of matter, its
+dialogs one after the other. They are there to be woven into conversations (`benchmarks._weave`). What is said
+in either of them is made up or from memory, and nothing to rely on.
 """
 
 from __future__ import annotations
@@ -25,14 +29,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks._dialogs import Conversation, Vectors, conversation
+from benchmarks._dialogs import Conversation, Dialog, Vectors, conversation
 from langchain_threadmem.core.nodes import TurnEnd
 
 FOLDER = Path(__file__).with_name("written")
+DIALOGS = Path(__file__).with_name("dialogs")
 HELD_OUT = "agent"
 """Of these nothing is ever fitted on: agents with tools, five matters each."""
 PARTS = tuple(sorted({path.name.split("-")[0] for path in FOLDER.glob("*.txt")} - {HELD_OUT}))
 """What the others are about."""
+SPOKEN = {
+    **dict.fromkeys(("travel", "outing", "errand", "support", "shop"), "services"),
+    **dict.fromkeys(("facts", "essay", "exercise", "guide"), "questions"),
+    "company": "small talk",
+}
+"""What the dialogs by themselves are about, and their families: what is alike in how people talk there."""
 _TURN = re.compile(r"([a-z0-9-]+)(?:<(\d+))? \| (.+)")
 _CALL = re.compile(r"~ (\w+) (\{.*\}) -> (.*)")
 
@@ -72,6 +83,19 @@ class Written:
 def written(folder: Path = FOLDER) -> list[Written]:
     """All conversations, in the order of their files."""
     return [one for path in sorted(folder.glob("*.txt")) for one in parse(path.read_text(encoding="utf-8"))]
+
+
+def dialogs(folder: Path = DIALOGS) -> dict[str, Dialog]:
+    """All dialogs that stand by themselves, by their names; those of one block are of one kind."""
+    return {
+        f"{one.part}:{one.name}/{matter}": Dialog(
+            f"{one.part}:{one.name}/{matter}",
+            f"{one.part} {one.name}",
+            [(turn.human, turn.answer) for turn in one.turns if turn.matter == matter],
+        )
+        for one in written(folder)
+        for matter in dict.fromkeys(turn.matter for turn in one.turns)
+    }
 
 
 def parse(text: str) -> Iterator[Written]:

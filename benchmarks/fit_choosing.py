@@ -6,8 +6,8 @@
 
 Learned from are the train files, the train logs of an IRC channel, and chats between two people (`pip install
 chitchat-dataset`, MIT; only numbers that were fitted on it are part of this project), and the conversations
-that were written for it (`benchmarks._written`), as they are and woven into others; see `benchmarks._course`
-for how.
+and dialogs that were written for it (`benchmarks._written`), as they are and woven into others; see
+`benchmarks._course` for how.
 
 Measured is what counts in use: turns are appended one by one, the tree running free, never shown the true
 parent. Nothing is fitted on the sources in `UNSEEN`, whose licences do not allow it; they show what a new
@@ -28,10 +28,24 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._course import RECIPE, WOVEN, Course, Fitted, Grown, Tally, family, grow, show, tally
+from benchmarks._course import (
+    RECIPE,
+    SHARES,
+    WOVEN,
+    Course,
+    Fitted,
+    Grown,
+    Tally,
+    family,
+    fit,
+    grow,
+    show,
+    tally,
+)
 from benchmarks._dialogs import Conversation, Dialog, Vectors, chats, embed, irc, kinds, read, texts_of
 from benchmarks._weave import without_greeting
 from benchmarks._written import HELD_OUT, as_conversation, written
+from benchmarks._written import dialogs as spoken
 from benchmarks._written import kinds as kinds_of
 from benchmarks._written import texts_of as said_in
 from langchain_threadmem.core import network
@@ -111,6 +125,7 @@ def main() -> None:
         sys.exit("the chats are not there: pip install chitchat-dataset, or name the file with --chats")
     if chats_file is not None:
         more |= chats(chats_file, CHATS)
+    more |= spoken()
     own = written()
     texts = (
         texts_of(paths)
@@ -129,19 +144,19 @@ def main() -> None:
         leave_one_out(known, more, kind_of, vectors, options.ways)
         return
     fitted = []
-    course = None if options.shipped else Course(known, more, kind_of, vectors)
+    courses = [] if options.shipped else [Course(known, more, kind_of, vectors, share) for share in SHARES]
     for way in options.ways:
-        if course is None:
+        if options.shipped:
             learned = network.compatibility() if way == "local" else None
             fitted.append(Fitted(way, network.networks(way), network.wording(), learned))
         else:
-            fitted.append(course.fit(way))
+            fitted.append(fit(courses, way))
         for title, conversations in (("dev", dev), ("unseen sources", unseen), ("agents", agents)):
             counts, grown = measure(conversations, fitted[-1])
             show(f"{way}: {title}", counts)
             show_sure(conversations, grown)
     if options.write:
-        if course is None or list(options.ways) != list(WAYS):
+        if options.shipped or list(options.ways) != list(WAYS):
             sys.exit("--write needs all ways, freshly fitted")
         about = {
             "sources": dict(
@@ -174,9 +189,9 @@ def leave_one_out(
     for left in sorted(set(family_of.values())):
         own = [one for one in known if {family_of[name] for name in one.dialogs} == {left}]
         rest = [one for one in known if left not in {family_of[name] for name in one.dialogs}]
-        course = Course(rest, more, kind_of, vectors)
+        courses = [Course(rest, more, kind_of, vectors)]
         for way in ways:
-            for variant, counts in measure(own, course.fit(way))[0].items():
+            for variant, counts in measure(own, fit(courses, way))[0].items():
                 # Single dialogs and mixes are of several families.
                 totals[way][f"{variant} ({left})" if variant in ("single", "mix") else variant] = counts
     for way in ways:

@@ -27,6 +27,9 @@ class LruCache(Generic[K, V]):
         self._values: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.RLock()
 
+    def __reduce__(self) -> tuple[type[LruCache[K, V]], tuple[int]]:
+        return type(self), (self._capacity,)  # A copy in another process begins empty.
+
     def get(self, key: K) -> V | None:
         """The value, which becomes the most recently used; `None` if it is not held."""
         with self._lock:

@@ -62,11 +62,11 @@ class Compatibility:
     """Learned on the vectors of one embedding model: what follows what, and what belongs together.
 
     Attributes:
-        answer: Of shape (dimensions, rank); with `human`, makes the key of a turn.
+        answer: Of shape (dimensions, dimensions); an answer times this times a message, and the same with
+            `human` for the human message of the turn, tell how well the message follows that turn.
         human: The same shape.
-        message: The same shape; makes the query of a message.
-        thread: The same shape; makes the key of a turn that speaks for its thread.
-        topic: The same shape; makes the query of a message for threads.
+        thread: The same shape; both texts of a turn times this times a message tell whether the message
+            belongs to the thread of that turn.
         opener: Of shape (dimensions,): how much a message looks like the first of a thread.
         closing: Of shape (2, dimensions), for answer and human message: how much a turn looks like the last.
         centers: Of shape (any, dimensions): messages that were learned on lie around these.
@@ -74,9 +74,7 @@ class Compatibility:
 
     answer: Floats
     human: Floats
-    message: Floats
     thread: Floats
-    topic: Floats
     opener: Floats
     closing: Floats
     centers: Floats
@@ -101,7 +99,7 @@ class Compatibility:
         if new:
             places, above = np.array([pairs[i] for i in new]).T
             keys = answers[above] @ self.answer + humans[above] @ self.human
-            for i, fit in zip(new, (keys * (humans[places] @ self.message)).sum(1).tolist(), strict=True):
+            for i, fit in zip(new, (keys * humans[places]).sum(1).tolist(), strict=True):
                 found[i] = fit
                 self._held.put(names[i], fit)
         return [held for held in found if held is not None]
@@ -171,10 +169,9 @@ def by_learning(
 ) -> dict[str, Table]:
     """What the vectors tell by what was learned about the model that made them."""
     positions = path[:, 0]
-    topic = learned.thread @ (vector @ learned.topic)
+    topic = learned.thread @ vector
     belongs = answers @ topic + humans @ topic
-    query = vector @ learned.message
-    follows = answers @ (learned.answer @ query) + humans @ (learned.human @ query)
+    follows = answers @ (learned.answer @ vector) + humans @ (learned.human @ vector)
     pairs = _continued(previous, positions)
     own, best = _fits(len(humans), pairs, learned.fits(turn_ends, humans, answers, pairs))
     continued = best[positions] > LEAST

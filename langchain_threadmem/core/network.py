@@ -31,7 +31,7 @@ WAYS: Final[tuple[Way, ...]] = ("local", "vectors", "words")
 FITTED_ON = "all-minilm-l6-v2"
 """Part of the names of the embedding model that compatibility was learned on, in lower case."""
 FILE = "choosing.npz"
-COMPATIBILITY = ("answer", "human", "message", "thread", "topic", "opener", "closing", "centers")
+COMPATIBILITY = ("answer", "human", "thread", "opener", "closing", "centers")
 """The arrays of `Compatibility`, in its order."""
 STRANGER, KNOWN = 0.45, 0.57
 """`Candidates.familiar` of dialogs of makes that were not fitted on is below, of those that were above."""

@@ -1,11 +1,13 @@
-"""The conversations that were written for this project: they can be read, and agents can have them."""
+"""Conversations and dialogs that were written for this project can be read, and agents can have them."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 import pytest
 
 from benchmarks import agents
-from benchmarks._written import HELD_OUT, PARTS, Written, parse, written
+from benchmarks._written import HELD_OUT, PARTS, SPOKEN, Written, dialogs, parse, written
 
 ALL = written()
 
@@ -30,6 +32,19 @@ def check(one: Written) -> None:
             assert turn.previous < place
             assert one.turns[turn.previous].matter == turn.matter
         opened.add(turn.matter)
+
+
+def test_dialogs_by_themselves_have_kinds_of_several() -> None:
+    found = dialogs()
+    assert {one.source for one in found.values()} == set(SPOKEN)
+    of_kind = Counter(one.kind for one in found.values())
+    assert min(of_kind.values()) > 2, "a kind of which there is one dialog cannot be woven with its like"
+    assert all(len(one.turns) > 2 for one in found.values())
+
+
+def test_no_dialog_is_there_twice() -> None:
+    openings = Counter(one.turns[0] for one in dialogs().values())
+    assert [turn for turn, count in openings.items() if count > 1] == []
 
 
 def test_a_branch_goes_back_to_the_turn_that_is_named() -> None:
