@@ -337,7 +337,7 @@ ROUNDS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ROUNDS)
 def test_save_convert_and_load_give_back_the_same_memory(
     tmp_path: Path, rounds: list[tuple[str, int, str]]

@@ -158,7 +158,7 @@ def shape(result: Any) -> Any:
     )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(ops, max_size=8), max_size=6))
 def test_random_batches_give_what_the_in_memory_store_gives(url: str, batches: list[list[Op]]) -> None:
     reference = Reference()

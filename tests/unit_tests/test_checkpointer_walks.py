@@ -155,7 +155,7 @@ def everything(saver: BaseCheckpointSaver[Any], thread: str = "t") -> list[Any]:
 
 @pytest.mark.parametrize("cipher", [None, StreamCipher()], ids=["plain", "encrypted"])
 @given(steps=STEPS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_state_of_a_random_walk_is_that_of_the_in_memory_saver(
     cipher: StreamCipher | None, steps: list[tuple[str, int]]
 ) -> None:

@@ -99,7 +99,7 @@ def test_similar_sentences_are_closer_than_different_ones() -> None:
 
 
 @needs_model
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.text())
 def test_every_text_has_a_vector_of_unit_length(text: str) -> None:
     vector = LocalEmbeddings().embed_array([text])
@@ -118,7 +118,7 @@ def test_a_batch_equals_its_texts_one_by_one() -> None:
 
 
 @needs_model
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.permutations(range(len(TEXTS))))
 def test_rows_come_in_the_order_of_the_texts(order: list[int]) -> None:
     embeddings = LocalEmbeddings()

@@ -102,13 +102,13 @@ def document(*nodes: dict[str, Any], **more: Any) -> str:
     return json.dumps({"version": "1.0", "nodes": [defaults | node for node in nodes], **more})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(forests())
 def test_json_written_and_read_gives_the_same_nodes(nodes: list[ConversationNode]) -> None:
     assert from_json(to_json(nodes)).nodes == sorted(nodes, key=lambda node: node.id)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(forests())
 def test_json_can_be_written_to_a_file_as_utf8(nodes: list[ConversationNode]) -> None:
     assert json.loads(to_json(nodes).encode())["metadata"]["total_messages"] == len(nodes)
@@ -296,7 +296,7 @@ def test_a_document_that_cannot_be_read_is_explained(text: str, found: str) -> N
         from_json(text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(json_objects | st.fixed_dictionaries({"id": json_values, "role": json_values}), max_size=3))
 def test_any_json_is_read_or_refused_with_a_typed_error(nodes: list[Any]) -> None:
     text = json.dumps({"nodes": nodes})
@@ -361,7 +361,7 @@ def test_jsonl_names_the_node_that_has_no_openai_shape() -> None:
         to_jsonl([ConversationNode(3, AIMessage([{"no": "type"}]))])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(forests(messages.filter(lambda message: message.type != "chat")))
 def test_jsonl_messages_keep_role_and_content(nodes: list[ConversationNode]) -> None:
     text = to_jsonl_messages(nodes)

@@ -298,7 +298,7 @@ def test_forgetting_ten_percent_is_one_statement(system: MemorySystem) -> None:
     assert len(ran) == 1
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_forgetting_never_leaves_a_dangling_link(data: st.DataObject) -> None:
     limits = {"max_group_size": 3, "max_context_length": 1000}

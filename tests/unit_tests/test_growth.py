@@ -315,9 +315,7 @@ class Growing(RuleBasedStateMachine):
 
 
 def test_random_growth_is_what_a_dictionary_of_parents_says() -> None:
-    run_state_machine_as_test(
-        Growing, settings=settings(max_examples=60, stateful_step_count=25, deadline=None)
-    )
+    run_state_machine_as_test(Growing, settings=settings(max_examples=60, stateful_step_count=25))
 
 
 @pytest.mark.postgres
@@ -326,7 +324,6 @@ def test_random_growth_on_postgresql(postgres_url: str) -> None:
     few = settings(
         max_examples=6,
         stateful_step_count=20,
-        deadline=None,
         phases=[Phase.generate],  # a failure here is made small on SQLite, where it takes seconds
         suppress_health_check=[HealthCheck.too_slow],
     )

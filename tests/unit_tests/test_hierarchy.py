@@ -717,7 +717,7 @@ def starts_or_goes_on(tree: Any, message: Any) -> int | None:
     return ends[len(message.content) % len(ends)] if len(message.content) % 3 and ends else None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(steps, st.integers(2, 5), st.integers(1, 60), st.booleans())
 def test_summarising_ends_and_covers_every_message_exactly_once(
     done: list[tuple[str, Any]], size: int, tokens: int, echo: bool

@@ -58,7 +58,7 @@ def two_trees(database: Database) -> list[int]:
 
 
 @given(writes())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_together_they_give_what_they_give_one_by_one(given_writes: Any) -> None:
     databases = [open_database(None), open_database(None)]
     try:

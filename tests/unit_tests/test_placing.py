@@ -490,7 +490,7 @@ def check_store(conversation: Tree, words: str) -> None:
     tree.validate(conversation.nodes())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(walks, st.booleans())
 def test_every_list_of_a_random_walk_reads_back_and_breaks_no_law(
     steps: list[tuple[str, int, int]], keys_fall: bool
@@ -503,7 +503,7 @@ def test_every_list_of_a_random_walk_reads_back_and_breaks_no_law(
     assert len(conversation.rows) == rows, "a list whose every message is stored adds nothing"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.sampled_from(["grow", "trim", "drop", "insert"]), st.integers(0, 40))))
 def test_whatever_is_cut_or_summarised_a_conversation_stays_one_thread(steps: list[tuple[str, int]]) -> None:
     conversation = stored("m")

@@ -81,7 +81,7 @@ def test_a_tool_exchange_stays_in_one_piece(system: MemorySystem, verbs: Wrap) -
     assert ids(verbs(memory).recall("kite", 1, max_tokens=1000)) == [[1, 2, 3, 4]]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 300), st.integers(0, 6), st.integers(1, 20))
 def test_no_budget_is_ever_exceeded(room: int, depth: int, n_results: int) -> None:
     memory = kites(ChatMemory(embeddings=False, **NOTHING_SHOWN))

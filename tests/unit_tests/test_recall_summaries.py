@@ -349,7 +349,7 @@ def test_a_summary_of_what_was_forgotten_adds_something(system: MemorySystem, ve
     assert texts(verbs(memory).recall("holiday", 20, rank=1, max_tokens=1000)) == [SUMMARY]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(1, 200), st.integers(1, 12))
 def test_no_budget_is_exceeded_by_summaries(room: int, n_results: int) -> None:
     with MemorySystem(embeddings=False, summarizer=Says(), settings={"max_group_size": 2}) as system:

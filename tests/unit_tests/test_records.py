@@ -107,7 +107,7 @@ def test_an_index_without_a_conversation_is_refused(index: int) -> None:
         parse_conversation('{"role": "user", "content": "x"}', index=index)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.dictionaries(st.text(max_size=5), json_values, max_size=3) | ai_records, max_size=3))
 def test_any_list_is_a_conversation_or_an_input_error(records: list[Any]) -> None:
     with suppress(InputError):

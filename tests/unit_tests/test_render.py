@@ -163,7 +163,7 @@ def test_mermaid_refuses_an_unknown_role_and_a_negative_length() -> None:
         to_mermaid([], max_content_length=-1)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(forests(), st.sampled_from([None, "human", "ai"]))
 def test_mermaid_has_one_label_and_one_style_for_each_node(
     nodes: list[ConversationNode], role: str | None
@@ -232,7 +232,7 @@ def test_outline_sets_in_the_smaller_branches_before_one_that_holds_more_than_ha
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(forests())
 def test_outline_has_one_line_for_each_node_set_in_by_the_logarithm_at_most(
     nodes: list[ConversationNode],
@@ -259,7 +259,7 @@ def test_a_very_deep_thread_is_drawn(draw: Any) -> None:
     assert "message 10000" in draw(thread_of(10_000))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(forests())
 def test_page_is_well_formed_and_shows_each_message_once(nodes: list[ConversationNode]) -> None:
     page = Page(to_html(nodes, title=HOSTILE))
@@ -332,7 +332,7 @@ def test_page_shows_when_a_message_was_said() -> None:
     assert "<time" not in to_html([say(1, "x")])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(forests())
 def test_picture_is_well_formed_and_has_one_row_for_each_node(nodes: list[ConversationNode]) -> None:
     picture = ET.fromstring(to_svg(nodes))

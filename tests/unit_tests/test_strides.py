@@ -72,7 +72,7 @@ def test_a_switch_of_the_thread_is_an_entry_a_turn(system: MemorySystem, verbs: 
     assert in_index(system) == [1, 3, 5]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(PARENTS)
 def test_any_node_is_found_by_its_number(choices: list[int]) -> None:
     system = MemorySystem(None, embeddings=False)
@@ -87,7 +87,7 @@ def test_any_node_is_found_by_its_number(choices: list[int]) -> None:
     system.close()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(PARENTS, st.integers(0, 60))
 def test_nodes_are_read_in_the_order_of_their_numbers(choices: list[int], seq: int) -> None:
     system = MemorySystem(None, embeddings=False)
@@ -103,7 +103,7 @@ def test_nodes_are_read_in_the_order_of_their_numbers(choices: list[int], seq: i
     system.close()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(PARENTS, PARENTS)
 def test_the_newest_node_is_that_of_its_own_tree(choices: list[int], others: list[int]) -> None:
     system = MemorySystem(None, embeddings=False)
