@@ -303,8 +303,8 @@ class Course:
 def fit(courses: Sequence[Course], way: Way) -> Fitted:
     """Fit the networks for one way to go; prints how they do on what they did not see.
 
-    What is learned of vectors differs from one course to the next by chance, by 0.7 of 100 in the end where it
-    was seen. So where it counts networks learn from the conversations of all courses, and the products are
+    What is learned of vectors differs from one course to the next by chance, by 0.7 of 100 in the end where
+    it was seen. So where it counts networks learn from the conversations of all courses, and the products are
     the means of all, which score like all of them together.
     """
     several = courses if way == "local" else courses[-1:]
