@@ -2,9 +2,10 @@
 
 In use a selector has to live with its own mistakes, and errors come in chains: a message whose true parent
 was taken by an earlier error. So networks are fitted on the states of the true trees first, then on those of
-trees that the last networks grew. Each conversation is grown, and described, by what was fitted without it,
-so that the mistakes are as many as in use: half of them by what was fitted on the other folds (dialogs that
-share a conversation share a fold), half by what was fitted on the other families of sources.
+trees that the last networks grew; and those for a second look on what they made of these. Each conversation
+is grown, and described, by what was fitted without it, so that the mistakes are as many as in use: half of
+them by what was fitted on the other folds (dialogs that share a conversation share a fold), half by what was
+fitted on the other families of sources.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,11 +24,12 @@ from benchmarks._dialogs import Conversation, Dialog, Pools, Vectors, dialogs_of
 from benchmarks._learn import GROUPS, Recipe, State, fit_compatibility, fit_networks, fit_wording, mean
 from benchmarks._weave import LONGEST, weave
 from benchmarks._written import PARTS, SPOKEN
-from langchain_threadmem.core import network
-from langchain_threadmem.core.choosing import CHANCES_KEPT, LEAST_CHANCE
+from langchain_threadmem.core.candidates import LEAST_CHANCE
+from langchain_threadmem.core.choosing import CHANCES_KEPT, likeliest, weigh
 from langchain_threadmem.core.cues import ENGLISH
 from langchain_threadmem.core.evidence import Compatibility
 from langchain_threadmem.core.features import describe
+from langchain_threadmem.core.hindsight import look_again
 from langchain_threadmem.core.network import Networks, Way
 from langchain_threadmem.core.nodes import TurnEnd
 from langchain_threadmem.core.wording import Wording
@@ -38,7 +40,6 @@ WOVEN = 1600
 SHARES = (1.0, 1 / 3)
 """For each course: how often one of `benchmarks/dialogs` is drawn for one of the others. Many as they
 are, they have one author."""
-ROUNDS = 1
 NETWORKS = 6
 """Of each of the two kinds."""
 BALANCE = 0.5
@@ -65,15 +66,22 @@ RECIPE, OF_SEVERAL = Recipe(), Recipe(epochs=16)
 """For the conversations of one course, and of several."""
 ROUGH = Recipe(epochs=10)
 """For networks that only grow trees to learn from."""
+AGAIN = Recipe(hidden=24, epochs=12)
+"""For those that look at a turn once more."""
 
 
 @dataclass(frozen=True)
 class Grown:
-    """What became of a conversation: the parents chosen, how sure, and the states met on the way."""
+    """What became of a conversation: the parents chosen, how sure, and the states met on the way.
+
+    `later` are those of second looks, `believed` the parents after them.
+    """
 
     chosen: Sequence[int | None]
     sure: Sequence[float]
     states: Sequence[State]
+    later: Sequence[State]
+    believed: Sequence[int | None]
 
 
 @dataclass
@@ -96,18 +104,25 @@ class Fitted:
 
     way: Way
     networks: Networks
+    again: Networks
     wording: Wording
     learned: Compatibility | None
 
 
 def grow(
-    one: Conversation, way: Way, networks: Networks | None, wording: Wording, learned: Compatibility | None
+    one: Conversation,
+    way: Way,
+    networks: Networks | None,
+    again: Networks | None,
+    wording: Wording,
+    learned: Compatibility | None,
 ) -> Grown:
-    """Place the turns one by one; without networks where they truly belong."""
+    """Place the turns one by one, by `again` with second looks; without networks where they truly belong."""
     tree: list[TurnEnd] = []
     chosen: list[int | None] = []
     sure: list[float] = []
     states: list[State] = []
+    later: list[State] = []
     for i, turn in enumerate(one.turns):
         parent = turn.previous if networks is None else None
         chances: Sequence[tuple[int | None, float]] = ()
@@ -120,16 +135,22 @@ def grow(
             if turn.previous in ids:
                 states.append(State(found.rows.astype(np.float32), ids.index(turn.previous)))
             if networks is not None:
-                scores = network.score(networks, found.rows, found.familiar)
-                weighed = np.exp(scores - scores.max())
-                weighed /= weighed.sum()
-                best = np.argsort(-weighed, kind="stable")[:CHANCES_KEPT].tolist()
+                weighed = weigh(networks, found, tree)
+                best = likeliest(weighed)[:CHANCES_KEPT]
                 chances = [(ids[row], float(weighed[row])) for row in best if weighed[row] >= LEAST_CHANCE]
                 parent = ids[best[0]]
         chosen.append(parent)
         sure.append(chances[0][1] if chances else 1.0)
-        tree.append(TurnEnd(turn.id, parent, turn.human, turn.answer, chances=chances))
-    return Grown(chosen, sure, states)
+        placed = TurnEnd(turn.id, parent, turn.human, turn.answer, chances=chances)
+        vector = None if way == "words" else one.answers[i]
+        look = look_again(tree, one.humans[:i], one.answers[:i], placed, vector, ENGLISH, wording, learned)
+        if look is not None and turn.previous in look.ids:
+            later.append(State(look.rows.astype(np.float32), look.ids.index(turn.previous)))
+        if look is not None and again is not None:
+            revised = look.revised(again)
+            placed = replace(placed, previous=revised[0][0], chances=revised)
+        tree.append(placed)
+    return Grown(chosen, sure, states, later, [end.previous for end in tree])
 
 
 @dataclass(frozen=True)
@@ -251,10 +272,12 @@ class Course:
 
     def go(self, way: Way) -> list[tuple[Grown, Lesson]]:
         """Grow every conversation by networks that did not see it; prints how well they do."""
-        grown = self._grow(way, None)
-        for _ in range(ROUNDS):
-            grown = self._grow(way, self._fit_parts(grown, ROUGH))
-            self._show(way, grown)
+        true = self._grow(way)
+        networks = self._fit_parts([one.states for one in true], ROUGH)
+        grown = self._grow(way, networks)
+        again = self._fit_parts([one.later for one in grown], AGAIN)
+        grown = self._grow(way, networks, again)
+        self._show(way, grown)
         return list(zip(grown, self.lessons, strict=True))
 
     def _show(self, way: Way, grown: Sequence[Grown]) -> None:
@@ -275,24 +298,30 @@ class Course:
             counts[f"woven {name}"] = told["woven"]
         show(f"{way}: other families", counts)
 
-    def _grow(self, way: Way, networks: Mapping[int | str, Networks] | None) -> list[Grown]:
+    def _grow(
+        self,
+        way: Way,
+        networks: Mapping[int | str, Networks] | None = None,
+        again: Mapping[int | str, Networks] | None = None,
+    ) -> list[Grown]:
         def one(lesson: Lesson) -> Grown:
             wording, learned = self.without[lesson.key]
             return grow(
                 lesson.conversation,
                 way,
                 networks[lesson.key] if networks else None,
+                again[lesson.key] if again else None,
                 wording,
                 learned if way == "local" else None,
             )
 
         return each(self.lessons, one)
 
-    def _fit_parts(self, grown: Sequence[Grown], recipe: Recipe) -> dict[int | str, Networks]:
+    def _fit_parts(self, states: Sequence[Sequence[State]], recipe: Recipe) -> dict[int | str, Networks]:
         def without(key: int | str) -> Networks:
             outside = [
-                (one, lesson)
-                for one, lesson in zip(grown, self.lessons, strict=True)
+                (its, lesson)
+                for its, lesson in zip(states, self.lessons, strict=True)
                 if key != lesson.fold and key not in lesson.families
             ]
             return _fit(outside, recipe, 1)
@@ -310,20 +339,22 @@ def fit(courses: Sequence[Course], way: Way) -> Fitted:
     several = courses if way == "local" else courses[-1:]
     grown = [one for course in several for one in course.go(way)]
     recipe = RECIPE if len(several) == 1 else OF_SEVERAL
-    both = each([(0, AT_HOME), (NETWORKS, ELSEWHERE)], lambda kind: _fit(grown, recipe, NETWORKS, *kind))
+    states = [(one.states, lesson) for one, lesson in grown]
+    both = each([(0, AT_HOME), (NETWORKS, ELSEWHERE)], lambda kind: _fit(states, recipe, NETWORKS, *kind))
+    again = _fit([(one.later, lesson) for one, lesson in grown], AGAIN, NETWORKS)
     learned = mean([course.learned[1] for course in several]) if way == "local" else None
-    return Fitted(way, joined(*both), several[-1].learned[0], learned)
+    return Fitted(way, joined(*both), again, several[-1].learned[0], learned)
 
 
 def _fit(
-    grown: Iterable[tuple[Grown, Lesson]],
+    met: Iterable[tuple[Sequence[State], Lesson]],
     recipe: Recipe,
     count: int,
     seed: int = 0,
     weights: Weights = BETWEEN,
 ) -> Networks:
     """Fit on the states of some lessons; families count by the root of their number."""
-    states = [(state, lesson) for one, lesson in grown for state in one.states]
+    states = [(state, lesson) for its, lesson in met for state in its]
     sizes = Counter(name for _, one in states for name in one.families)
     weighed = [
         float(np.mean([sizes[name] ** -BALANCE for name in one.families]))

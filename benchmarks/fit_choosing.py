@@ -62,7 +62,8 @@ UNSEEN = ("locomo", "beam", "inscit")
 
 def measure(conversations: Sequence[Conversation], fitted: Fitted) -> tuple[dict[str, Tally], list[Grown]]:
     """Grow conversations and count, by variant."""
-    grown = [grow(one, fitted.way, fitted.networks, fitted.wording, fitted.learned) for one in conversations]
+    held = (fitted.way, fitted.networks, fitted.again, fitted.wording, fitted.learned)
+    grown = [grow(one, *held) for one in conversations]
     return tally(conversations, grown), grown
 
 
@@ -96,6 +97,7 @@ def write(path: Path, fitted: Sequence[Fitted], about: dict[str, object]) -> Non
     for one in fitted:
         for field in fields(Networks):
             arrays[f"{one.way}_{field.name}"] = getattr(one.networks, field.name).astype(np.float32)
+            arrays[f"{one.way}_again_{field.name}"] = getattr(one.again, field.name).astype(np.float32)
         if one.learned is not None:
             # Half precision changes no choice and halves the file.
             arrays |= {name: getattr(one.learned, name).astype(np.float16) for name in network.COMPATIBILITY}
@@ -148,7 +150,8 @@ def main() -> None:
     for way in options.ways:
         if options.shipped:
             learned = network.compatibility() if way == "local" else None
-            fitted.append(Fitted(way, network.networks(way), network.wording(), learned))
+            held = network.networks(way), network.networks(way, again=True)
+            fitted.append(Fitted(way, *held, network.wording(), learned))
         else:
             fitted.append(fit(courses, way))
         for title, conversations in (("dev", dev), ("unseen sources", unseen), ("agents", agents)):

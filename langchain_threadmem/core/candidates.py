@@ -32,6 +32,8 @@ RECENT_TURNS = 24
 RECENT_THREADS = 12
 SIMILAR_THREADS = 8
 SIMILAR_TURNS = 4
+LEAST_CHANCE = 0.005
+"""Candidates that are less likely are not kept with a choice."""
 
 
 def links(

@@ -19,16 +19,16 @@ from types import MappingProxyType
 
 import numpy as np
 
+from langchain_threadmem.core.candidates import LEAST_CHANCE, Table
 from langchain_threadmem.core.cues import ENGLISH, HEARD, Cues, message_cues
 from langchain_threadmem.core.evidence import Floats
-from langchain_threadmem.core.features import Candidates, describe
-from langchain_threadmem.core.network import compatibility, networks, score, way_to_go, wording
+from langchain_threadmem.core.features import Candidates, check_vectors, describe
+from langchain_threadmem.core.hindsight import reconsidered
+from langchain_threadmem.core.network import Networks, compatibility, networks, score, way_to_go, wording
 from langchain_threadmem.core.nodes import TurnEnd
 
 CHANCES_KEPT = 5
 """How many candidates of a choice later choices look at, at most."""
-LEAST_CHANCE = 0.005
-"""Candidates that are less likely are not kept."""
 SECOND_TOPIC = math.log(0.6)
 """Added to the score of a new root while there is one thread alone. Nearly every conversation that was
 learned from goes on to another subject, and many never do: with it, dialogs of kinds not learned from are
@@ -90,7 +90,8 @@ def choose(
         InputError: Rows, lengths or ids do not fit together, or a vector is not finite.
 
     Cost: 2 to 3 ms at 250 turns if the words of the candidates have been read before (caches of 4,096
-    texts), some 15 ms if none have. The data file is read at the first call (20 ms).
+    texts), some 15 ms if none have. A turn that is looked at again (`hindsight`) takes about one more, once.
+    The data file is read at the first call (20 ms).
 
     Example:
         >>> import numpy as np
@@ -107,23 +108,38 @@ def choose(
         return FIRST
     way = way_to_go(model, None if vector is None else len(vector))
     learned = compatibility() if way == "local" else None
-    found = describe(turn_ends, human_vectors, answer_vectors, message, vector, cues, wording(), learned)
-    scores = score(networks(way), found.rows, found.familiar)
-    if sum(end.previous is None for end in turn_ends) == 1:
-        scores = np.append(scores[:-1], scores[-1] + SECOND_TOPIC)
-    chances = np.exp(scores - scores.max())
-    chances /= chances.sum()
-    # Rows rise with time and the root comes last: read backwards, the first best is the latest.
-    order = np.argsort(-chances[::-1], kind="stable")
-    ranked = [len(chances) - 1 - int(place) for place in order]
+    check_vectors(len(turn_ends), human_vectors, answer_vectors, vector)
+    given, again = (human_vectors, answer_vectors), networks(way, again=True)
+    believed = reconsidered(turn_ends, *given, way, cues, wording(), learned, again)
+    found = describe(believed, *given, message, vector, cues, wording(), learned)
+    chances = weigh(networks(way), found, believed)
+    ranked = likeliest(chances)
     ids: list[int | None] = [turn_ends[position].id for position in found.positions.tolist()]
     ids.append(None)
     return Choice(
         ids[ranked[0]],
         float(chances[ranked[0]]),
+        # In words of the tree as it is, whatever is believed of it.
         _reason(turn_ends, found, ranked[0], message, cues),
         MappingProxyType({ids[row]: float(chances[row]) for row in ranked}),
     )
+
+
+def weigh(held: Networks, found: Candidates, turn_ends: Sequence[TurnEnd]) -> Table:
+    """The probability of each candidate, in the order of its rows."""
+    scores = score(held, found.rows, found.familiar)
+    if sum(end.previous is None for end in turn_ends) == 1:
+        scores[-1] += SECOND_TOPIC
+    chances: Table = np.exp(scores - scores.max())
+    chances /= chances.sum()
+    return chances
+
+
+def likeliest(chances: Table) -> list[int]:
+    """The rows, the likeliest first; of equal ones the later turn, and a new root before any turn."""
+    # Rows rise with time and the root comes last: read backwards, the first best is the latest.
+    order = np.argsort(-chances[::-1], kind="stable")
+    return [len(chances) - 1 - int(place) for place in order]
 
 
 def _reason(turn_ends: Sequence[TurnEnd], found: Candidates, row: int, message: str, cues: Cues) -> str:
@@ -134,10 +150,13 @@ def _reason(turn_ends: Sequence[TurnEnd], found: Candidates, row: int, message: 
     position = int(found.positions[row])
     if position == len(turn_ends) - 1:
         return "continues the last thread"
-    opening = turn_ends[int(found.openings[row])]
+    opening, by_id = turn_ends[position], {end.id: end for end in turn_ends}
+    while opening.previous is not None:
+        opening = by_id[opening.previous]
     title = (
         opening.summary.title if opening.summary else textwrap.shorten(opening.human, 40, placeholder=" ...")
     )
     cosine = float(found.cosines[row])
     measured = "" if math.isnan(cosine) else f" (similarity {cosine:.2f})"
-    return f"{'branches off inside' if found.continued[row] else 'returns to'} {title!r}{measured}"
+    continued = any(end.previous == turn_ends[position].id for end in turn_ends)
+    return f"{'branches off inside' if continued else 'returns to'} {title!r}{measured}"

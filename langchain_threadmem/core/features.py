@@ -199,16 +199,12 @@ class Candidates:
     Attributes:
         positions: Indexes into the turn ends, rising; one row each.
         rows: One column for each of `FEATURES`; the last row is the new root.
-        openings: For each position, the index of the turn that opened its thread.
-        continued: For each position, whether that turn has been continued already.
         cosines: For each position, the greater cosine of message and turn; NaN without vectors.
         familiar: How near the message and those before it lie to what was learned on; `None` if not known.
     """
 
     positions: Places
     rows: Table
-    openings: Places
-    continued: NDArray[np.bool_]
     cosines: Table
     familiar: float | None = None
 
@@ -222,10 +218,12 @@ def describe(
     cues: Cues,
     wording: Wording,
     compatibility: Compatibility | None = None,
+    among: Sequence[int] | None = None,
 ) -> Candidates:
     """Candidates for the parent of a message, each with a row of numbers for a scorer.
 
-    The arguments and errors are those of `choosing.choose`; there must be at least one turn end.
+    The arguments and errors are those of `choosing.choose`; there must be at least one turn end. With `among`
+    the candidates are the turn ends at those places, rising, at least one, and a new root.
 
     Example:
         >>> import numpy as np
@@ -242,10 +240,13 @@ def describe(
     ended = np.ones(count, bool)
     ended[previous[previous >= 0]] = False
     to_human, to_answer, cosines = np.zeros(count), np.zeros(count), np.full(count, np.nan)
+    check_vectors(count, human_vectors, answer_vectors, vector)
     if vector is not None:
-        _check_vectors(count, human_vectors, answer_vectors, vector)
         cosines, to_human, to_answer = similarities(human_vectors, answer_vectors, vector)
-    positions = shortlist(ended, np.maximum(to_human, to_answer), similar=vector is not None)
+    if among is None:
+        positions = shortlist(ended, np.maximum(to_human, to_answer), similar=vector is not None)
+    else:
+        positions = np.array(among, np.intp)
     path = paths(previous, positions)
     decay = np.where(path >= 0, PATH_DECAY ** np.arange(PATH), 0.0)
     weight = decay / decay.sum(1, keepdims=True)
@@ -278,7 +279,9 @@ def describe(
     columns |= by_place(previous, path, ended, softly, placed)
     leaves = ended[positions]
     led = [name for name in _LED if name in columns]
-    leads = _leads(np.stack([columns[name] for name in led], 1), leaves)
+    # Of some turns alone none may be an end: then each is compared with all others.
+    rivals = leaves if leaves.any() else ~leaves
+    leads = _leads(np.stack([columns[name] for name in led], 1), rivals)
     columns |= {"lead_" + name: leads[:, place] for place, name in enumerate(led)}
 
     rows = np.zeros((len(positions) + 1, len(FEATURES)))
@@ -315,10 +318,17 @@ def describe(
     for name, value in common.items():
         rows[:, _AT["all_" + name]] = value
     rows[:, _AT["heard_" + HEARD[0]] :] = message_cues(message, cues)
-    return Candidates(positions, rows, openings[positions], ~leaves, cosines[positions], usually)
+    return Candidates(positions, rows, cosines[positions], usually)
 
 
-def _check_vectors(count: int, humans: Floats, answers: Floats, vector: Floats) -> None:
+def check_vectors(count: int, humans: Floats, answers: Floats, vector: Floats | None) -> None:
+    """Refuse vectors that are not of one model, one of each for every turn end.
+
+    Raises:
+        InputError: The shapes do not fit together, or the vector is not finite.
+    """
+    if vector is None:
+        return
     expected = (count, *vector.shape)
     if vector.ndim != 1 or humans.shape != expected or answers.shape != expected:
         raise InputError(
@@ -327,9 +337,7 @@ def _check_vectors(count: int, humans: Floats, answers: Floats, vector: Floats) 
             "or pass no vector"
         )
     if not np.isfinite(vector).all():
-        raise InputError(
-            f"the vector of the message is not finite: {vector!r}; pass None to go by words alone"
-        )
+        raise InputError(f"the vector of a message is not finite: {vector!r}; pass None to go by words alone")
 
 
 def _leads(table: Table, leaves: NDArray[np.bool_]) -> Table:

@@ -108,10 +108,13 @@ def _stored() -> Mapping[str, Any]:
 
 
 @cache
-def networks(way: Way) -> Networks:
-    """The networks for one way to go; the file is read at the first call."""
-    held = _stored()
-    return Networks(*(held[f"{way}_{field.name}"].astype(np.float32) for field in fields(Networks)))
+def networks(way: Way, *, again: bool = False) -> Networks:
+    """The networks for one way to go, or those for a second look (`hindsight`).
+
+    The file is read at the first call.
+    """
+    held, name = _stored(), f"{way}_again" if again else way
+    return Networks(*(held[f"{name}_{field.name}"].astype(np.float32) for field in fields(Networks)))
 
 
 @cache

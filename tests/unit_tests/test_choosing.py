@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from langchain_threadmem.core.candidates import (
+    LEAST_CHANCE,
     RECENT_THREADS,
     RECENT_TURNS,
     SIMILAR_THREADS,
@@ -15,7 +16,7 @@ from langchain_threadmem.core.candidates import (
     USUALLY_STAYS,
     habits,
 )
-from langchain_threadmem.core.choosing import CHANCES_KEPT, LEAST_CHANCE, choose
+from langchain_threadmem.core.choosing import CHANCES_KEPT, choose
 from langchain_threadmem.core.cues import ENGLISH, HEARD, Cues, end_cues, message_cues, names, terms
 from langchain_threadmem.core.features import FEATURES, describe
 from langchain_threadmem.core.network import (
