@@ -20,6 +20,7 @@ from sqlalchemy import create_engine, event
 from sqlalchemy.engine import URL, Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.util import greenlet_spawn
 
 from langchain_threadmem.errors import ClosedError, PersistenceError
 from langchain_threadmem.storage.database import Transaction, TransactionScope
@@ -53,7 +54,11 @@ class PostgresDatabase:
             conn.script(f"SELECT pg_advisory_xact_lock({_SETUP_LOCK})")
             migrate(conn, time.time())
 
-        self.write(setup)
+        try:
+            self.write(setup)
+        except BaseException:
+            self.close()
+            raise
 
     def encrypt(self, seal: Seal) -> None:
         """Encrypt what is said from now on, and read nothing else."""
@@ -61,9 +66,15 @@ class PostgresDatabase:
 
     def write(self, transaction: Transaction[T]) -> T:
         """Run a function in a transaction, in the calling thread."""
-        with self._ready(), self._engine.begin() as connection:
-            result: T = _run(connection, transaction, self.seal)
-            return result
+        with self._ready():
+            try:
+                with self._engine.begin() as connection:
+                    result: T = _run(connection, transaction, self.seal)
+                    return result
+            finally:
+                if self.closed:
+                    # Closed meanwhile: a connection that was in use then is closed by who used it.
+                    self._engine.pool.dispose()
 
     def read(self, transaction: Transaction[T]) -> T:
         """Run a function in a transaction; what it reads is committed work."""
@@ -72,8 +83,13 @@ class PostgresDatabase:
     async def awrite(self, transaction: Transaction[T]) -> T:
         """Run a function in a transaction on the async driver."""
         with self._ready():
-            async with self._async_engine().begin() as connection:
-                return await connection.run_sync(partial(guarded, _run), transaction, self.seal)
+            engine = self._async_engine()
+            try:
+                async with engine.begin() as connection:
+                    return await connection.run_sync(partial(guarded, _run), transaction, self.seal)
+            finally:
+                if self.closed:
+                    await greenlet_spawn(engine.sync_engine.pool.dispose)
 
     async def aread(self, transaction: Transaction[T]) -> T:
         """Run a function in a transaction on the async driver."""
@@ -93,17 +109,22 @@ class PostgresDatabase:
         return self._async[loop].engine
 
     def close(self) -> None:
-        """Close all pools; a second call does nothing."""
+        """Close all pools; a second call does nothing.
+
+        What is being done in another thread is finished, and its connection closed then.
+        """
         self.closed = True
-        self._engine.dispose()
+        # Not the engine's own `dispose`: it puts a new pool in place of the one that connections return to.
+        self._engine.pool.dispose()
         while self._async:
             self._async.popitem()[1].abandon()
 
     async def aclose(self) -> None:
-        """Close all pools."""
+        """`close`; what other tasks of this loop are doing is finished too."""
+        self.closed = True
         own = self._async.pop(asyncio.get_running_loop(), None)
         if own is not None:
-            await own.engine.dispose()
+            await greenlet_spawn(own.engine.sync_engine.pool.dispose)
         await asyncio.to_thread(self.close)
 
     @contextmanager

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,12 @@ from langchain_threadmem.errors import (
     ClosedError,
     DriverError,
     InputError,
+    NewerDatabaseError,
     PersistenceError,
     StorageBusyError,
 )
 from langchain_threadmem.storage import database as module
+from langchain_threadmem.storage import postgres
 from langchain_threadmem.storage.database import Database, open_database
 from langchain_threadmem.storage.queries import trees
 from langchain_threadmem.storage.statements import Conn
@@ -133,6 +137,84 @@ def test_closing_on_the_loop_is_closing(url: str) -> None:
             await database.aread(lambda conn: None)
 
     asyncio.run(main())
+
+
+@pytest.fixture
+def left_open(recwarn: pytest.WarningsRecorder) -> Callable[[], list[str]]:
+    """Tells of the connections that were forgotten without being closed."""
+
+    def forgotten() -> list[str]:
+        gc.collect()
+        return [str(one.message) for one in recwarn if one.category is ResourceWarning]
+
+    gc.collect()
+    return forgotten
+
+
+def _keep(results: list[Any], write: Run, transaction: Callable[[Conn], Any]) -> None:
+    results.append(write(transaction))
+
+
+def test_what_another_thread_does_while_a_database_is_closed_is_finished_and_leaves_nothing_open(
+    url: str, left_open: Callable[[], list[str]]
+) -> None:
+    database = open_database(url)
+    began, go_on = threading.Event(), threading.Event()
+    results: list[Any] = []
+
+    def slow(conn: Conn) -> str:
+        began.set()
+        assert go_on.wait(10)
+        return "done"
+
+    worker = threading.Thread(target=_keep, args=(results, database.write, slow))
+    worker.start()
+    assert began.wait(10)
+    closer = threading.Thread(target=database.close)
+    closer.start()
+    closer.join(0.1)
+    go_on.set()
+    for thread in (worker, closer):
+        thread.join(10)
+    del database  # An ended thread holds what it ran no longer.
+    assert (results, left_open()) == (["done"], [])
+
+
+def test_what_another_task_does_while_a_database_is_closed_is_finished_and_leaves_nothing_open(
+    url: str, left_open: Callable[[], list[str]]
+) -> None:
+    async def main() -> str:
+        database = open_database(url)
+        began = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def slow(conn: Conn) -> str:
+            loop.call_soon_threadsafe(began.set)
+            if conn.dialect == "postgresql":
+                conn.script("SELECT pg_sleep(0.2)")
+            else:
+                time.sleep(0.2)
+            return "done"
+
+        task = asyncio.create_task(database.awrite(slow))
+        await began.wait()
+        await database.aclose()
+        return await task
+
+    assert (asyncio.run(main()), left_open()) == ("done", [])
+
+
+def test_a_database_that_cannot_be_set_up_leaves_nothing_open(
+    url: str, left_open: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(conn: Conn, now: float) -> None:
+        raise NewerDatabaseError("newer")
+
+    for place in (module, postgres):
+        monkeypatch.setattr(place, "migrate", refuse)
+    with pytest.raises(NewerDatabaseError):
+        open_database(url)
+    assert left_open() == []
 
 
 def test_a_lock_held_by_another_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
