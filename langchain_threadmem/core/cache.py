@@ -33,10 +33,10 @@ class LruCache(Generic[K, V]):
     def get(self, key: K) -> V | None:
         """The value, which becomes the most recently used; `None` if it is not held."""
         with self._lock:
-            if key not in self._values:
-                return None
-            self._values.move_to_end(key)
-            return self._values[key]
+            found = self._values.get(key)
+            if found is not None:
+                self._values.move_to_end(key)
+            return found
 
     def put(self, key: K, value: V) -> None:
         """Hold a value; the least recently used one may go."""
