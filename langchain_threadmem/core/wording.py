@@ -74,7 +74,8 @@ class Wording:
     closing: Floats
     common: tuple[str, ...] = ()
     rarity: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
-    _held: LruCache[tuple[str, str], Floats] = field(default_factory=lambda: LruCache(REMEMBERED))
+    _messages: LruCache[str, Floats] = field(default_factory=lambda: LruCache(REMEMBERED))
+    _answers: LruCache[str, Floats] = field(default_factory=lambda: LruCache(REMEMBERED))
 
     @cached_property
     def rows(self) -> Mapping[str, int]:
@@ -101,23 +102,17 @@ class Wording:
 
     def of_message(self, text: str) -> Floats:
         """A message: its vector, then how much it opens, then how much it closes."""
-        return self._vector("message", text)
+        return self._messages.setdefault(
+            text, lambda: self._vector(message_words(text), self.message, self.opener, self.closing[1])
+        )
 
     def of_answer(self, text: str) -> Floats:
         """An answer: its vector, then how much it closes."""
-        return self._vector("answer", text)
+        return self._answers.setdefault(
+            text, lambda: self._vector(answer_words(text), self.answer, self.closing[0])
+        )
 
-    def _vector(self, side: str, text: str) -> Floats:
-        held = self._held.get((side, text))
-        if held is None:
-            asked = side == "message"
-            rows, share = self.shares(message_words(text) if asked else answer_words(text))
-            main = (self.message if asked else self.answer)[rows].sum(0)
-            ends = (
-                [self.opener[rows].sum(), self.closing[1, rows].sum()]
-                if asked
-                else [self.closing[0, rows].sum()]
-            )
-            held = (np.append(main, ends) * share).astype(np.float32)
-            self._held.put((side, text), held)
-        return held
+    def _vector(self, words: Iterable[str], main: Floats, *ends: Floats) -> Floats:
+        rows, share = self.shares(words)
+        sums = np.append(main[rows].sum(0), [end[rows].sum() for end in ends])
+        return (sums * share).astype(np.float32)
