@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 
@@ -23,6 +23,7 @@ Further on, "it" and "at 7" mostly point at the message itself."""
 TAIL = 200
 """Characters at the end of an answer that tell how its turn ended."""
 
+_PLAIN_WORD = re.compile(r"\w+")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _VALUE = re.compile(r"\d+|(?<=[\w,;:] )[A-Z][^\W\d_]+")
 _CAPITAL = re.compile(r"(?<=[\w,;:] )[A-Z][a-z]")
@@ -102,19 +103,36 @@ class Cues:
     names: tuple[str, ...] = ()
 
     @cached_property
-    def patterns(self) -> Mapping[str, re.Pattern[str]]:
-        """One compiled pattern for each cue but `stop_words` and `endings`."""
+    def patterns(self) -> Mapping[str, tuple[re.Pattern[str], frozenset[str]]]:
+        """For each cue but `stop_words` and `endings` a pattern, and the first words of its phrases."""
         found = {}
         for field in fields(self):
             if field.name not in ("stop_words", "endings"):
-                words = "|".join(map(re.escape, getattr(self, field.name))) or "(?!)"
+                phrases = getattr(self, field.name)
                 start = r"^\W*" if field.name in _AT_THE_START else r"\b"
-                found[field.name] = re.compile(rf"{start}(?:{words})\b")
+                pattern = re.compile(rf"{start}(?:{'|'.join(map(re.escape, phrases)) or '(?!)'})\b")
+                first_words = frozenset(
+                    word for phrase in phrases for word in _PLAIN_WORD.findall(phrase)[:1]
+                )
+                found[field.name] = pattern, first_words
         return found
 
-    def has(self, name: str, text: str) -> bool:
-        """Whether `text`, in lower case, shows the cue `name`."""
-        return self.patterns[name].search(text) is not None
+    def shown(self, text: str) -> Callable[[str], bool]:
+        """A function that tells whether `text`, in lower case, shows a cue, by the cue's name.
+
+        Example:
+            >>> shows = ENGLISH.shown("thanks a lot")
+            >>> shows("thanks"), shows("farewells")
+            (True, False)
+        """
+        words = frozenset(_PLAIN_WORD.findall(text))
+
+        def shows(name: str) -> bool:
+            pattern, first_words = self.patterns[name]
+            # Most texts show few cues, and a set tells at once.
+            return not first_words.isdisjoint(words) and pattern.search(text) is not None
+
+        return shows
 
 
 _AT_THE_START = frozenset(
@@ -250,12 +268,14 @@ def terms(text: str, cues: Cues) -> frozenset[str]:
         >>> sorted(terms("How do I read CSV files in pandas?", ENGLISH))
         ['csv', 'file', 'panda', 'read']
     """
-    found = set()
-    for word in _WORD.findall(_plain(_shortened(text))):
-        if word not in cues.stop_words:
-            cut = next((end for end in cues.endings if word.endswith(end) and len(word) >= len(end) + 4), "")
-            found.add(word.removesuffix(cut))
-    return frozenset(found)
+    words = set(_WORD.findall(_plain(_shortened(text)))) - cues.stop_words
+    return frozenset(_without_ending(word, cues) for word in words)
+
+
+@lru_cache(maxsize=16384)
+def _without_ending(word: str, cues: Cues) -> str:
+    cut = next((end for end in cues.endings if word.endswith(end) and len(word) >= len(end) + 4), "")
+    return word.removesuffix(cut)
 
 
 @lru_cache(maxsize=4096)
@@ -325,16 +345,17 @@ def message_cues(message: str, cues: Cues) -> tuple[float, ...]:
     text = _plain(_shortened(message))
     words = len(_WORD.findall(text))
     start = text[:HEAD]
+    shows = cues.shown(start)
     return (
         math.log1p(words) - 2.0,
         float(words <= 3),
         float(3 < words <= 7),
         float(any(mark in message for mark in QUESTION_MARKS)),
-        *(float(cues.has(name, start)) for name in _IN_MESSAGES),
-        float(_DIGIT.search(start) is not None or cues.has("amounts", start)),
-        float(cues.has("moments", start)),
-        float(cues.has("places", start)),
-        float(cues.has("names", start)),
+        *(float(shows(name)) for name in _IN_MESSAGES),
+        float(_DIGIT.search(start) is not None or shows("amounts")),
+        float(shows("moments")),
+        float(shows("places")),
+        float(shows("names")),
         float(_CAPITAL.search(message[:HEAD]) is not None),
     )
 
@@ -370,25 +391,26 @@ def end_cues(human: str, answer: str, cues: Cues) -> tuple[float, ...]:
         ['asks', 'asks_number']
     """
     tail = _plain(answer[-TAIL:])
-    found = _LAST_QUESTION.search(tail)
+    # Where there is no mark the pattern would look for one from every character on.
+    found = _LAST_QUESTION.search(tail) if any(mark in tail for mark in QUESTION_MARKS) else None
     question = found.group().strip() if found else ""
-    said = _plain(_shortened(human))
+    asks, ends, said = cues.shown(question), cues.shown(tail), cues.shown(_plain(_shortened(human)))
     return (
         float(bool(question)),
-        float(cues.has("closed", question)),
-        float(cues.has("disjunctions", question)),
-        float(cues.has("numbers", question)),
-        float(cues.has("times", question)),
-        float(cues.has("wheres", question)),
-        float(cues.has("whos", question)),
-        float(cues.has("confirmations", tail)),
-        float(cues.has("offers", tail)),
-        float(cues.has("farewells", tail)),
-        float(cues.has("completions", tail)),
-        float(cues.has("apologies", tail)),
+        float(asks("closed")),
+        float(asks("disjunctions")),
+        float(asks("numbers")),
+        float(asks("times")),
+        float(asks("wheres")),
+        float(asks("whos")),
+        float(ends("confirmations")),
+        float(ends("offers")),
+        float(ends("farewells")),
+        float(ends("completions")),
+        float(ends("apologies")),
         math.log1p(len(answer) / 100.0),
-        float(cues.has("farewells", said)),
-        float(cues.has("thanks", said)),
+        float(said("farewells")),
+        float(said("thanks")),
         float(any(mark in human for mark in QUESTION_MARKS)),
     )
 
