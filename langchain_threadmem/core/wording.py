@@ -97,22 +97,27 @@ class Wording:
 
     def shares(self, words: Iterable[str]) -> tuple[list[int], float]:
         """The rows of those words that are in the vocabulary, and what each weighs."""
-        rows = sorted(self.rows[word] for word in words if word in self.rows)
+        held = self.rows
+        rows = sorted([held[word] for word in words if word in held])
         return rows, (len(rows) + 1) ** -0.5
 
     def of_message(self, text: str) -> Floats:
         """A message: its vector, then how much it opens, then how much it closes."""
-        return self._messages.setdefault(
-            text, lambda: self._vector(message_words(text), self.message, self.opener, self.closing[1])
-        )
+        return self._messages.setdefault(text, lambda: self._sum(self._of_messages, message_words(text)))
 
     def of_answer(self, text: str) -> Floats:
         """An answer: its vector, then how much it closes."""
-        return self._answers.setdefault(
-            text, lambda: self._vector(answer_words(text), self.answer, self.closing[0])
-        )
+        return self._answers.setdefault(text, lambda: self._sum(self._of_answers, answer_words(text)))
 
-    def _vector(self, words: Iterable[str], main: Floats, *ends: Floats) -> Floats:
+    @cached_property
+    def _of_messages(self) -> Floats:
+        return np.column_stack([self.message, self.opener, self.closing[1]])
+
+    @cached_property
+    def _of_answers(self) -> Floats:
+        return np.column_stack([self.answer, self.closing[0]])
+
+    def _sum(self, table: Floats, words: Iterable[str]) -> Floats:
         rows, share = self.shares(words)
-        sums = np.append(main[rows].sum(0), [end[rows].sum() for end in ends])
-        return (sums * share).astype(np.float32)
+        found: Floats = table[rows].sum(0) * np.float32(share)
+        return found
