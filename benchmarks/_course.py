@@ -21,7 +21,16 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from benchmarks._dialogs import Conversation, Dialog, Pools, Vectors, dialogs_of, folds
-from benchmarks._learn import GROUPS, Recipe, State, fit_compatibility, fit_networks, fit_wording, mean
+from benchmarks._learn import (
+    GROUPS,
+    Recipe,
+    State,
+    fit_compatibility,
+    fit_networks,
+    fit_wording,
+    mean,
+    mean_wording,
+)
 from benchmarks._weave import LONGEST, weave
 from benchmarks._written import PARTS, SPOKEN
 from langchain_threadmem.core.candidates import LEAST_CHANCE
@@ -40,6 +49,8 @@ WOVEN = 1600
 SHARES = (1.0, 1 / 3)
 """For each course: how often one of `benchmarks/dialogs` is drawn for one of the others. Many as they
 are, they have one author."""
+MEANS = 4
+"""Of how many fits for each course what is learned of vectors and words is the mean."""
 NETWORKS = 6
 """Of each of the two kinds."""
 BALANCE = 0.5
@@ -261,13 +272,15 @@ class Course:
             {name: one for name, one in self.dialogs.items() if key not in (place[name], family_of[name])}
             for key in keys
         ]
-        self.learned, *rest = each(parts, self._learn)
+        counts = [MEANS] + [1] * len(keys)
+        self.learned, *rest = each(list(zip(parts, counts, strict=True)), self._learn)
         self.without = dict(zip(keys, rest, strict=True))
 
-    def _learn(self, dialogs: Mapping[str, Dialog]) -> tuple[Wording, Compatibility]:
+    def _learn(self, part: tuple[Mapping[str, Dialog], int]) -> tuple[Wording, Compatibility]:
+        dialogs, count = part
         return (
-            fit_wording(dialogs, seed=FOLDS),
-            fit_compatibility(dialogs, self.vectors, steps=STEPS, seed=FOLDS),
+            mean_wording([fit_wording(dialogs, self.vectors, seed=seed) for seed in range(count)]),
+            mean([fit_compatibility(dialogs, self.vectors, steps=STEPS, seed=seed) for seed in range(count)]),
         )
 
     def go(self, way: Way) -> list[tuple[Grown, Lesson]]:
@@ -332,9 +345,9 @@ class Course:
 def fit(courses: Sequence[Course], way: Way) -> Fitted:
     """Fit the networks for one way to go; prints how they do on what they did not see.
 
-    What is learned of vectors differs from one course to the next by chance, by 0.7 of 100 in the end where
-    it was seen. So where it counts networks learn from the conversations of all courses, and the products are
-    the means of all, which score like all of them together.
+    What is learned of vectors and of words differs from one fit to the next by chance, by 0.7 of 100 messages
+    in the end where it was seen. So where it counts networks learn from the conversations of all courses, and
+    the products and the words are the means of all fits, which score like all of them together.
     """
     several = courses if way == "local" else courses[-1:]
     grown = [one for course in several for one in course.go(way)]
@@ -342,8 +355,9 @@ def fit(courses: Sequence[Course], way: Way) -> Fitted:
     states = [(one.states, lesson) for one, lesson in grown]
     both = each([(0, AT_HOME), (NETWORKS, ELSEWHERE)], lambda kind: _fit(states, recipe, NETWORKS, *kind))
     again = _fit([(one.later, lesson) for one, lesson in grown], AGAIN, NETWORKS)
-    learned = mean([course.learned[1] for course in several]) if way == "local" else None
-    return Fitted(way, joined(*both), again, several[-1].learned[0], learned)
+    wording = mean_wording([course.learned[0] for course in courses])
+    learned = mean([course.learned[1] for course in courses]) if way == "local" else None
+    return Fitted(way, joined(*both), again, wording, learned)
 
 
 def _fit(

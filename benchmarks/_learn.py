@@ -26,7 +26,9 @@ from langchain_threadmem.core.wording import RAREST, Wording, answer_words, mess
 
 Table = NDArray[np.float64]
 Rows: TypeAlias = Floats | sparse.csr_array
-WORD_RANK = 24
+WORD_RANK = 48
+WORD_LENGTH = 2.0
+"""Of the vector that a word begins with, on average."""
 WORD_STEPS = 1500
 WORD_DIALOGS = 6
 """A word is learned if so many dialogs hold it, from more than one source."""
@@ -236,6 +238,15 @@ def mean(several: Sequence[Compatibility]) -> Compatibility:
     return Compatibility(**held, centers=several[-1].centers)
 
 
+def mean_wording(several: Sequence[Wording]) -> Wording:
+    """The mean of what was learned of the words of the same dialogs: they began alike and stayed near it."""
+    first = several[0]
+    assert all(one.vocabulary == first.vocabulary for one in several)
+    names = ("answer", "message", "opener", "closing")
+    held = {name: np.mean([getattr(one, name) for one in several], 0) for name in names}
+    return Wording(first.vocabulary, **held, common=first.common, rarity=first.rarity)
+
+
 def _centers(rows: Floats, seed: int) -> Floats:
     """Unit vectors that the rows lie around, by k-means on the sphere."""
     centers = rows[np.random.default_rng(seed).permutation(len(rows))[:CENTERS]]
@@ -249,22 +260,30 @@ def _centers(rows: Floats, seed: int) -> Floats:
     return centers
 
 
+def words_of(texts: Iterable[str]) -> set[str]:
+    """The words of which something may be learned."""
+    return {word for text in texts for word in message_words(text) | answer_words(text)}
+
+
 def fit_wording(
-    dialogs: Mapping[str, Dialog], *, rank: int = WORD_RANK, steps: int = WORD_STEPS, seed: int
+    dialogs: Mapping[str, Dialog], vectors: Vectors, *, steps: int = WORD_STEPS, seed: int
 ) -> Wording:
-    """Learn what follows what word by word, from words that several sources have in common."""
+    """Learn what follows what word by word, from words that several sources have in common.
+
+    A word begins as its own vector, along the main directions of all, and is drawn to it: what is learned of
+    "train" is a guess for "tram".
+    """
     said = list(dialogs.values())
     holders: dict[str, set[str]] = defaultdict(set)
     for one in said:
-        for human, answer in one.turns:
-            for word in message_words(human) | answer_words(answer):
-                holders[word].add(one.name)
+        for word in words_of(text for turn in one.turns for text in turn):
+            holders[word].add(one.name)
     words = sorted(
         word
         for word, names in holders.items()
         if len(names) >= WORD_DIALOGS and len({name.split(":")[0] for name in names}) > 1
     )
-    none = np.zeros((len(words), rank), np.float32)
+    none = np.zeros((len(words), WORD_RANK), np.float32)
     empty = Wording(tuple(words), none, none, none[:, 0], none[:, :2].T)
 
     def table(texts: Iterable[set[str]]) -> sparse.csr_array:
@@ -278,11 +297,10 @@ def fit_wording(
     answers = {one.name: table(answer_words(answer) for _, answer in one.turns) for one in said}
     rng, noise = random.Random(seed), np.random.default_rng(seed)
     pools = Pools(said)
-    held: Arrays = {
-        name: (0.3 * noise.normal(size=(len(words), rank))).astype(np.float32)
-        for name in ("answer", "message")
-    }
-    adam, drop, bags = Adam(held, 1e-2, 0.02, steps, warm=100), 0.25, 4
+    begun = _main_directions(np.array([vectors[word] for word in words]), WORD_RANK)
+    begun *= WORD_LENGTH / np.float32((begun * begun).sum(1).mean() ** 0.5)
+    held: Arrays = {"answer": begun, "message": begun.copy()}
+    adam, drop, bags = Adam(held, 1e-2, 0.04, steps, warm=100, home=True), 0.25, 4
     for _ in range(steps):
         slopes = {name: np.zeros_like(value) for name, value in held.items()}
         for _ in range(bags):
@@ -299,6 +317,14 @@ def fit_wording(
     all_answers = sparse.vstack([answers[one.name] for one in said], "csr")
     opener, closing = _fit_ends(said, all_humans, all_answers)
     return Wording(tuple(words), held["answer"], held["message"], opener, closing, *_rarities(said))
+
+
+def _main_directions(rows: Floats, count: int) -> Floats:
+    """What rows say apart from their mean and their length, in fewer numbers."""
+    rows = rows - rows.mean(0)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True) + np.float32(1e-9)
+    main = np.linalg.eigh(rows.T @ rows)[1][:, ::-1][:, :count]
+    return (rows @ main).astype(np.float32)
 
 
 def _rarities(dialogs: Sequence[Dialog]) -> tuple[tuple[str, ...], Floats]:

@@ -43,6 +43,7 @@ from benchmarks._course import (
     tally,
 )
 from benchmarks._dialogs import Conversation, Dialog, Vectors, chats, embed, irc, kinds, read, texts_of
+from benchmarks._learn import words_of
 from benchmarks._weave import without_greeting
 from benchmarks._written import HELD_OUT, as_conversation, written
 from benchmarks._written import dialogs as spoken
@@ -134,7 +135,8 @@ def main() -> None:
         | said_in(own)
         | {text for one in more.values() for turn in one.turns for text in turn}
     )
-    vectors = embed(texts | {without_greeting(text) for text in texts}, options.cache)
+    words = set() if options.shipped else words_of(texts)
+    vectors = embed(texts | {without_greeting(text) for text in texts} | words, options.cache)
     kind_of = kinds(paths) | kinds_of(own)
     known = [one for path in paths[:2] for one in read(path, vectors, UNSEEN) if one.variant not in UNSEEN]
     unseen = [one for path in paths[:2] for one in read(path, vectors) if one.variant in UNSEEN]
