@@ -153,7 +153,7 @@ def test_a_batch_over_several_sessions(system: MemorySystem) -> None:
 
 def test_two_calls_at_once_both_survive_as_sibling_threads(system: MemorySystem) -> None:
     chain(system).invoke("zero", CONFIG)
-    together = Barrier(2, timeout=20)
+    together = Barrier(2, timeout=120)
 
     def slow(messages: list[BaseMessage]) -> AIMessage:
         together.wait()

@@ -46,7 +46,7 @@ def execute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path],
     def run(path: Path) -> Any:
         notebook = read(path)
         notebook.cells = [cell for cell in notebook.cells if "install" not in cell.metadata.get("tags", [])]
-        client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}})
+        client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}})
         return client.execute()
 
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -73,7 +73,7 @@ def serving() -> Iterator[ChatOpenAI]:
         temperature=0,
         max_completion_tokens=120,
         max_retries=0,
-        timeout=30,
+        timeout=600,  # A busy machine may take a minute for an answer.
     )
     del server  # It stops when the last name for it goes.
 

@@ -68,7 +68,7 @@ def die(path: Path, where: str, verb: str) -> None:
         [sys.executable, "-c", DIE, str(path), where, verb, tests],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert found.returncode == 9, found.stderr
 

@@ -42,14 +42,14 @@ def database(url: str) -> Iterator[Database]:
 def write(request: pytest.FixtureRequest, database: Database) -> Run:
     if request.param == "sync":
         return database.write
-    return lambda function: asyncio.run(asyncio.wait_for(database.awrite(function), 10))
+    return lambda function: asyncio.run(asyncio.wait_for(database.awrite(function), 60))
 
 
 @pytest.fixture(params=["sync", "async"])
 def read(request: pytest.FixtureRequest, database: Database) -> Run:
     if request.param == "sync":
         return database.read
-    return lambda function: asyncio.run(asyncio.wait_for(database.aread(function), 10))
+    return lambda function: asyncio.run(asyncio.wait_for(database.aread(function), 60))
 
 
 def test_what_a_transaction_returns_is_returned(write: Run, read: Run, owner: str) -> None:
@@ -99,14 +99,14 @@ def test_two_threads_that_name_a_new_conversation_get_one_tree(database: Databas
     barrier = threading.Barrier(6)
 
     def create() -> None:
-        barrier.wait(10)
+        barrier.wait(60)
         found.append(database.write(lambda conn: trees.find_or_create(conn, owner, "c", 0.0)))
 
     threads = [threading.Thread(target=create) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert len(found) == 6
     assert len(set(found)) == 1
 
@@ -164,18 +164,18 @@ def test_what_another_thread_does_while_a_database_is_closed_is_finished_and_lea
 
     def slow(conn: Conn) -> str:
         began.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         return "done"
 
     worker = threading.Thread(target=_keep, args=(results, database.write, slow))
     worker.start()
-    assert began.wait(10)
+    assert began.wait(60)
     closer = threading.Thread(target=database.close)
     closer.start()
     closer.join(0.1)
     go_on.set()
     for thread in (worker, closer):
-        thread.join(10)
+        thread.join(60)
     del database  # An ended thread holds what it ran no longer.
     assert (results, left_open()) == (["done"], [])
 

@@ -631,13 +631,13 @@ def test_a_run_in_the_background_keeps_nobody_waiting(opened: Open) -> None:
     class Slow(Writer):
         def summarize(self, message: Any) -> MessageSummary | None:
             begun.set()
-            assert go_on.wait(20)
+            assert go_on.wait(120)
             return super().summarize(message)
 
     system = opened(summarizer=Slow())
     say(system, 2)
     future = system.summarize_in_background("s")
-    assert begun.wait(20)
+    assert begun.wait(120)
     say(system, 1, first=2)
     assert not future.done()
     go_on.set()

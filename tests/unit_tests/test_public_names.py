@@ -122,7 +122,7 @@ def test_a_linear_memory_imports_no_index_no_graph_and_no_model_client() -> None
 
 def _python(code: str) -> str:
     run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False
     )
     assert run.returncode == 0, run.stderr
     return run.stdout.strip()

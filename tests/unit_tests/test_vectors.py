@@ -135,7 +135,7 @@ def test_a_second_process_is_served_from_sql_and_told_once(tmp_path: Path) -> No
             [sys.executable, "-c", OTHER, str(path), root],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=True,
         )
     assert found.stdout == "How do stars burn? True\n"

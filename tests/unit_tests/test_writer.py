@@ -17,7 +17,7 @@ from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.writer import GroupWriter, Write
 
-SOON = 10.0
+SOON = 60.0
 CONN: Any = None
 
 
