@@ -61,7 +61,7 @@ def serving() -> Iterator[ChatOpenAI]:
     parameters.n_ctx = 2048
     parameters.n_parallel = 1
     parameters.n_gpu_layers = 0
-    parameters.cpuparams.n_threads = 2
+    parameters.cpuparams.n_threads = 1  # More wait for each other, and for long where cores are busy.
     parameters.offline = True
     parameters.warmup = False
     parameters.ui = False
