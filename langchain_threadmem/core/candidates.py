@@ -49,9 +49,10 @@ class Tracks(NamedTuple):
 
 
 def links(turn_ends: Sequence[TurnEnd]) -> tuple[NDArray[np.int64], Places, Places]:
-    """The ids of turn ends; for each where the one it continued stands, and where its thread opened.
+    """The ids of turn ends; where the one stands that each continued (-1: none), and where its thread opened.
 
-    Where nothing was continued that is -1.
+    Raises:
+        InputError: They do not rise, or one continues what is not there.
     """
     ids = ids_of(turn_ends)
     unordered = np.flatnonzero(np.diff(ids, prepend=0) <= 0)
