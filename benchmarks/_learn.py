@@ -18,10 +18,11 @@ from scipy import sparse
 
 from benchmarks._dialogs import Dialog, Floats, Pools, Vectors
 from benchmarks._written import SPOKEN
-from langchain_threadmem.core.cues import ENGLISH, terms
+from langchain_threadmem.core.cues import ENGLISH
 from langchain_threadmem.core.evidence import Compatibility
 from langchain_threadmem.core.features import FEATURES
 from langchain_threadmem.core.network import WIDEST, Networks
+from langchain_threadmem.core.telling import terms
 from langchain_threadmem.core.wording import RAREST, Wording, answer_words, message_words
 
 Table = NDArray[np.float64]

@@ -20,12 +20,13 @@ from types import MappingProxyType
 import numpy as np
 
 from langchain_threadmem.core.candidates import LEAST_CHANCE, Table
-from langchain_threadmem.core.cues import ENGLISH, HEARD, Cues, message_cues
+from langchain_threadmem.core.cues import ENGLISH, Cues
 from langchain_threadmem.core.evidence import Floats
 from langchain_threadmem.core.features import Candidates, check_vectors, describe
 from langchain_threadmem.core.hindsight import reconsidered
 from langchain_threadmem.core.network import Networks, compatibility, networks, score, way_to_go, wording
 from langchain_threadmem.core.nodes import TurnEnd
+from langchain_threadmem.core.telling import HEARD, message_cues
 
 CHANCES_KEPT = 5
 """How many candidates of a choice later choices look at, at most."""

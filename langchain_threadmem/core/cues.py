@@ -1,36 +1,18 @@
-"""What the words of a message say about its place in a conversation, language by language.
+"""The words by which a message shows its place in a conversation, language by language.
 
 Embeddings tell what a text is about, hardly what it does: "yes, that one" answers what was
 just asked, "Hello, I need" opens something, "enjoy your trip" winds it up. `Cues` lists such
-words for one language and `ENGLISH` is the default; the functions read a text with them.
-Texts are read without regard to case, and long ones at their beginning and end only.
+words for one language and `ENGLISH` is the default; `telling` reads texts with them.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property, lru_cache
-
-LONGEST_TEXT = 2000
-"""Characters of a text that are read: half of them its beginning, half its end."""
-HEAD = 100
-"""Characters at the beginning of a message that tell how it relates to what was said.
-
-Further on, "it" and "at 7" mostly point at the message itself."""
-TAIL = 200
-"""Characters at the end of an answer that tell how its turn ended."""
+from functools import cached_property
 
 _PLAIN_WORD = re.compile(r"\w+")
-_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
-_VALUE = re.compile(r"\d+|(?<=[\w,;:] )[A-Z][^\W\d_]+")
-_CAPITAL = re.compile(r"(?<=[\w,;:] )[A-Z][a-z]")
-_DIGIT = re.compile(r"\d")
-QUESTION_MARKS = "?\uff1f\u061f"
-"""Plain, full-width and Arabic."""
-_LAST_QUESTION = re.compile(rf"[^.!\n{QUESTION_MARKS}]*[{QUESTION_MARKS}][^{QUESTION_MARKS}]{{0,60}}$")
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,166 +240,3 @@ ENGLISH = Cues(
     whos=_listed("who, name, whom, title, which movie, which song, which artist, which restaurant, account"),
     names=_listed("my name, i'm, i am, called, named, name is, this is, it's, by"),
 )
-
-
-@lru_cache(maxsize=4096)
-def terms(text: str, cues: Cues) -> frozenset[str]:
-    """Read the telling words of a text, without their endings.
-
-    Example:
-        >>> sorted(terms("How do I read CSV files in pandas?", ENGLISH))
-        ['csv', 'file', 'panda', 'read']
-    """
-    words = set(_WORD.findall(_plain(_shortened(text)))) - cues.stop_words
-    return frozenset(_without_ending(word, cues) for word in words)
-
-
-@lru_cache(maxsize=16384)
-def _without_ending(word: str, cues: Cues) -> str:
-    cut = next((end for end in cues.endings if word.endswith(end) and len(word) >= len(end) + 4), "")
-    return word.removesuffix(cut)
-
-
-@lru_cache(maxsize=4096)
-def names(text: str) -> frozenset[str]:
-    """Read the values that a text carries: numbers, and words with a capital inside a sentence.
-
-    Example:
-        >>> sorted(names("Then book The Lark for 7:30, please."))
-        ['30', '7', 'lark', 'the']
-    """
-    return frozenset(found.lower() for found in _VALUE.findall(_shortened(text)))
-
-
-HEARD = (
-    "length",
-    "short",
-    "brief",
-    "question",
-    "asking",
-    "agreement",
-    "refusal",
-    "reply",
-    "thanks",
-    "farewell",
-    "greeting",
-    "request",
-    "connective",
-    "reference",
-    "return",
-    "change",
-    "alternative",
-    "number",
-    "moment",
-    "place",
-    "name",
-    "capital",
-)
-"""What `message_cues` tells, in its order."""
-_IN_MESSAGES = (
-    "asking",
-    "agreements",
-    "refusals",
-    "replies",
-    "thanks",
-    "farewells",
-    "greetings",
-    "requests",
-    "connectives",
-    "references",
-    "returns",
-    "changes",
-    "alternatives",
-)
-
-
-@lru_cache(maxsize=4096)
-def message_cues(message: str, cues: Cues) -> tuple[float, ...]:
-    """Tell what a human message itself says about its place: one number for each of `HEARD`.
-
-    All are 0 or 1, but for the length: the logarithm of 1 + words, less 2.
-
-    Example:
-        >>> said = message_cues("And what about 3 pm?", ENGLISH)
-        >>> [name for name, value in zip(HEARD, said) if value == 1]
-        ['brief', 'question', 'connective', 'number', 'moment']
-    """
-    text = _plain(_shortened(message))
-    words = len(_WORD.findall(text))
-    start = text[:HEAD]
-    shows = cues.shown(start)
-    return (
-        math.log1p(words) - 2.0,
-        float(words <= 3),
-        float(3 < words <= 7),
-        float(any(mark in message for mark in QUESTION_MARKS)),
-        *(float(shows(name)) for name in _IN_MESSAGES),
-        float(_DIGIT.search(start) is not None or shows("amounts")),
-        float(shows("moments")),
-        float(shows("places")),
-        float(shows("names")),
-        float(_CAPITAL.search(message[:HEAD]) is not None),
-    )
-
-
-ENDED = (
-    "asks",
-    "asks_closed",
-    "asks_choice",
-    "asks_number",
-    "asks_time",
-    "asks_place",
-    "asks_name",
-    "confirm",
-    "offer",
-    "farewell",
-    "done",
-    "sorry",
-    "long",
-    "human_farewell",
-    "human_thanks",
-    "human_question",
-)
-"""What `end_cues` tells, in its order."""
-
-
-@lru_cache(maxsize=4096)
-def end_cues(human: str, answer: str, cues: Cues) -> tuple[float, ...]:
-    """Tell how a turn ended: one number for each of `ENDED`, about its answer and its human message.
-
-    Example:
-        >>> said = end_cues("A table, please.", "Sure. For how many people?", ENGLISH)
-        >>> [name for name, value in zip(ENDED, said) if value == 1]
-        ['asks', 'asks_number']
-    """
-    tail = _plain(answer[-TAIL:])
-    # Where there is no mark the pattern would look for one from every character on.
-    found = _LAST_QUESTION.search(tail) if any(mark in tail for mark in QUESTION_MARKS) else None
-    question = found.group().strip() if found else ""
-    asks, ends, said = cues.shown(question), cues.shown(tail), cues.shown(_plain(_shortened(human)))
-    return (
-        float(bool(question)),
-        float(asks("closed")),
-        float(asks("disjunctions")),
-        float(asks("numbers")),
-        float(asks("times")),
-        float(asks("wheres")),
-        float(asks("whos")),
-        float(ends("confirmations")),
-        float(ends("offers")),
-        float(ends("farewells")),
-        float(ends("completions")),
-        float(ends("apologies")),
-        math.log1p(len(answer) / 100.0),
-        float(said("farewells")),
-        float(said("thanks")),
-        float(any(mark in human for mark in QUESTION_MARKS)),
-    )
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT // 2]} {text[-LONGEST_TEXT // 2 :]}"
-
-
-def _plain(text: str) -> str:
-    return text.lower().replace("\u2019", "'")

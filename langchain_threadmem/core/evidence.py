@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.core.candidates import Places, Table, Tracks, along
-from langchain_threadmem.core.cues import ENDED, HEARD, Cues, end_cues, message_cues, names, terms
+from langchain_threadmem.core.cues import Cues
 from langchain_threadmem.core.nodes import TurnEnd
+from langchain_threadmem.core.telling import ENDED, HEARD, end_cues, message_cues, names, terms
 from langchain_threadmem.core.wording import REMEMBERED, Wording
 from langchain_threadmem.errors import InputError
 

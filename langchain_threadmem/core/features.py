@@ -37,7 +37,7 @@ from langchain_threadmem.core.candidates import (
     probabilities,
     shortlist,
 )
-from langchain_threadmem.core.cues import ENDED, HEARD, Cues, end_cues, message_cues, terms
+from langchain_threadmem.core.cues import Cues
 from langchain_threadmem.core.evidence import (
     ENDS,
     FITS,
@@ -54,6 +54,7 @@ from langchain_threadmem.core.evidence import (
     similarities,
 )
 from langchain_threadmem.core.nodes import TurnEnd
+from langchain_threadmem.core.telling import ENDED, HEARD, end_cues, message_cues, terms
 from langchain_threadmem.core.wording import Wording
 from langchain_threadmem.errors import InputError
 

@@ -63,7 +63,7 @@ class Wording:
         message: Of shape (words, rank): a word at the beginning of a message.
         opener: Of shape (words,): how much it makes a message look like the first of a thread.
         closing: Of shape (2, words), in answer and human message: how much like the last turn of a thread.
-        common: Terms (`cues.terms`) that are not rare, in the order of `rarity`.
+        common: Terms (`telling.terms`) that are not rare, in the order of `rarity`.
         rarity: Of each of them: the negative logarithm of the share of dialogs that hold it.
     """
 

@@ -18,7 +18,7 @@ from langchain_threadmem.core.candidates import (
     habits,
 )
 from langchain_threadmem.core.choosing import CHANCES_KEPT, choose
-from langchain_threadmem.core.cues import ENGLISH, HEARD, Cues, end_cues, message_cues, names, terms
+from langchain_threadmem.core.cues import ENGLISH, Cues
 from langchain_threadmem.core.features import FEATURES, describe
 from langchain_threadmem.core.network import (
     MOST_AT_HOME,
@@ -31,6 +31,7 @@ from langchain_threadmem.core.network import (
     wording,
 )
 from langchain_threadmem.core.nodes import MessageSummary, TurnEnd
+from langchain_threadmem.core.telling import HEARD, end_cues, message_cues, names, terms
 from langchain_threadmem.core.wording import RAREST
 from langchain_threadmem.errors import InputError
 
