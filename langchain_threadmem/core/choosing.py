@@ -33,7 +33,7 @@ CHANCES_KEPT = 5
 SECOND_TOPIC = math.log(0.6)
 """Added to the score of a new root while there is one thread alone. Nearly every conversation that was
 learned from goes on to another subject, and many never do: with it, dialogs of kinds not learned from are
-split a third less often, and no other figure changes by more than three messages (`benchmarks/README.md`).
+split a quarter less often, at two of the 1,529 messages of the dev file (`benchmarks/README.md`).
 """
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from langchain_threadmem.core.candidates import Places, continued, followed, ids_of, paths, standing
+from langchain_threadmem.core.candidates import Places, paths
 from langchain_threadmem.core.nodes import TurnEnd
 
 CONSIDERED = 256
@@ -47,8 +47,8 @@ def considered(turn_ends: Sequence[TurnEnd], near: Sequence[int] = ()) -> list[T
     whole = len(turn_ends) <= CONSIDERED
     if not (whole or near):
         turn_ends = turn_ends[-NEWEST:]
-    ids = ids_of(turn_ends)
-    previous, places = standing(ids, continued(turn_ends)), np.arange(len(ids))
+    ids = np.fromiter((end.id for end in turn_ends), np.int64, len(turn_ends))
+    previous, places = _previous(ids, turn_ends), np.arange(len(ids))
     if whole or not near:
         return _linked(turn_ends, previous, places >= 0)
     kept = places >= len(ids) - NEWEST
@@ -57,8 +57,16 @@ def considered(turn_ends: Sequence[TurnEnd], near: Sequence[int] = ()) -> list[T
     path = paths(previous, np.array(leaves, np.intp))
     kept[turns] = True
     kept[path[path >= 0]] = True
-    kept[followed(np.where(previous < 0, places, previous))[kept]] = True  # what opened their threads
+    kept[_followed(np.where(previous < 0, places, previous))[kept]] = True  # what opened their threads
     return _linked(turn_ends, previous, kept)
+
+
+def _previous(ids: NDArray[np.int64], turn_ends: Sequence[TurnEnd]) -> Places:
+    """Where the turn stands that each continues; -1 for none that is there."""
+    wanted = np.fromiter((end.previous or 0 for end in turn_ends), np.int64, len(turn_ends))
+    at = np.searchsorted(ids, wanted).clip(max=len(ids) - 1)
+    found: Places = np.where(ids[at] == wanted, at, -1)
+    return found
 
 
 def _leaves(previous: Places) -> Places:
@@ -66,12 +74,21 @@ def _leaves(previous: Places) -> Places:
     following = np.arange(len(previous))
     continued = previous >= 0
     following[previous[continued]] = np.flatnonzero(continued)
-    return followed(following)
+    return _followed(following)
+
+
+def _followed(step: Places) -> Places:
+    """Where each place leads by steps that are taken until they stay where they are."""
+    while True:
+        further = step[step]
+        if np.array_equal(further, step):
+            return step
+        step = further
 
 
 def _linked(turn_ends: Sequence[TurnEnd], previous: Places, kept: NDArray[np.bool_]) -> list[TurnEnd]:
     """Those that are kept, each as the continuation of the nearest one above it that is kept too."""
-    above = followed(np.where(kept | (previous < 0), np.arange(len(previous)), previous))
+    above = _followed(np.where(kept | (previous < 0), np.arange(len(previous)), previous))
     # A root that is not kept leads to itself.
     nearest = np.where((previous >= 0) & kept[above[previous]], above[previous], -1).tolist()
     found = []

@@ -236,7 +236,7 @@ def describe(
         >>> found.rows.shape == (2, len(FEATURES))
         True
     """
-    ids, previous, openings = links(turn_ends)
+    previous, openings, places = links(turn_ends)
     count = len(turn_ends)
     ended = np.ones(count, bool)
     ended[previous[previous >= 0]] = False
@@ -251,7 +251,7 @@ def describe(
     path = paths(previous, positions)
     decay = np.where(path >= 0, PATH_DECAY ** np.arange(PATH), 0.0)
     weight = decay / decay.sum(1, keepdims=True)
-    softly, placed, tracks = probabilities(turn_ends, ids, previous)
+    softly, placed, tracks = probabilities(turn_ends, previous, places)
 
     columns = by_meaning(to_human, to_answer, openings, previous, path, weight, tracks)
     opener = familiar = 0.0
@@ -300,7 +300,7 @@ def describe(
     for name, source in _BEST.items():
         if source in columns:
             root[_AT["root_" + name]] = columns[source].max()
-    stays, opens = habits(tracks, count)
+    stays, opens = habits(tracks)
     last = end_cues(turn_ends[-1].human, turn_ends[-1].answer, cues)
     common = {
         "opener": opener,

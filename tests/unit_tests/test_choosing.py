@@ -14,7 +14,6 @@ from langchain_threadmem.core.candidates import (
     SIMILAR_TURNS,
     USUALLY_OPENS,
     USUALLY_STAYS,
-    Tracks,
     habits,
 )
 from langchain_threadmem.core.choosing import CHANCES_KEPT, choose
@@ -424,8 +423,8 @@ def test_a_word_shared_with_a_long_answer_counts_for_less() -> None:
 
 
 def test_how_often_somebody_switches_is_read_from_the_latest_turns() -> None:
-    stays, opens = habits(Tracks(np.array([1, 2]), np.array([0, 1]), np.ones(2)), 3)
-    switching, opening = habits(Tracks(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0)), 3)
+    stays, opens = habits([[], [(0, 1.0)], [(1, 1.0)]])
+    switching, opening = habits([[], [], []])
     assert stays > USUALLY_STAYS > switching
     assert opening > USUALLY_OPENS > opens
 
