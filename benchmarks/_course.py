@@ -41,6 +41,7 @@ from langchain_threadmem.core.features import describe
 from langchain_threadmem.core.hindsight import look_again
 from langchain_threadmem.core.network import Networks, Way
 from langchain_threadmem.core.nodes import TurnEnd
+from langchain_threadmem.core.reading import Reader
 from langchain_threadmem.core.wording import Wording
 
 T = TypeVar("T")
@@ -129,7 +130,7 @@ def grow(
     learned: Compatibility | None,
 ) -> Grown:
     """Place the turns one by one, by `again` with second looks; without networks where they truly belong."""
-    tree: list[TurnEnd] = []
+    reader, tree = Reader(ENGLISH, wording), list[TurnEnd]()
     chosen: list[int | None] = []
     sure: list[float] = []
     states: list[State] = []
@@ -139,9 +140,7 @@ def grow(
         chances: Sequence[tuple[int | None, float]] = ()
         if tree:
             vector = None if way == "words" else one.humans[i]
-            found = describe(
-                tree, one.humans[:i], one.answers[:i], turn.human, vector, ENGLISH, wording, learned
-            )
+            found = describe(tree, one.humans[:i], one.answers[:i], turn.human, vector, reader, learned)
             ids = [tree[place].id for place in found.positions.tolist()] + [None]
             if turn.previous in ids:
                 states.append(State(found.rows.astype(np.float32), ids.index(turn.previous)))
@@ -154,7 +153,7 @@ def grow(
         sure.append(chances[0][1] if chances else 1.0)
         placed = TurnEnd(turn.id, parent, turn.human, turn.answer, chances=chances)
         vector = None if way == "words" else one.answers[i]
-        look = look_again(tree, one.humans[:i], one.answers[:i], placed, vector, ENGLISH, wording, learned)
+        look = look_again(tree, one.humans[:i], one.answers[:i], placed, vector, reader, learned)
         if look is not None and turn.previous in look.ids:
             later.append(State(look.rows.astype(np.float32), look.ids.index(turn.previous)))
         if look is not None and again is not None:

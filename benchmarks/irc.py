@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 
 from benchmarks._learn import Recipe, State, fit_networks
 from benchmarks._measure import Line, duration, show
-from langchain_threadmem.core.evidence import Floats
 from langchain_threadmem.core.network import Networks
+from langchain_threadmem.core.wording import Floats
 from langchain_threadmem.core.words import STOP_WORDS, words
 
 DATA = Path("../shared/data")

@@ -27,7 +27,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import cycle, islice
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Literal
@@ -38,6 +37,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.runnables import Runnable, RunnableLambda
+from numpy.typing import NDArray
 
 from benchmarks._measure import Line, show, within
 from langchain_threadmem import LLMNodeSelector, LocalEmbeddings, MemorySystem, SemanticNodeSelector
@@ -49,8 +49,8 @@ AIM_WITH_ORACLE = 95.0
 ASK = 0.25
 """Share of messages that the cascade may ask about."""
 RULES = ("always-last", "nearest neighbour", "centroid")
-LONG, READ, TIMED = 1900, 100, 60
-"""Turns of a conversation that are not chosen, those that are, and those after them whose choice is timed."""
+LONG, TIMED = 2000, 100
+"""Turns of a conversation, and those after them whose choice is timed."""
 Selector = Any
 
 
@@ -89,13 +89,17 @@ class Remembering(Embeddings):
     def __init__(self) -> None:
         self._model = LocalEmbeddings()
         self.model_name = self._model.model_name
-        self._known: dict[str, list[float]] = {}
+        self._known: dict[str, NDArray[np.float32]] = {}
 
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+    def embed_array(self, texts: Sequence[str]) -> NDArray[np.float32]:
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         if new:
-            self._known |= zip(new, self._model.embed_documents(new), strict=True)
-        return [self._known[text] for text in texts]
+            self._known |= zip(new, self._model.embed_array(new), strict=True)
+        return np.array([self._known[text] for text in texts])
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        found: list[list[float]] = self.embed_array(texts).tolist()
+        return found
 
     def embed_query(self, text: str) -> list[float]:
         return self.embed_documents([text])[0]
@@ -138,17 +142,6 @@ def nearest(embeddings: Embeddings) -> Selector:
         return int(ends[int(np.maximum(*near).argmax())].id)
 
     return choose
-
-
-class Told:
-    """Continues what it is told to, as sure of it as a selector that weighs."""
-
-    parent: int | None = None
-
-    def __call__(self, tree: Any, message: BaseMessage) -> int | None:
-        ends = tree.turn_ends()
-        tree.reason, tree.chances = "told", [(self.parent, 0.8), *[(end.id, 0.1) for end in ends[-1:]]]
-        return self.parent
 
 
 def centroid(embeddings: Embeddings, least: float = 0.3, fading: float = 0.03) -> Selector:
@@ -378,29 +371,26 @@ def _long(path: Path, embeddings: Embeddings | Literal[False]) -> Line:
 
 def _speed(path: Path, embeddings: Embeddings | Literal[False]) -> Line:
     """A choice in a long conversation, its texts embedded before: what a semantic append takes more."""
-    rows = one_after_another(conversations_of(path))["messages"]
-    turns = list(islice(turns_of(cycle(rows)), LONG + READ + TIMED))
+    before = [turn for file in sorted(path.parent.glob("threads*_train.jsonl")) for turn in _turns(file)]
+    turns = [*(before or _turns(path))[:LONG], *_turns(path)[:TIMED]]
+    if embeddings:
+        embeddings.embed_documents([row["text"] for turn in turns for row in turn])
     spent: dict[str, list[float]] = {"semantic": [], "linear": []}
     with MemorySystem(embeddings=embeddings) as system:
-        if embeddings:
-            embeddings.embed_documents([row["text"] for row in rows])
-        for name in spent:
-            told, numbers = Told(), dict[Any, int]()
-            memory = system.conversation(name, node_selector=told)
-            for turn in turns[:LONG]:
-                told.parent = numbers.get(turn[0]["parent"])
-                nodes = memory.append(*map(message_of, turn))
-                numbers.update((row["id"], node.id) for node, row in zip(nodes, turn, strict=True))
         selectors = {"semantic": SemanticNodeSelector(), "linear": None}
         memories = {name: system.conversation(name, node_selector=one) for name, one in selectors.items()}
-        for turn in turns[LONG:]:
+        for turn in turns:
             for name, memory in memories.items():
                 begin = time.process_time()
                 memory.append(*map(message_of, turn))
                 spent[name].append(time.process_time() - begin)
     each = [one - other for one, other in zip(spent["semantic"], spent["linear"], strict=True)]
-    more = median(each[READ:])
-    return within(f"CPU of a choice after {LONG + READ:,} turns, but for embedding", more, most=3e-3)
+    more = median(each[LONG:])
+    return within(f"CPU of a choice after {LONG:,} turns, but for embedding", more, most=3e-3)
+
+
+def _turns(path: Path) -> list[list[dict[str, Any]]]:
+    return list(turns_of(one_after_another(conversations_of(path))["messages"]))
 
 
 def main() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -69,6 +70,25 @@ class LruCache(Generic[K, V]):
         if found is None:
             self.put(key, found := make())
         return found
+
+    def several(self, keys: Sequence[K], make: Callable[[K], V]) -> list[V]:
+        """The value of each key, those that are not held made by a function and held from now on.
+
+        Example:
+            >>> cache = LruCache[str, int](4)
+            >>> cache.several(["one", "three", "one"], len), len(cache)
+            ([3, 5, 3], 2)
+        """
+        values = self._values
+        with self._lock:
+            found = [values.get(key) for key in keys]
+            for key, value in zip(keys, found, strict=True):
+                if value is not None:
+                    values.move_to_end(key)
+        return [
+            self.setdefault(key, partial(make, key)) if value is None else value
+            for key, value in zip(keys, found, strict=True)
+        ]
 
     def drop(self, key: K) -> None:
         """Forget a value, if it is held."""

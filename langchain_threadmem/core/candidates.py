@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_threadmem.core.nodes import TurnEnd
+from langchain_threadmem.core.wording import Floats
 from langchain_threadmem.errors import InputError
 
 Table: TypeAlias = NDArray[np.float64]
@@ -38,9 +39,9 @@ LEAST_CHANCE = 0.005
 
 def links(
     turn_ends: Sequence[TurnEnd],
-) -> tuple[Places, Places, dict[int, int]]:
+) -> tuple[Places, Places, dict[int | None, int]]:
     """For each turn end, where the one it continued stands (-1: none) and where its thread opened."""
-    places: dict[int, int] = {}
+    places: dict[int | None, int] = {}
     previous: list[int] = []
     openings: list[int] = []
     latest = 0
@@ -89,23 +90,27 @@ def paths(previous: Places, positions: Places) -> Places:
 
 
 def probabilities(
-    turn_ends: Sequence[TurnEnd], previous: Places, places: Mapping[int, int]
+    turn_ends: Sequence[TurnEnd], previous: Places, places: Mapping[int | None, int]
 ) -> tuple[Table, Table, Tracks]:
     """How far each turn has been continued, how surely it was placed, and what it may have continued."""
-    softly, placed = [0.0] * len(turn_ends), np.ones(len(turn_ends))
+    softly, placed = [0.0] * len(turn_ends), [1.0] * len(turn_ends)
     tracks: Tracks = []
     for place, (turn, before) in enumerate(zip(turn_ends, previous.tolist(), strict=True)):
-        track: list[tuple[int, float]] = [] if before < 0 or turn.chances else [(before, 1.0)]
-        for parent, chance in turn.chances:
-            if parent == turn.previous:
-                placed[place] = chance
-            at = None if parent is None else places.get(parent)
-            if at is not None:
-                track.append((at, chance))
-        for at, chance in track:
-            softly[at] += chance
+        track: list[tuple[int, float]] = []
+        if turn.chances:
+            above = turn.previous
+            for parent, chance in turn.chances:
+                if parent == above:
+                    placed[place] = chance
+                at = places.get(parent)
+                if at is not None:
+                    track.append((at, chance))
+                    softly[at] += chance
+        elif before >= 0:
+            track.append((before, 1.0))
+            softly[before] += 1.0
         tracks.append(track)
-    return np.array(softly), placed, tracks
+    return np.array(softly), np.array(placed), tracks
 
 
 def habits(tracks: Tracks) -> tuple[float, float]:
@@ -121,7 +126,7 @@ def habits(tracks: Tracks) -> tuple[float, float]:
     return stays / weight, opens / weight
 
 
-def along(values: Table, tracks: Tracks) -> Table:
+def along(values: Table | Floats, tracks: Tracks) -> Table:
     """Values of turns, each averaged with those of the turns that it may have continued."""
     found: list[float] = values.tolist()
     for place, track in enumerate(tracks):

@@ -21,12 +21,12 @@ import numpy as np
 
 from langchain_threadmem.core.candidates import LEAST_CHANCE, Table
 from langchain_threadmem.core.cues import ENGLISH, Cues
-from langchain_threadmem.core.evidence import Floats
 from langchain_threadmem.core.features import Candidates, check_vectors, describe
 from langchain_threadmem.core.hindsight import reconsidered
-from langchain_threadmem.core.network import Networks, compatibility, networks, score, way_to_go, wording
+from langchain_threadmem.core.network import Networks, compatibility, networks, reader, score, way_to_go
 from langchain_threadmem.core.nodes import TurnEnd
-from langchain_threadmem.core.telling import HEARD, message_cues
+from langchain_threadmem.core.reading import SAYS, Reader
+from langchain_threadmem.core.wording import Floats
 
 CHANCES_KEPT = 5
 """How many candidates of a choice later choices look at, at most."""
@@ -110,9 +110,9 @@ def choose(
     way = way_to_go(model, None if vector is None else len(vector))
     learned = compatibility() if way == "local" else None
     check_vectors(len(turn_ends), human_vectors, answer_vectors, vector)
-    given, again = (human_vectors, answer_vectors), networks(way, again=True)
-    believed = reconsidered(turn_ends, *given, way, cues, wording(), learned, again)
-    found = describe(believed, *given, message, vector, cues, wording(), learned)
+    given, reads, again = (human_vectors, answer_vectors), reader(cues), networks(way, again=True)
+    believed = reconsidered(turn_ends, *given, way, reads, learned, again)
+    found = describe(believed, *given, message, vector, reads, learned)
     chances = weigh(networks(way), found, believed)
     ranked = likeliest(chances)
     ids: list[int | None] = [turn_ends[position].id for position in found.positions.tolist()]
@@ -121,7 +121,7 @@ def choose(
         ids[ranked[0]],
         float(chances[ranked[0]]),
         # In words of the tree as it is, whatever is believed of it.
-        _reason(turn_ends, found, ranked[0], message, cues),
+        _reason(turn_ends, found, ranked[0], message, reads),
         MappingProxyType({ids[row]: float(chances[row]) for row in ranked}),
     )
 
@@ -143,10 +143,10 @@ def likeliest(chances: Table) -> list[int]:
     return [len(chances) - 1 - int(place) for place in order]
 
 
-def _reason(turn_ends: Sequence[TurnEnd], found: Candidates, row: int, message: str, cues: Cues) -> str:
+def _reason(turn_ends: Sequence[TurnEnd], found: Candidates, row: int, message: str, reads: Reader) -> str:
     if row == len(found.positions):
-        heard = dict(zip(HEARD, message_cues(message, cues), strict=True))
-        opens = "greeting" if heard["greeting"] else "request" if heard["request"] else ""
+        heard = reads.message(message).heard
+        opens = "greeting" if heard[SAYS["greeting"]] else "request" if heard[SAYS["request"]] else ""
         return f"new topic: opens with a {opens}" if opens else "new topic: nothing fits well enough"
     position = int(found.positions[row])
     if position == len(turn_ends) - 1:

@@ -85,18 +85,21 @@ class Cues:
     names: tuple[str, ...] = ()
 
     @cached_property
-    def patterns(self) -> Mapping[str, tuple[re.Pattern[str], frozenset[str]]]:
-        """For each cue but `stop_words` and `endings` a pattern, and the first words of its phrases."""
+    def patterns(self) -> Mapping[str, tuple[frozenset[str], frozenset[str], re.Pattern[str]]]:
+        """For each cue but `stop_words` and `endings`: its phrases of one word that may stand anywhere, the
+        first words of the others, and a pattern for those.
+        """
         found = {}
         for field in fields(self):
             if field.name not in ("stop_words", "endings"):
+                anywhere = field.name not in _AT_THE_START
                 phrases = getattr(self, field.name)
-                start = r"^\W*" if field.name in _AT_THE_START else r"\b"
-                pattern = re.compile(rf"{start}(?:{'|'.join(map(re.escape, phrases)) or '(?!)'})\b")
-                first_words = frozenset(
-                    word for phrase in phrases for word in _PLAIN_WORD.findall(phrase)[:1]
-                )
-                found[field.name] = pattern, first_words
+                alone = frozenset(filter(_PLAIN_WORD.fullmatch, phrases)) if anywhere else frozenset[str]()
+                others = [phrase for phrase in phrases if phrase not in alone]
+                start = r"\b" if anywhere else r"^\W*"
+                pattern = re.compile(rf"{start}(?:{'|'.join(map(re.escape, others)) or '(?!)'})\b")
+                first_words = frozenset(word for phrase in others for word in _PLAIN_WORD.findall(phrase)[:1])
+                found[field.name] = alone, first_words, pattern
         return found
 
     def shown(self, text: str) -> Callable[[str], bool]:
@@ -110,9 +113,11 @@ class Cues:
         words = frozenset(_PLAIN_WORD.findall(text))
 
         def shows(name: str) -> bool:
-            pattern, first_words = self.patterns[name]
+            alone, first_words, pattern = self.patterns[name]
             # Most texts show few cues, and a set tells at once.
-            return not first_words.isdisjoint(words) and pattern.search(text) is not None
+            return not alone.isdisjoint(words) or (
+                not first_words.isdisjoint(words) and pattern.search(text) is not None
+            )
 
         return shows
 

@@ -13,7 +13,7 @@ by 0.6.
 
 Similarities are measured in units of the conversation: their usual level and spread in it. So
 embeddings whose cosines all lie between 0.7 and 0.9 work like those that use the whole range.
-Whatever belongs to one language is in `cues.Cues`.
+Whatever belongs to one language is in `cues.Cues`, by which `reading.Reader` reads the texts.
 """
 
 from __future__ import annotations
@@ -37,25 +37,19 @@ from langchain_threadmem.core.candidates import (
     probabilities,
     shortlist,
 )
-from langchain_threadmem.core.cues import Cues
 from langchain_threadmem.core.evidence import (
-    ENDS,
-    FITS,
-    MOST_MASS,
     Compatibility,
-    Floats,
-    by_ends,
     by_learning,
     by_meaning,
     by_place,
     by_strangeness,
-    by_wording,
-    by_words,
+    continued,
     similarities,
 )
 from langchain_threadmem.core.nodes import TurnEnd
-from langchain_threadmem.core.telling import ENDED, HEARD, end_cues, message_cues, terms
-from langchain_threadmem.core.wording import Wording
+from langchain_threadmem.core.reading import FITS, MOST_MASS, Reader, by_ends, by_wording, by_words
+from langchain_threadmem.core.telling import ENDED, HEARD
+from langchain_threadmem.core.wording import Floats
 from langchain_threadmem.errors import InputError
 
 _BEST = {
@@ -216,8 +210,7 @@ def describe(
     answer_vectors: Floats,
     message: str,
     vector: Floats | None,
-    cues: Cues,
-    wording: Wording,
+    reader: Reader,
     compatibility: Compatibility | None = None,
     among: Sequence[int] | None = None,
 ) -> Candidates:
@@ -229,10 +222,10 @@ def describe(
     Example:
         >>> import numpy as np
         >>> from langchain_threadmem.core.cues import ENGLISH
-        >>> from langchain_threadmem.core.network import wording
+        >>> from langchain_threadmem.core.network import reader
         >>> none = np.zeros((1, 0), np.float32)
         >>> turns = [TurnEnd(2, None, "Hello", "Hi!")]
-        >>> found = describe(turns, none, none, "How are you?", None, ENGLISH, wording())
+        >>> found = describe(turns, none, none, "How are you?", None, reader(ENGLISH))
         >>> found.rows.shape == (2, len(FEATURES))
         True
     """
@@ -249,8 +242,10 @@ def describe(
     else:
         positions = np.array(among, np.intp)
     path = paths(previous, positions)
-    decay = np.where(path >= 0, PATH_DECAY ** np.arange(PATH), 0.0)
+    inside = path >= 0
+    decay = np.where(inside, PATH_DECAY ** np.arange(PATH), 0.0)
     weight = decay / decay.sum(1, keepdims=True)
+    below, above = continued(previous, positions)
     softly, placed, tracks = probabilities(turn_ends, previous, places)
 
     columns = by_meaning(to_human, to_answer, openings, previous, path, weight, tracks)
@@ -268,58 +263,60 @@ def describe(
             human_vectors,
             answer_vectors,
             vector,
-            previous,
+            below,
+            above,
             path,
             weight,
             tracks,
         )
-    columns |= by_wording(wording, turn_ends, previous, path, message)
-    columns |= by_words(wording, turn_ends, path, message, cues)
+    looked = np.zeros(count, bool)
+    looked[path[inside]] = looked[below] = True
+    row_of = np.append(looked.cumsum() - 1, looked.sum())  # for -1 the row of nothing
+    told = reader.turns([turn_ends[place] for place in np.flatnonzero(looked).tolist()])
+    said, at = reader.message(message), row_of[path]
+    columns |= by_wording(told, at, said, row_of[below], row_of[above])
+    columns |= by_words(told, at, said, path)
     columns |= by_strangeness(columns["unshared"], columns["thread_best"])
-    columns |= by_ends(turn_ends, path, message, cues)
+    columns |= by_ends(told, at, said)
     columns |= by_place(previous, path, ended, softly, placed)
     leaves = ended[positions]
-    led = [name for name in _LED if name in columns]
+    table = np.array(list(columns.values()))
+    row = {name: place for place, name in enumerate(columns)}
+    led = [name for name in _LED if name in row]
     # Of some turns alone none may be an end: then each is compared with all others.
-    rivals = leaves if leaves.any() else ~leaves
-    leads = _leads(np.stack([columns[name] for name in led], 1), rivals)
-    columns |= {"lead_" + name: leads[:, place] for place, name in enumerate(led)}
+    leads = _leads(table[[row[name] for name in led]], leaves if leaves.any() else ~leaves)
 
-    rows = np.zeros((len(positions) + 1, len(FEATURES)))
-    for name, column in columns.items():
-        rows[:-1, _AT[name]] = column
-    root = rows[-1]
+    rows = np.zeros((len(FEATURES), len(positions) + 1))
+    rows[[_AT[name] for name in row], :-1] = table
+    rows[[_AT["lead_" + name] for name in led], :-1] = leads
+    root = rows[:, -1]
     root[_AT["root"]] = 1.0
-    opener_words = float(wording.of_message(message)[-2])
     root[_AT["root_opener"]] = opener
-    root[_AT["root_opener_words"]] = opener_words
+    root[_AT["root_opener_words"]] = said.words[-2]
     root[_AT["root_human"]] = to_human.max()
     root[_AT["root_opening"]] = to_human[openings].max()
     for name in ("unshared", "strange"):
         root[_AT["root_" + name]] = columns[name].min()
-    for name, source in _BEST.items():
-        if source in columns:
-            root[_AT["root_" + name]] = columns[source].max()
+    best = [(root_name, row[name]) for root_name, name in _BEST.items() if name in row]
+    root[[_AT["root_" + root_name] for root_name, _ in best]] = table[[place for _, place in best]].max(1)
     stays, opens = habits(tracks)
-    last = end_cues(turn_ends[-1].human, turn_ends[-1].answer, cues)
+    last = reader.last(turn_ends[-1])
     common = {
         "opener": opener,
-        "opener_words": opener_words,
+        "opener_words": said.words[-2],
         "turns": math.log1p(count),
         "threads": math.log1p(int(leaves.sum())),
-        "latest_asks": last[ENDS["asks"]],
-        "latest_closed": max(last[ENDS["farewell"]], last[ENDS["human_farewell"]]),
-        "latest_placed": float(placed[-1]),
+        "latest_asks": last["asks"],
+        "latest_closed": max(last["farewell"], last["human_farewell"]),
+        "latest_placed": placed[-1],
         "latest_alone": float(previous[-1] < 0),
-        "content": min(wording.mass(terms(message, cues)), MOST_MASS),
+        "content": min(float(said.rarity.sum()), MOST_MASS),
         "familiar": familiar,
         "stays": stays,
         "opens": opens,
     }
-    for name, value in common.items():
-        rows[:, _AT["all_" + name]] = value
-    rows[:, _AT["heard_" + HEARD[0]] :] = message_cues(message, cues)
-    return Candidates(positions, rows, cosines[positions], usually)
+    rows[_AT["all_" + _ALL[0]] :] = np.array([*(common[name] for name in _ALL), *said.heard])[:, None]
+    return Candidates(positions, rows.T, cosines[positions], usually)
 
 
 def check_vectors(count: int, humans: Floats, answers: Floats, vector: Floats | None) -> None:
@@ -342,16 +339,16 @@ def check_vectors(count: int, humans: Floats, answers: Floats, vector: Floats | 
 
 
 def _leads(table: Table, leaves: NDArray[np.bool_]) -> Table:
-    """How far each candidate is ahead of the best other end of a thread, column by column.
+    """How far each candidate is ahead of the best other end of a thread, row by row.
 
     The only end of a thread is ahead of nothing.
     """
-    ends, columns = np.flatnonzero(leaves), np.arange(table.shape[1])
-    held = table[ends]
-    first = held.argmax(0)
-    ahead: Table = table - held[first, columns]
-    others = held.copy()
-    others[first, columns] = -np.inf
-    second = others.max(0) if len(ends) > 1 else held[0]
-    ahead[ends[first], columns] = held[first, columns] - second
+    ends, rows = np.flatnonzero(leaves), np.arange(len(table))
+    held = table[:, ends]
+    first = held.argmax(1)
+    best = held[rows, first]
+    ahead: Table = table - best[:, None]
+    held[rows, first] = -np.inf
+    second = held.max(1) if len(ends) > 1 else best
+    ahead[rows, ends[first]] = best - second
     return ahead

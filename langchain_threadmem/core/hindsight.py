@@ -20,17 +20,19 @@ import numpy as np
 
 from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.core.candidates import LEAST_CHANCE, Table
-from langchain_threadmem.core.cues import Cues
-from langchain_threadmem.core.evidence import Compatibility, Floats
+from langchain_threadmem.core.considering import alone
+from langchain_threadmem.core.evidence import Compatibility
 from langchain_threadmem.core.features import describe
 from langchain_threadmem.core.network import Networks, Way, score
 from langchain_threadmem.core.nodes import TurnEnd
-from langchain_threadmem.core.wording import REMEMBERED, Wording
+from langchain_threadmem.core.reading import REMEMBERED, Reader
+from langchain_threadmem.core.wording import Floats
 
 SURE = 0.9
 """A turn that was placed more surely is not looked at again."""
-LATE = 64
-"""How many of the latest turns are looked at again, and how many of those before each one with it."""
+LATE = 32
+"""How many of the latest turns are looked at again, and how many of those before each one with it. With 64 no
+more choices are right, and a look takes a quarter longer."""
 UNLIKELY = 1e-3
 """The chance of a new root that was not among the likely candidates."""
 Chances = tuple[tuple[int | None, float], ...]
@@ -71,8 +73,7 @@ def look_again(
     answer_vectors: Floats,
     turn: TurnEnd,
     vector: Floats | None,
-    cues: Cues,
-    wording: Wording,
+    reader: Reader,
     compatibility: Compatibility | None,
 ) -> SecondLook | None:
     """Describe where a turn may belong now that its answer is known.
@@ -83,8 +84,7 @@ def look_again(
         answer_vectors: Unit vectors of their answers, one row each.
         turn: The turn, as it was placed.
         vector: Unit vector of its answer; `None` to go by words alone.
-        cues: Words of the conversation's language.
-        wording: What was learned about words.
+        reader: Reads the texts.
         compatibility: What was learned on vectors of the model, if it is the local one.
 
     Returns:
@@ -96,9 +96,7 @@ def look_again(
     ids = [*(before[place].id for place in among), None]
     if not among or turn.previous not in ids or not doubtful(turn):
         return None
-    found = describe(
-        before, human_vectors, answer_vectors, turn.answer, vector, cues, wording, compatibility, among
-    )
+    found = describe(before, human_vectors, answer_vectors, turn.answer, vector, reader, compatibility, among)
     likely = {None: UNLIKELY} | dict(turn.chances)
     chances = np.array([likely[id_] for id_ in ids])
     chosen = np.arange(len(ids)) == ids.index(turn.previous)
@@ -120,8 +118,7 @@ def reconsidered(
     human_vectors: Floats,
     answer_vectors: Floats,
     way: Way,
-    cues: Cues,
-    wording: Wording,
+    reader: Reader,
     compatibility: Compatibility | None,
     held: Networks,
 ) -> list[TurnEnd]:
@@ -136,15 +133,13 @@ def reconsidered(
     for place, turn in enumerate(turn_ends[first:], first):
         if doubtful(turn):
             kept = tuple(turn.chances)
-            key = (way, cues, turn.id, turn.answer, kept)
+            key = (way, reader.cues, turn.id, turn.answer, kept)
             chances = _believed.get(key)
             if chances is None:
                 late = slice(max(place - LATE, 0), place)
                 vector = None if way == "words" else answer_vectors[place]
                 vectors = human_vectors[late], answer_vectors[late]
-                look = look_again(
-                    _alone(believed[late]), *vectors, turn, vector, cues, wording, compatibility
-                )
+                look = look_again(alone(believed[late]), *vectors, turn, vector, reader, compatibility)
                 chances = look.revised(held) if look else kept
                 _believed.put(key, chances)
             # What was believed in may be gone since, or be too old to be among these.
@@ -153,9 +148,3 @@ def reconsidered(
         believed.append(turn)
         there.add(turn.id)
     return believed
-
-
-def _alone(turn_ends: Sequence[TurnEnd]) -> list[TurnEnd]:
-    """Turn ends as if there had been none before them."""
-    ids = {None, *(end.id for end in turn_ends)}
-    return [end if end.previous in ids else replace(end, previous=None) for end in turn_ends]

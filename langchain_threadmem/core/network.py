@@ -22,9 +22,11 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from langchain_threadmem.core.candidates import Table
-from langchain_threadmem.core.evidence import Compatibility, Floats
+from langchain_threadmem.core.cues import Cues
+from langchain_threadmem.core.evidence import Compatibility
 from langchain_threadmem.core.features import FEATURES
-from langchain_threadmem.core.wording import Wording
+from langchain_threadmem.core.reading import Reader
+from langchain_threadmem.core.wording import Floats, Wording
 
 Way = Literal["local", "vectors", "words"]
 """What there is to go by: vectors of the model that was fitted on, of any model, or none."""
@@ -133,6 +135,12 @@ def wording() -> Wording:
     words, common = (tuple(held[name].item().split(" ")) for name in ("words", "terms"))
     learned = {name: held[f"word_{name}"].astype(np.float32) for name in names}
     return Wording(words, **learned, common=common, rarity=held["term_rarity"].astype(np.float32))
+
+
+@cache
+def reader(cues: Cues) -> Reader:
+    """A reader of texts by the words of a language, and by what was learned about words."""
+    return Reader(cues, wording())
 
 
 def way_to_go(model: str, dimensions: int | None) -> Way:

@@ -7,7 +7,7 @@ asks no tool: tool calls and their results are inside a turn, never a place to c
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from langchain_core.messages import AIMessage
@@ -44,6 +44,8 @@ class TurnIndex:
         self.last = 0
         """Id of the newest node that was added."""
         self._ends: dict[int, TurnEnd] = {}
+        self._openings: dict[int, int] = {}
+        self._following: dict[int, int] = {}
         self._turn_of: dict[int, tuple[int | None, str, int | None]] = {}
         # For each node: the human node of its turn, that node's text, and the turn end before the turn.
         self._placements: dict[int, Placement] = {}
@@ -70,6 +72,22 @@ class TurnIndex:
         with self._lock:
             return list(self._ends.values())
 
+    def upwards(self, id_: int | None) -> Iterator[TurnEnd]:
+        """The turn end with an id and those that it continues, the latest first."""
+        while id_ is not None and (end := self._ends.get(id_)):
+            yield end
+            id_ = end.previous
+
+    def leaf(self, id_: int) -> int:
+        """Where the thread of a turn end goes on to; where it branches, along what was said last."""
+        while (following := self._following.get(id_)) is not None:
+            id_ = following
+        return id_
+
+    def opening(self, id_: int) -> TurnEnd | None:
+        """The turn end that opened the thread of another, if there still is one."""
+        return self._ends.get(self._openings[id_])
+
     def _add(self, node: ConversationNode) -> None:
         parent = node.parent_id
         above = self._turn_of.get(parent) if parent is not None else None
@@ -84,6 +102,9 @@ class TurnIndex:
         if node.state is State.LIVE and is_answer(node):
             human_id, human, previous = turn
             placement = self._placements.get(human_id or 0)
+            self._openings[node.id] = self._openings.get(previous or 0, node.id)
+            if previous is not None:
+                self._following[previous] = node.id
             self._ends[node.id] = TurnEnd(
                 node.id,
                 previous,

@@ -17,8 +17,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from langchain_threadmem.core.cache import LruCache
-
 Floats: TypeAlias = NDArray[np.float32]
 
 MESSAGE_START = 300
@@ -26,7 +24,6 @@ MESSAGE_START = 300
 ANSWER_END = 160
 """Characters at the end of an answer that are read."""
 NUMBER = "<number>"
-REMEMBERED = 4096
 RAREST = 7.0
 """Rarity of a term that is not common: about one dialog in a thousand holds it."""
 
@@ -74,8 +71,11 @@ class Wording:
     closing: Floats
     common: tuple[str, ...] = ()
     rarity: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
-    _messages: LruCache[str, Floats] = field(default_factory=lambda: LruCache(REMEMBERED))
-    _answers: LruCache[str, Floats] = field(default_factory=lambda: LruCache(REMEMBERED))
+
+    @property
+    def rank(self) -> int:
+        """How many numbers there are for a word, in each of its places."""
+        return int(self.answer.shape[1])
 
     @cached_property
     def rows(self) -> Mapping[str, int]:
@@ -103,11 +103,11 @@ class Wording:
 
     def of_message(self, text: str) -> Floats:
         """A message: its vector, then how much it opens, then how much it closes."""
-        return self._messages.setdefault(text, lambda: self._sum(self._of_messages, message_words(text)))
+        return self._sum(self._of_messages, message_words(text))
 
     def of_answer(self, text: str) -> Floats:
         """An answer: its vector, then how much it closes."""
-        return self._answers.setdefault(text, lambda: self._sum(self._of_answers, answer_words(text)))
+        return self._sum(self._of_answers, answer_words(text))
 
     @cached_property
     def _of_messages(self) -> Floats:

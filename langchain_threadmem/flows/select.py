@@ -54,8 +54,9 @@ def select(conversation: Conversation, message: BaseMessage) -> Flow[Selected]:
     if isinstance(selector, LinearNodeSelector):
         return Selected(TIP, "continues the active thread")
     tree = yield from tree_of(conversation)
-    ends = (yield from turns(conversation.runtime, tree)).ends()
-    view = TreeView(conversation.runtime, tree, ends, conversation.on_selection_failure, conversation.name)
+    index = yield from turns(conversation.runtime, tree)
+    view = TreeView(conversation.runtime, tree, index, conversation.on_selection_failure, conversation.name)
+    ends = view.turn_ends()
     try:
         parent = yield from choice_of(selector, view, message)
         if parent is not None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.choosing import FIRST, Choice, choose
-from langchain_threadmem.core.considering import CONSIDERED, NEWEST, considered
+from langchain_threadmem.core.considering import NEWEST, alone, considered
 from langchain_threadmem.core.nodes import TurnEnd
 from langchain_threadmem.errors import DriverError, SelectionError
 from langchain_threadmem.flows.embedder import Embedder
@@ -34,11 +34,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _Floats: TypeAlias = NDArray[np.float32]
-SURE = 0.7
-"""From which probability on a choice among the newest turns of a long conversation is taken as it is: half
-of them are."""
 COMPARED, NEAREST = 8192, 24
-"""Otherwise how many messages before those are compared with the new one, and how many of them are taken."""
+"""How many messages before the newest turns are compared with a new one, and how many of them are taken."""
+UNCOMPARED = 256
+"""How many turns are looked at where there are no vectors to find older ones by."""
 
 
 @runtime_checkable
@@ -119,16 +118,16 @@ class SemanticNodeSelector(FlowSelector):
     """Continues the thread that the message fits by meaning, words and recency; no language model.
 
     Costs 2 to 4 ms beside embedding the message; what is weighed, and how, is in `core.choosing`. Of a long
-    conversation it looks at the newest turns first, and if none of them clearly fits, at older threads too
-    that are near to the message (`core.considering`). Without an embedding model it goes by words and recency
-    alone, in the newest 256 turns.
+    conversation it looks at the newest turns, and at older threads that are near to the message
+    (`core.considering`). Without an embedding model it goes by words and recency alone, in the newest 256
+    turns.
 
     Args:
         embeddings: An embedding model of its own; by default the memory's.
     """
 
     def __init__(self, embeddings: Embeddings | None = None) -> None:
-        self._own = None if embeddings is None else Embedder(embeddings, remember=2 * CONSIDERED + 2)
+        self._own = None if embeddings is None else Embedder(embeddings, remember=2 * UNCOMPARED + 2)
 
     def choose(self, tree: TreeView, message: BaseMessage) -> Flow[int | None]:
         """The answer that fits best, or `None` if the message opens a topic."""
@@ -149,17 +148,16 @@ class SemanticNodeSelector(FlowSelector):
         vector = (yield from Embed([text]))[0]
         model = tree.runtime.embedder.model
         if held is None:
-            return _choice(considered(ends[-CONSIDERED:]), vectors, text, vector, model)
-        choice = _choice(considered(ends), vectors, text, vector, model)
-        if len(ends) <= CONSIDERED or (choice.parent_id is not None and choice.probability >= SURE):
-            return choice
-        older = _nearest(vectors, vector, ends[-NEWEST].human_id or ends[-NEWEST].id)
-        return _choice(considered(ends, older), vectors, text, vector, model) if older else choice
+            return _choice(alone(ends[-UNCOMPARED:]), vectors, text, vector, model)
+        older: list[int] = []
+        if len(ends) > NEWEST:
+            older = _nearest(vectors, vector, ends[-NEWEST].human_id or ends[-NEWEST].id)
+        return _choice(considered(tree.turns, older), vectors, text, vector, model)
 
     def _weigh_alone(self, ends: Sequence[TurnEnd], text: str) -> Flow[Choice]:
         """The choice by an embedding model of one's own: nothing is kept of its vectors but the latest."""
-        own = self._own = self._own or Embedder(None, remember=2 * CONSIDERED + 2)
-        ends = considered(ends[-CONSIDERED:])
+        own = self._own = self._own or Embedder(None, remember=2 * UNCOMPARED + 2)
+        ends = alone(ends[-UNCOMPARED:])
         texts = [*(end.human for end in ends), *(end.answer for end in ends), text]
         rows = yield from Ask(lambda: own.embed(texts), lambda: own.aembed(texts))
         vector = rows[-1] if rows.size else None
@@ -178,8 +176,10 @@ def _nearest(vectors: Vectors, vector: _Floats, before: int) -> list[int]:
     if not last:
         return []
     first = max(last - COMPARED, 0)
-    scores = vectors.matrix[first:last] @ vector
-    found: list[int] = vectors.seqs[first:last][np.argsort(-scores, kind="stable")[:NEAREST]].tolist()
+    apart = -(vectors.matrix[first:last] @ vector)
+    nearest = np.argpartition(apart, NEAREST)[:NEAREST] if len(apart) > NEAREST else np.arange(len(apart))
+    # The nearest first, and of those that are as near the older: a choice is to be the same every time.
+    found: list[int] = vectors.seqs[first + nearest[np.lexsort((nearest, apart[nearest]))]].tolist()
     return found
 
 

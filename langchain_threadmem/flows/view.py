@@ -29,7 +29,7 @@ class TreeView:
         self,
         runtime: Runtime,
         tree: int,
-        ends: Sequence[TurnEnd],
+        turns: TurnIndex,
         on_failure: OnFailure = "latest",
         conversation: str = "",
     ) -> None:
@@ -37,7 +37,8 @@ class TreeView:
         self.conversation = conversation
         self.on_failure = on_failure
         self.tree = tree
-        self._ends = ends
+        self.turns = turns
+        """The turn ends, and how they hang together."""
         self.reason = ""
         """Why the selector chose as it did, in a few words, if it says so."""
         self.chances: Sequence[tuple[int | None, float]] = ()
@@ -45,7 +46,7 @@ class TreeView:
 
     def turn_ends(self) -> Sequence[TurnEnd]:
         """The answers that a new message can continue, oldest first."""
-        return self._ends
+        return self.turns.ends()
 
     def thread(self, node_id: int) -> list[ConversationNode]:
         """The nodes from the root to a node, oldest first.
@@ -75,13 +76,12 @@ class GraphView(TreeView):
     def __init__(self, graph: Any) -> None:
         held = [data["node"] for _, data in graph.nodes(data=True)] if graph else []
         self._held = sorted(held, key=lambda node: node.id)
-        index = TurnIndex()
-        index.add(self._held)
+        self.turns = TurnIndex()
+        self.turns.add(self._held)
         self.runtime = None
         self.conversation = ""
         self.on_failure: OnFailure = "latest"
         self.tree = 0
-        self._ends = index.ends()
         self.reason = ""
         self.chances = ()
 

@@ -25,6 +25,7 @@ from langchain_threadmem.core.network import (
     about,
     compatibility,
     networks,
+    reader,
     score,
     way_to_go,
     wording,
@@ -244,9 +245,7 @@ def test_a_turn_end_that_continues_an_unknown_one_is_refused() -> None:
 
 def test_the_number_of_candidates_does_not_grow_with_the_conversation() -> None:
     turns = [TurnEnd(2 * i + 2, None, f"Question {i}", f"Answer {i}") for i in range(500)]
-    found = describe(
-        turns, topics(500, 8, 1), topics(500, 8, 2), "Hello", topics(1, 8)[0], ENGLISH, wording()
-    )
+    found = describe(turns, topics(500, 8, 1), topics(500, 8, 2), "Hello", topics(1, 8)[0], reader(ENGLISH))
     assert len(found.positions) <= RECENT_TURNS + RECENT_THREADS + SIMILAR_THREADS + SIMILAR_TURNS
 
 
@@ -308,14 +307,14 @@ def test_embeddings_whose_cosines_are_all_high_give_the_same_probabilities(
 def test_every_row_has_a_finite_number_for_every_column(
     given_: tuple[list[TurnEnd], Floats, Floats, str, Floats],
 ) -> None:
-    found = describe(*given_, ENGLISH, wording())
+    found = describe(*given_, reader(ENGLISH))
     assert found.rows.shape == (len(found.positions) + 1, len(FEATURES))
     assert np.isfinite(found.rows).all()
 
 
 def test_a_doubtful_choice_counts_as_much_as_it_was_sure() -> None:
     doubtful = TurnEnd(6, 2, "And the header?", "Skip it.", chances=((2, 0.6), (4, 0.3), (None, 0.1)))
-    found = describe([CSV, WINE, doubtful], no_vectors(3), no_vectors(3), "Hello", None, ENGLISH, wording())
+    found = describe([CSV, WINE, doubtful], no_vectors(3), no_vectors(3), "Hello", None, reader(ENGLISH))
     assert column(found.rows, "continued_softly")[:3] == pytest.approx([0.6, 0.3, 0.0])
     assert column(found.rows, "continued")[:3] == [1.0, 0.0, 0.0]
     assert column(found.rows, "placed")[:3] == pytest.approx([1.0, 1.0, 0.6])
@@ -323,13 +322,13 @@ def test_a_doubtful_choice_counts_as_much_as_it_was_sure() -> None:
 
 def test_a_choice_without_probabilities_is_certain() -> None:
     placed = TurnEnd(6, 2, "And the header?", "Skip it.")
-    found = describe([CSV, WINE, placed], no_vectors(3), no_vectors(3), "Hello", None, ENGLISH, wording())
+    found = describe([CSV, WINE, placed], no_vectors(3), no_vectors(3), "Hello", None, reader(ENGLISH))
     assert column(found.rows, "continued_softly")[:3] == [1.0, 0.0, 0.0]
 
 
 def test_probabilities_of_candidates_that_are_gone_are_left_out() -> None:
     moved = TurnEnd(8, 2, "And the header?", "Skip it.", chances=((3, 0.9), (2, 0.1)))
-    found = describe([CSV, WINE, moved], no_vectors(3), no_vectors(3), "Hello", None, ENGLISH, wording())
+    found = describe([CSV, WINE, moved], no_vectors(3), no_vectors(3), "Hello", None, reader(ENGLISH))
     assert column(found.rows, "continued_softly")[:2] == pytest.approx([0.1, 0.0])
 
 
@@ -339,7 +338,7 @@ def test_a_similar_thread_of_an_unsure_turn_speaks_for_it_in_part() -> None:
 
     def thread_of(chances: tuple[tuple[int | None, float], ...]) -> float:
         last = TurnEnd(6, 2, "a", "b", chances=chances)
-        found = describe([CSV, WINE, last], humans, answers, "Hello", directions[0], ENGLISH, wording())
+        found = describe([CSV, WINE, last], humans, answers, "Hello", directions[0], reader(ENGLISH))
         return column(found.rows, "soft_thread")[2]
 
     assert thread_of(((2, 1.0),)) > thread_of(((2, 0.5), (4, 0.5))) > thread_of(((4, 1.0),))
@@ -413,9 +412,7 @@ def test_words_that_few_dialogs_hold_are_more_telling() -> None:
 def test_a_word_shared_with_a_long_answer_counts_for_less() -> None:
     def shared(answer: str) -> float:
         turns = [TurnEnd(2, None, "Tell me about sailing", answer)]
-        rows = describe(
-            turns, no_vectors(1), no_vectors(1), "Is the keel heavy?", None, ENGLISH, wording()
-        ).rows
+        rows = describe(turns, no_vectors(1), no_vectors(1), "Is the keel heavy?", None, reader(ENGLISH)).rows
         return column(rows, "thread_words")[0]
 
     filler = " ".join(f"word{i}" for i in range(200))
@@ -444,17 +441,17 @@ def test_a_conversation_near_what_was_learned_on_is_familiar() -> None:
     none = np.zeros((1, 384), np.float32)
 
     def familiar(vector: Floats) -> float:
-        told = describe([CSV], none, none, "And then?", vector, ENGLISH, wording(), learned).familiar
+        told = describe([CSV], none, none, "And then?", vector, reader(ENGLISH), learned).familiar
         assert told is not None
         return told
 
     assert familiar(learned.centers[0]) > familiar(unit(-learned.centers.mean(0)))
-    assert describe([CSV], none, none, "And then?", none[0], ENGLISH, wording()).familiar is None
+    assert describe([CSV], none, none, "And then?", none[0], reader(ENGLISH)).familiar is None
 
 
 def test_a_message_that_says_much_that_no_thread_knows_is_strange_to_all() -> None:
     def strange(message: str) -> float:
-        rows = describe(TURNS, no_vectors(3), no_vectors(3), message, None, ENGLISH, wording()).rows
+        rows = describe(TURNS, no_vectors(3), no_vectors(3), message, None, reader(ENGLISH)).rows
         return column(rows, "root_strange")[-1]
 
     assert strange("Which museum in Florence shows paintings by Botticelli?") > strange("Yes, two please")

@@ -1,5 +1,7 @@
 """Which turns a choice looks at: all of a few, the newest of many, and old threads that are near."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,15 +9,21 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import MemorySystem, SemanticNodeSelector
 from langchain_threadmem.core.candidates import PATH
-from langchain_threadmem.core.considering import CONSIDERED, NEWEST, considered
-from langchain_threadmem.core.nodes import TurnEnd
+from langchain_threadmem.core.considering import NEWEST, alone, considered
+from langchain_threadmem.core.nodes import ConversationNode, TurnEnd
+from langchain_threadmem.core.turns import TurnIndex
+from langchain_threadmem.flows.selectors import UNCOMPARED
 
 
-def turn(place: int, before: int | None) -> TurnEnd:
-    """The turn at a place, from 0, that continues the one at another."""
-    return TurnEnd(
-        2 * place + 2, None if before is None else 2 * before + 2, f"question {place}", f"answer {place}"
-    )
+def grown(above: Sequence[int | None]) -> TurnIndex:
+    """Turns from 0 on, by the places of those that they continue; that at `n` ends with node `2 * n + 2`."""
+    index = TurnIndex()
+    for place, before in enumerate(above):
+        human, answer = 2 * place + 1, 2 * place + 2
+        parent = None if before is None else 2 * before + 2
+        index.add([ConversationNode(human, HumanMessage(f"question {place}"), parent)])
+        index.add([ConversationNode(answer, AIMessage(f"answer {place}"), human)])
+    return index
 
 
 def places(turns: list[TurnEnd]) -> list[int]:
@@ -23,46 +31,50 @@ def places(turns: list[TurnEnd]) -> list[int]:
 
 
 def test_a_short_conversation_is_looked_at_whole() -> None:
-    turns = [turn(n, n - 1 if n % 7 else None) for n in range(CONSIDERED)]
-    assert considered(turns) == considered(turns, [2]) == turns
+    index = grown([n - 1 if n % 7 else None for n in range(NEWEST)])
+    assert considered(index, []) == considered(index, [2]) == index.ends()
 
 
 def test_of_a_long_one_the_newest_are_looked_at() -> None:
-    turns = [turn(n, None) for n in range(1000)]
-    assert considered(turns) == turns[-NEWEST:]
+    index = grown([None] * 1000)
+    assert considered(index, []) == index.ends()[-NEWEST:]
 
 
 def test_a_thread_that_rested_for_long_is_found_by_any_of_its_turns() -> None:
-    thread = [turn(n, n - 1 if n else None) for n in range(20)]
-    turns = thread + [turn(n, None) for n in range(20, 1000)]
-    seen = places(considered(turns, [turns[8].id]))
+    index = grown([n - 1 if 0 < n < 20 else None for n in range(1000)])
+    seen = places(considered(index, [18]))
     assert {0, 8, *range(20 - PATH, 20)} <= set(seen), "its opening, what was near, and its last turns"
     assert seen[-NEWEST:] == list(range(1000 - NEWEST, 1000))
     assert seen == sorted(seen)
 
 
+def test_of_a_thread_that_branched_the_end_is_where_it_went_on_last() -> None:
+    index = grown([None, 0, 0, 1, *[None] * 100])
+    assert places(considered(index, [2]))[:3] == [0, 2, 104 - NEWEST]
+
+
 def test_what_lies_between_is_left_out_of_the_thread() -> None:
-    turns = [turn(n, n - 1 if n else None) for n in range(600)]
-    seen = considered(turns, [turns[100].id - 1])
-    above = {end.id: end.previous for end in seen}
-    assert above[turns[100].id] == turns[0].id, "what was near goes on with the opening"
-    assert above[turns[-NEWEST].id] == turns[100].id, "and the newest with what was near"
+    seen = considered(grown([n - 1 if n else None for n in range(600)]), [201])
+    above = dict(zip(places(seen), (end.previous for end in seen), strict=True))
+    assert above[100] == 2, "what was near goes on with the opening"
+    assert above[600 - NEWEST] == 202, "and the newest with what was near"
 
 
-def test_a_turn_that_is_gone_leaves_a_root() -> None:
-    turns = [turn(0, None), turn(2, 1), turn(3, 2)]
-    assert [end.previous for end in considered(turns)] == [None, None, turns[1].id]
+def test_a_turn_that_continues_one_that_is_not_there_is_a_root() -> None:
+    turns = grown([None, 0, 1, 2]).ends()
+    assert [end.previous for end in alone(turns[1:])] == [None, turns[1].id, turns[2].id]
 
 
 @given(st.data())
 def test_what_is_looked_at_is_a_small_tree_of_its_own(data: st.DataObject) -> None:
-    count = data.draw(st.sampled_from([1, 200, CONSIDERED, CONSIDERED + 1, 700]))
+    count = data.draw(st.sampled_from([1, NEWEST, NEWEST + 1, 200, 700]))
     random = data.draw(st.randoms(use_true_random=False))
-    turns = [turn(n, random.choice([n - 1, random.randrange(n), None]) if n else None) for n in range(count)]
+    index = grown([random.choice([n - 1, random.randrange(n), None]) if n else None for n in range(count)])
+    turns = index.ends()
     older = [number for end in turns[:-NEWEST] for number in (end.id - 1, end.id)]
-    seen = considered(turns, random.sample(older, min(len(older), 24)))
+    seen = considered(index, random.sample(older, min(len(older), 24)))
     by_id, known = {end.id: end for end in turns}, set[int]()
-    assert len(seen) <= 2 * CONSIDERED
+    assert len(seen) <= 4 * NEWEST
     for end in seen:
         above = by_id[end.id].previous
         while above is not None and above not in known:
@@ -80,9 +92,7 @@ def test_a_matter_is_taken_up_again_after_hundreds_of_turns(system: MemorySystem
     elsewhere = system.conversation("c", node_selector=lambda tree, message: None)
     tip = elsewhere.append("Hello", "Good morning!")[-1].id
     others = [
-        (role, f"{text} {n}")
-        for n in range(CONSIDERED + 50)
-        for role, text in (("user", "Add"), ("ai", "Sum"))
+        (role, f"{text} {n}") for n in range(NEWEST + 50) for role, text in (("user", "Add"), ("ai", "Sum"))
     ]
     assert elsewhere.extend(others)[0].parent_id == tip
     memory = system.conversation("c", node_selector=SemanticNodeSelector())
@@ -92,7 +102,7 @@ def test_a_matter_is_taken_up_again_after_hundreds_of_turns(system: MemorySystem
     assert again[0].parent_id == 2
 
 
-@pytest.mark.parametrize("ago", [CONSIDERED - 20, CONSIDERED + 20])
+@pytest.mark.parametrize("ago", [UNCOMPARED - 20, UNCOMPARED + 20])
 def test_without_vectors_the_newest_turns_are_searched_by_their_words(url: str, owner: str, ago: int) -> None:
     with MemorySystem(url, owner=owner, embeddings=False) as system:
         opened = system.conversation("c", node_selector=lambda tree, message: None)
@@ -101,4 +111,4 @@ def test_without_vectors_the_newest_turns_are_searched_by_their_words(url: str, 
         opened.extend([(role, f"Sum {n}") for n in range(ago) for role in ("user", "ai")])
         memory = system.conversation("c", node_selector=SemanticNodeSelector())
         again = memory.append("How much lime was in the mortar of grandfather's garden wall?", "One part.")
-        assert (again[0].parent_id == 2) == (ago < CONSIDERED)
+        assert (again[0].parent_id == 2) == (ago < UNCOMPARED)

@@ -12,7 +12,7 @@ from langchain_threadmem.core.choosing import CHANCES_KEPT, choose
 from langchain_threadmem.core.cues import ENGLISH
 from langchain_threadmem.core.features import FEATURES
 from langchain_threadmem.core.hindsight import LATE, SURE, Chances, SecondLook, look_again, reconsidered
-from langchain_threadmem.core.network import networks, wording
+from langchain_threadmem.core.network import networks, reader
 from langchain_threadmem.core.nodes import TurnEnd
 from langchain_threadmem.errors import InputError
 
@@ -32,13 +32,13 @@ def none(count: int) -> NDArray[np.float32]:
 
 
 def look(turn: TurnEnd) -> SecondLook | None:
-    return look_again([CSV, WINE], none(2), none(2), turn, None, ENGLISH, wording(), None)
+    return look_again([CSV, WINE], none(2), none(2), turn, None, reader(ENGLISH), None)
 
 
 def believed(*turns: TurnEnd) -> list[TurnEnd]:
     held = networks("words", again=True)
     count = len(turns)
-    return reconsidered(turns, none(count), none(count), "words", ENGLISH, wording(), None, held)
+    return reconsidered(turns, none(count), none(count), "words", reader(ENGLISH), None, held)
 
 
 def test_an_answer_about_another_thread_casts_doubt_on_the_choice() -> None:

@@ -70,6 +70,24 @@ def test_a_message_with_open_tool_calls_is_no_answer() -> None:
     assert not is_answer(ConversationNode(1, HumanMessage("a")))
 
 
+def test_a_thread_is_followed_up_to_its_opening_and_down_to_where_it_went_on_last() -> None:
+    index = TurnIndex()
+    for human, above in ((1, None), (3, 2), (5, 2), (7, 4), (9, None)):
+        index.add([ConversationNode(human, HumanMessage("q"), above)])
+        index.add([ConversationNode(human + 1, AIMessage("a"), human)])
+    assert [end.id for end in index.upwards(8)] == [8, 4, 2]
+    assert [index.leaf(id_) for id_ in (2, 4, 8, 10)] == [6, 8, 8, 10]
+    openings = [index.opening(id_) for id_ in (8, 6, 10)]
+    assert [end and end.id for end in openings] == [2, 2, 10]
+
+
+def test_a_turn_that_goes_on_is_followed_to_where_it_ends_now() -> None:
+    index = TurnIndex()
+    index.add(chain(HumanMessage("q"), AIMessage("a"), HumanMessage("r"), AIMessage("b"), AIMessage("c")))
+    assert index.leaf(2) == 5
+    assert [end.id for end in index.upwards(5)] == [5, 2]
+
+
 @given(st.lists(st.sampled_from("hat"), max_size=12), st.lists(st.integers(0, 12), max_size=4))
 def test_adding_in_pieces_that_overlap_is_adding_once(roles: list[str], cuts: list[int]) -> None:
     make: dict[str, Callable[[], BaseMessage]] = {
