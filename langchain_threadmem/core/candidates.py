@@ -67,15 +67,21 @@ def links(
     return np.array(previous, np.intp), np.array(openings, np.intp), places
 
 
-def shortlist(ended: NDArray[np.bool_], nearest: Table, *, similar: bool) -> Places:
-    """Positions of the candidates, rising: a number that does not grow with the conversation."""
+def shortlist(ended: NDArray[np.bool_], nearest: Table, least: float) -> Places:
+    """Positions of the candidates, rising: a number that does not grow with the conversation.
+
+    Args:
+        ended: For each turn whether it is the end of a thread.
+        nearest: How near it is to the message.
+        least: What is no nearer is no candidate for that.
+    """
     chosen = np.zeros(len(ended), bool)
     chosen[-RECENT_TURNS:] = True
     ends = np.flatnonzero(ended)
     chosen[ends[-RECENT_THREADS:]] = True
-    if similar:
-        chosen[ends[np.argsort(-nearest[ends], kind="stable")[:SIMILAR_THREADS]]] = True
-        chosen[np.argsort(-nearest, kind="stable")[:SIMILAR_TURNS]] = True
+    for places, most in ((ends, SIMILAR_THREADS), (np.arange(len(ended)), SIMILAR_TURNS)):
+        found = places[np.argsort(-nearest[places], kind="stable")[:most]]
+        chosen[found[nearest[found] > least]] = True
     return np.flatnonzero(chosen)
 
 

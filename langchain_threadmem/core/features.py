@@ -19,7 +19,7 @@ Whatever belongs to one language is in `cues.Cues`, by which `reading.Reader` re
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +47,7 @@ from langchain_threadmem.core.evidence import (
     similarities,
 )
 from langchain_threadmem.core.nodes import TurnEnd
-from langchain_threadmem.core.reading import FITS, MOST_MASS, Reader, by_ends, by_wording, by_words
+from langchain_threadmem.core.reading import FITS, MOST_MASS, Reader, Shared, by_ends, by_wording, by_words
 from langchain_threadmem.core.telling import ENDED, HEARD
 from langchain_threadmem.core.wording import Floats
 from langchain_threadmem.errors import InputError
@@ -237,8 +237,11 @@ def describe(
     check_vectors(count, human_vectors, answer_vectors, vector)
     if vector is not None:
         cosines, to_human, to_answer = similarities(human_vectors, answer_vectors, vector)
+    said, told = reader.message(message), reader.turns(turn_ends)
+    shared = Shared.of(told, said)
     if among is None:
-        positions = shortlist(ended, np.maximum(to_human, to_answer), similar=vector is not None)
+        nearest = shared.mass(said) if vector is None else np.maximum(to_human, to_answer)
+        positions = shortlist(ended, nearest, least=-np.inf if vector is not None else 0.0)
     else:
         positions = np.array(among, np.intp)
     path = paths(previous, positions)
@@ -269,38 +272,23 @@ def describe(
             weight,
             tracks,
         )
-    looked = np.zeros(count, bool)
-    looked[path[inside]] = looked[below] = True
-    row_of = np.append(looked.cumsum() - 1, looked.sum())  # for -1 the row of nothing
-    told = reader.turns([turn_ends[place] for place in np.flatnonzero(looked).tolist()])
-    said, at = reader.message(message), row_of[path]
-    columns |= by_wording(told, at, said, row_of[below], row_of[above])
-    columns |= by_words(told, at, said, path)
+    columns |= by_wording(told, path, said, below, above)
+    columns |= by_words(told, path, said, shared)
     columns |= by_strangeness(columns["unshared"], columns["thread_best"])
-    columns |= by_ends(told, at, said)
+    columns |= by_ends(told, path, said)
     columns |= by_place(previous, path, ended, softly, placed)
     leaves = ended[positions]
-    table = np.array(list(columns.values()))
-    row = {name: place for place, name in enumerate(columns)}
-    led = [name for name in _LED if name in row]
-    # Of some turns alone none may be an end: then each is compared with all others.
-    leads = _leads(table[[row[name] for name in led]], leaves if leaves.any() else ~leaves)
-
-    rows = np.zeros((len(FEATURES), len(positions) + 1))
-    rows[[_AT[name] for name in row], :-1] = table
-    rows[[_AT["lead_" + name] for name in led], :-1] = leads
-    root = rows[:, -1]
-    root[_AT["root"]] = 1.0
-    root[_AT["root_opener"]] = opener
-    root[_AT["root_opener_words"]] = said.words[-2]
-    root[_AT["root_human"]] = to_human.max()
-    root[_AT["root_opening"]] = to_human[openings].max()
-    for name in ("unshared", "strange"):
-        root[_AT["root_" + name]] = columns[name].min()
-    best = [(root_name, row[name]) for root_name, name in _BEST.items() if name in row]
-    root[[_AT["root_" + root_name] for root_name, _ in best]] = table[[place for _, place in best]].max(1)
     stays, opens = habits(tracks)
     last = reader.last(turn_ends[-1])
+    root = {
+        "root": 1.0,
+        "root_opener": opener,
+        "root_opener_words": said.words[-2],
+        "root_human": to_human.max(),
+        "root_opening": to_human[openings].max(),
+        "root_unshared": columns["unshared"].min(),
+        "root_strange": columns["strange"].min(),
+    }
     common = {
         "opener": opener,
         "opener_words": said.words[-2],
@@ -315,8 +303,40 @@ def describe(
         "stays": stays,
         "opens": opens,
     }
-    rows[_AT["all_" + _ALL[0]] :] = np.array([*(common[name] for name in _ALL), *said.heard])[:, None]
-    return Candidates(positions, rows.T, cosines[positions], usually)
+    # Of some turns alone none may be an end: then each is compared with all others.
+    rows = _rows(columns, leaves if leaves.any() else ~leaves, root, common, said.heard)
+    return Candidates(positions, rows, cosines[positions], usually)
+
+
+def _rows(
+    columns: Mapping[str, Table | Floats],
+    rivals: NDArray[np.bool_],
+    root: Mapping[str, float],
+    common: Mapping[str, float],
+    heard: Sequence[float],
+) -> Table:
+    """The rows of the candidates and of a new root.
+
+    Args:
+        columns: What is known of each candidate, by the names in `_CANDIDATE`.
+        rivals: The candidates that others are compared with.
+        root: What is known of the new root, by the names in `_ROOT`; the best of the candidates is added.
+        common: What all rows have, by the names in `_ALL`.
+        heard: ... and what the message tells.
+    """
+    table = np.array(list(columns.values()))
+    at = {name: place for place, name in enumerate(columns)}
+    led = [name for name in _LED if name in at]
+    best = {name: at[source] for name, source in _BEST.items() if source in at}
+    # Built column by column, each in one piece of memory.
+    rows = np.zeros((len(FEATURES), len(rivals) + 1))
+    rows[[_AT[name] for name in at], :-1] = table
+    rows[[_AT["lead_" + name] for name in led], :-1] = _leads(table[[at[name] for name in led]], rivals)
+    rows[[_AT["root_" + name] for name in best], -1] = table[list(best.values())].max(1)
+    for name, value in root.items():
+        rows[_AT[name], -1] = value
+    rows[_AT["all_" + _ALL[0]] :] = np.array([*(common[name] for name in _ALL), *heard])[:, None]
+    return rows.T
 
 
 def check_vectors(count: int, humans: Floats, answers: Floats, vector: Floats | None) -> None:

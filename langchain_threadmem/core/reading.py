@@ -83,7 +83,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What some turns tell, one row each, and a row of nothing at the end.
+    """What some turns tell, one row each, and a row of nothing at the end, which is also row -1.
 
     Attributes:
         turns: The words that they hold.
@@ -155,40 +155,78 @@ class Reader:
         return _Turn(human, answer, human_names, answer_names, every, numbers)
 
 
-def by_ends(told: Told, at: Places, said: Said) -> dict[str, Table | Floats]:
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What turns share with a message, one row each, and a row of nothing at the end.
+
+    Attributes:
+        answers: (rows, terms) which terms of the message each answer holds.
+        turns: (rows, terms) ... each turn.
+        values: (rows, names) which of its numbers and names each answer holds.
+        either: (rows, names) ... each turn.
+    """
+
+    answers: NDArray[np.bool_]
+    turns: NDArray[np.bool_]
+    values: NDArray[np.bool_]
+    either: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, told: Told, said: Said) -> Shared:
+        """Compare turns with a message."""
+        every, count = {*said.terms, *said.names}, len(told.ends)
+        answers, humans = (np.zeros((count, len(said.terms)), bool) for _ in range(2))
+        values, others = (np.zeros((count, len(said.names)), bool) for _ in range(2))
+        for row, turn in enumerate(told.turns):
+            if not every.isdisjoint(turn.every):
+                answers[row] = [word in turn.answer for word in said.terms]
+                humans[row] = [word in turn.human for word in said.terms]
+                values[row] = [name in turn.answer_names for name in said.names]
+                others[row] = [name in turn.human_names for name in said.names]
+        return cls(answers, answers | humans, values, values | others)
+
+    def mass(self, said: Said) -> Table:
+        """For each turn the rarity of the words that it shares with the message."""
+        return self.turns[:-1] @ said.rarity
+
+
+def by_ends(told: Told, path: Places, said: Said) -> dict[str, Table | Floats]:
     """How the turns ended, and whether the message gives what they asked for.
 
     Args:
-        told: The turns.
-        at: For each candidate the rows in it of the last turns of its thread, its own first.
+        told: All turns.
+        path: For each candidate the rows of the last turns of its thread, its own first, -1 where it is
+            shorter.
         said: The message.
     """
-    ends = told.ends[at[:, 0]]
+    ends = told.ends[path[:, 0]]
     gifts = [max(said.heard[SAYS[gift]] for gift in given) for _, given in FITS.values()]
     fits = ends[:, _ASKED] * np.array(gifts)
     return {
         **{"end_" + name: ends[:, place] for name, place in ENDS.items()},
         **{"fit_" + name: fits[:, place] for place, name in enumerate(FITS)},
         "fit": fits.sum(1),
-        "before_farewell": told.ends[at[:, 1], ENDS["human_farewell"]],
+        "before_farewell": told.ends[path[:, 1], ENDS["human_farewell"]],
     }
 
 
-def by_wording(told: Told, at: Places, said: Said, below: Places, above: Places) -> dict[str, Table | Floats]:
+def by_wording(
+    told: Told, path: Places, said: Said, below: Places, above: Places
+) -> dict[str, Table | Floats]:
     """What the words tell by what was learned about what follows what.
 
     Args:
-        told: The turns.
-        at: As for `by_ends`.
+        told: All turns.
+        path: As for `by_ends`.
         said: The message.
         below: Rows of turns that are candidates or continue one, ...
         above: ... and of what each continues.
     """
-    follows, last = (told.answers @ said.words[:-2])[at], at[:, 0]
+    follows, last = (told.answers @ said.words[:-2])[path], path[:, 0]
     own, best = fitted(len(told.ends), below, above, (told.answers[above] * told.humans[below]).sum(1))
     return {
         "follows": follows[:, 0],
-        "follows_before": best_before(follows, at < len(told.turns)),
+        "follows_before": best_before(follows, path >= 0),
         "own_follows": own[last],
         **children("child_follows", "child_follows_lead", follows[:, 0], best[last]),
         "closing_words": told.closing[last],
@@ -218,27 +256,25 @@ def best_before(values: Table | Floats, inside: NDArray[np.bool_]) -> Table | Fl
     return np.where(inside[:, 1], best, 0.0)
 
 
-def by_words(told: Told, at: Places, said: Said, path: Places) -> dict[str, Table | Floats]:
+def by_words(told: Told, path: Places, said: Said, shared: Shared) -> dict[str, Table | Floats]:
     """Rarity of the words, and the number of values, that a turn and its thread share with the message.
 
     Long texts share words by chance, so what they share counts for less.
 
     Args:
-        told: The turns.
-        at: As for `by_ends`.
+        told: All turns.
+        path: As for `by_ends`.
         said: The message.
-        path: The places in the conversation of the turns in `at`.
+        shared: What they share with it.
     """
-    inside, last, count = path >= 0, at[:, 0], len(told.ends)
-    answers, shared, values, either = _shared(told, said)
-    threads: NDArray[np.bool_] = np.logical_or.reduce(shared[at], axis=1)
+    inside, last = path >= 0, path[:, 0]
+    threads: NDArray[np.bool_] = np.logical_or.reduce(shared.turns[path], axis=1)
     # Threads that fork share their oldest turns: a word that only they hold is still theirs alone.
     oldest = np.where(inside, path, LAST).min(1)[:, None]
     only: NDArray[np.bool_] = np.where(threads, oldest, -1).max(0) == np.where(threads, oldest, LAST).min(0)
-    looked = np.zeros(count, bool)
-    looked[at[inside]] = True
-    rarity = np.log((looked.sum() + 1) / (shared[looked].sum(0) + 0.5))
-    size = told.size[at]
+    looked = np.unique(path[inside])
+    rarity = np.log((len(looked) + 1) / (shared.turns[looked].sum(0) + 0.5))
+    size = told.size[path]
     own = math.sqrt(min(1.0, LONG_MESSAGE / max(len(said.terms), 1)))
     turn = np.sqrt(LONG_TURN / np.maximum(size[:, 0], LONG_TURN)) * own
     usual = LONG_TURN * inside.sum(1)
@@ -249,29 +285,15 @@ def by_words(told: Told, at: Places, said: Said, path: Places) -> dict[str, Tabl
         return np.asarray(np.minimum(found @ by, most))
 
     return {
-        "answer_words": score(answers[last]) * turn,
-        "turn_words": score(shared[last]) * turn,
+        "answer_words": score(shared.answers[last]) * turn,
+        "turn_words": score(shared.turns[last]) * turn,
         "thread_words": score(threads) * thread * own,
         "only_words": score(threads & only) * thread * own,
         "known": threads.sum(1) / max(len(said.terms), 1) * thread,
-        "rare_turn": score(shared[last], said.rarity, MOST_MASS) * turn,
+        "rare_turn": score(shared.turns[last], said.rarity, MOST_MASS) * turn,
         "rare_thread": np.minimum(masses, MOST_MASS) * own,
         "rare_share": masses / (mass + 1.0),
         "unshared": np.clip(mass - masses, None, MOST_MASS),
-        "values": np.minimum(values[last].sum(1), ENOUGH_VALUES) * turn,
-        "thread_values": np.minimum(either[at].any(1).sum(1), ENOUGH_VALUES) * thread * own,
+        "values": np.minimum(shared.values[last].sum(1), ENOUGH_VALUES) * turn,
+        "thread_values": np.minimum(shared.either[path].any(1).sum(1), ENOUGH_VALUES) * thread * own,
     }
-
-
-def _shared(told: Told, said: Said) -> tuple[NDArray[np.bool_], ...]:
-    """Which terms of a message each answer holds, and each turn, then which values; a last row holds none."""
-    every, count = {*said.terms, *said.names}, len(told.ends)
-    answers, humans = (np.zeros((count, len(said.terms)), bool) for _ in range(2))
-    values, others = (np.zeros((count, len(said.names)), bool) for _ in range(2))
-    for row, turn in enumerate(told.turns):
-        if not every.isdisjoint(turn.every):
-            answers[row] = [word in turn.answer for word in said.terms]
-            humans[row] = [word in turn.human for word in said.terms]
-            values[row] = [name in turn.answer_names for name in said.names]
-            others[row] = [name in turn.human_names for name in said.names]
-    return answers, answers | humans, values, values | others

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.choosing import FIRST, Choice, choose
-from langchain_threadmem.core.considering import NEWEST, alone, considered
+from langchain_threadmem.core.considering import NEWEST, considered
 from langchain_threadmem.core.nodes import TurnEnd
 from langchain_threadmem.errors import DriverError, SelectionError
 from langchain_threadmem.flows.embedder import Embedder
 from langchain_threadmem.flows.embedding import catch_up_vectors
 from langchain_threadmem.flows.runtime import bare
 from langchain_threadmem.flows.steps import Ask, Embed, Flow, arun, run
+from langchain_threadmem.flows.suggesting import likely
 from langchain_threadmem.flows.view import TreeView, as_view
 from langchain_threadmem.storage.queries.embeddings import NONE, Vectors
 
@@ -36,8 +37,8 @@ log = logging.getLogger(__name__)
 _Floats: TypeAlias = NDArray[np.float32]
 COMPARED, NEAREST = 8192, 24
 """How many messages before the newest turns are compared with a new one, and how many of them are taken."""
-UNCOMPARED = 256
-"""How many turns are looked at where there are no vectors to find older ones by."""
+OWN_TURNS = 256
+"""How many turns a selector embeds by a model of its own, of which nothing is stored."""
 
 
 @runtime_checkable
@@ -119,15 +120,15 @@ class SemanticNodeSelector(FlowSelector):
 
     Costs 2 to 4 ms beside embedding the message; what is weighed, and how, is in `core.choosing`. Of a long
     conversation it looks at the newest turns, and at older threads that are near to the message
-    (`core.considering`). Without an embedding model it goes by words and recency alone, in the newest 256
-    turns.
+    (`core.considering`). Without an embedding model it goes by words and recency alone.
 
     Args:
-        embeddings: An embedding model of its own; by default the memory's.
+        embeddings: An embedding model of its own, by which the newest 256 turns are embedded; by default the
+            memory's.
     """
 
     def __init__(self, embeddings: Embeddings | None = None) -> None:
-        self._own = None if embeddings is None else Embedder(embeddings, remember=2 * UNCOMPARED + 2)
+        self._own = None if embeddings is None else Embedder(embeddings, remember=2 * OWN_TURNS + 2)
 
     def choose(self, tree: TreeView, message: BaseMessage) -> Flow[int | None]:
         """The answer that fits best, or `None` if the message opens a topic."""
@@ -141,27 +142,31 @@ class SemanticNodeSelector(FlowSelector):
         text, ends = text_of(message), tree.turn_ends()
         if not ends:
             return FIRST
-        if self._own is not None or tree.runtime is None:
-            return (yield from self._weigh_alone(ends, text))
-        held = yield from catch_up_vectors(tree.runtime, tree.tree)
-        vectors = NONE if held is None else held.vectors
-        vector = (yield from Embed([text]))[0]
-        model = tree.runtime.embedder.model
-        if held is None:
-            return _choice(alone(ends[-UNCOMPARED:]), vectors, text, vector, model)
+        runtime = tree.runtime
+        if self._own is not None or runtime is None:
+            vectors, vector, model = yield from self._embedded(ends[-OWN_TURNS:], text)
+        else:
+            held = yield from catch_up_vectors(runtime, tree.tree)
+            vectors, model = NONE if held is None else held.vectors, runtime.embedder.model
+            vector = (yield from Embed([text]))[0]
         older: list[int] = []
         if len(ends) > NEWEST:
-            older = _nearest(vectors, vector, ends[-NEWEST].human_id or ends[-NEWEST].id)
+            before = ends[-NEWEST].human_id or ends[-NEWEST].id
+            if vector.size:
+                older = _nearest(vectors, vector, before)
+            elif runtime is not None and not runtime.encrypted:
+                older = yield from likely(runtime, tree.tree, text, NEAREST, before)
         return _choice(considered(tree.turns, older), vectors, text, vector, model)
 
-    def _weigh_alone(self, ends: Sequence[TurnEnd], text: str) -> Flow[Choice]:
-        """The choice by an embedding model of one's own: nothing is kept of its vectors but the latest."""
-        own = self._own = self._own or Embedder(None, remember=2 * UNCOMPARED + 2)
-        ends = alone(ends[-UNCOMPARED:])
-        texts = [*(end.human for end in ends), *(end.answer for end in ends), text]
+    def _embedded(self, ends: Sequence[TurnEnd], text: str) -> Flow[tuple[Vectors, _Floats, str]]:
+        """Vectors by an embedding model of one's own, of turns and a message: only the latest are kept."""
+        own = self._own = self._own or Embedder(None, remember=2 * OWN_TURNS + 2)
+        said = {end.human_id: end.human for end in ends} | {end.id: end.answer for end in ends}
+        ids = sorted(id_ for id_ in said if id_ is not None)
+        texts = [*(said[id_] for id_ in ids), text]
         rows = yield from Ask(lambda: own.embed(texts), lambda: own.aembed(texts))
-        vector = rows[-1] if rows.size else None
-        return choose(ends, rows[: len(ends)], rows[len(ends) : -1], text, vector, model=own.model)
+        seqs = np.array(ids, np.int64)
+        return Vectors(seqs, seqs, rows[:-1]), rows[-1], own.model
 
 
 def _choice(ends: Sequence[TurnEnd], vectors: Vectors, text: str, vector: _Floats, model: str) -> Choice:

@@ -5,6 +5,7 @@ Words are looked up in the lexicon, whose lists say which messages hold them; me
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from langchain_threadmem.core.ledger import Figures, Floats
 from langchain_threadmem.core.promising import promising
 from langchain_threadmem.core.scoring import rarity
 from langchain_threadmem.flows.embedding import catch_up_vectors
-from langchain_threadmem.flows.index import is_behind
+from langchain_threadmem.flows.index import catch_up_words, is_behind
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Search, Sql
 from langchain_threadmem.storage.queries import embeddings, lexicon, marks, nodes
@@ -82,6 +83,19 @@ def by_words(
     cut = any(len(keys) >= each for keys in lists)
     behind = tree is not None and is_behind(conn, tree, name)
     return Suggested(question, figures, keys, windows, cut, behind)
+
+
+def likely(runtime: Runtime, tree: int, text: str, most: int, before: int) -> Flow[list[int]]:
+    """The numbers of the nodes of a tree, before one, that words suggest; the most promising first."""
+    yield from catch_up_words(runtime, tree)
+
+    def read(conn: Conn) -> list[int]:
+        found = by_words(conn, runtime, tree, text, 4 * most, time.time())
+        promise = dict(zip(found.keys.tolist(), found.windows.tolist(), strict=True))
+        rows = [row for row in nodes.by_keys(conn, promise) if row.seq < before]
+        return [row.seq for row in sorted(rows, key=lambda row: -promise[row.key])[:most]]
+
+    return (yield from Sql(read))
 
 
 def _frequency(conn: Conn, keys: NDArray[np.int64], documents: int, each: int) -> int:
