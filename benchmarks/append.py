@@ -32,6 +32,8 @@ ANSWER = (
     "usecols, which saves memory."
 )
 CALLERS = 16
+CHECKPOINTS = 4000
+"""In so many turns either side's log is copied to the file several times."""
 
 
 def turns(number: int) -> Iterator[tuple[HumanMessage, AIMessage]]:
@@ -194,7 +196,10 @@ def measure(*, full: bool = False) -> list[Line]:
     for synchronous, most in (("NORMAL", 2.5), ("FULL", 1.2)):
         with tempfile.TemporaryDirectory() as directory:
             normal = synchronous == "NORMAL"
-            times = one_by_one(Path(directory), synchronous, block, repeats, others=normal)
+            # A checkpoint after every few hundred turns is half the price of raw inserts: so that each round
+            # has its share of them, it is long.
+            size = max(block, CHECKPOINTS) if normal else block
+            times = one_by_one(Path(directory), synchronous, size, repeats, others=normal)
         what = f"append a turn, {synchronous}"
         lines.append(against(what, times, "langchain_threadmem", "raw sqlite3", most=most))
         if normal:
