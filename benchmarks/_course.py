@@ -46,7 +46,7 @@ from langchain_threadmem.core.wording import Wording
 
 T = TypeVar("T")
 FOLDS = 4
-WOVEN = 1600
+WOVEN = 2200
 SHARES = (1.0, 1 / 3)
 """For each course: how often one of `benchmarks/dialogs` is drawn for one of the others. Many as they
 are, they have one author."""

@@ -3,9 +3,9 @@
 People differ in how they use one conversation for several subjects: some finish one before they begin the
 next, some switch at every message, some come back after days. What is learned from one such law fails under
 another, so each woven conversation draws its own: how many dialogs, how alike they are, how long one is kept
-to, how soon others are opened, to which of them a return goes, how much of each dialog there is. A few are
-single dialogs, which must stay whole, and in some a message is asked a second time after the thread went on:
-a real branch.
+to, how soon others are opened, to which of them a return goes, how much of each dialog there is. A third are
+single dialogs, short as they are, which must stay whole, and in some a message is asked a second time after
+the thread went on: a real branch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LONGEST = 40
 LONG, LONGEST_OF_ALL = 0.1, 150
 """Share of conversations that go on for longer, about many subjects, and their turns at most: in a memory of
 years there are many threads that a message could go back to, and it mostly does not."""
-SINGLE, SHORT, PLAIN, AGAIN = 0.08, 0.25, 0.25, 0.15
+SINGLE, SHORT, PLAIN, AGAIN = 0.33, 0.25, 0.25, 0.15
 """Shares of conversations: of one dialog, cut to a few turns, without capitals and marks, with branches."""
 NAMED, LEANING = 0.8, 3
 """How often somebody who goes back says to what: a message of so few words is mostly said at once."""
