@@ -31,6 +31,7 @@ ENOUGH_VALUES = 3
 MOST_MASS = 28.0
 """Words that the message shares with a thread count up to here, four that are not common."""
 LAST = np.iinfo(np.intp).max
+"""A place after all others."""
 LEAST = -9.0
 """Less than any similarity or compatibility."""
 ENDS = {name: place for place, name in enumerate(ENDED)}
