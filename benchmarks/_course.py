@@ -199,6 +199,36 @@ def joined(at_home: Networks, elsewhere: Networks) -> Networks:
     return Networks(at_home.mean, at_home.scale, *held, kinds)
 
 
+def beside(one: Fitted, other: Fitted) -> Fitted:
+    """What two fits of one way to go say together: all their networks, and the means of what was learned.
+
+    The columns of the second are brought to the mean and scale of the first.
+    """
+
+    def both(first: Networks, second: Networks) -> Networks:
+        used = first.scale > 0
+        ratio = np.divide(second.scale, first.scale, out=np.zeros_like(first.scale), where=used)
+        shift = (first.mean - second.mean) * second.scale
+        moved = replace(
+            second,
+            inner=second.inner * ratio[:, None],
+            bias=second.bias + shift @ second.inner,
+            direct=second.direct * ratio,
+        )
+        arrays = ("inner", "bias", "outer", "direct", "at_home")
+        held = [np.concatenate([getattr(first, name), getattr(moved, name)]) for name in arrays]
+        return Networks(first.mean, first.scale, *held)
+
+    learned = [fit.learned for fit in (one, other) if fit.learned is not None]
+    return Fitted(
+        one.way,
+        both(one.networks, other.networks),
+        both(one.again, other.again),
+        mean_wording([one.wording, other.wording]),
+        mean(learned) if learned else None,
+    )
+
+
 def each(items: Sequence[Any], work: Callable[[Any], T]) -> list[T]:
     """Do the work for each item, on every core: what it refers to is there in forked processes.
 

@@ -1,6 +1,7 @@
 """Fit the numbers of `langchain_threadmem.core.network` and measure them.
 
     python -m benchmarks.fit_choosing --data ../shared/data --write   # fit, measure, write the data file
+    python -m benchmarks.fit_choosing --data ../shared/data --write --beside   # put it beside what is shipped
     python -m benchmarks.fit_choosing --data ../shared/data --shipped # measure what is shipped
     python -m benchmarks.fit_choosing --data ../shared/data --leave   # fit without each family, measure it
 
@@ -36,6 +37,7 @@ from benchmarks._course import (
     Fitted,
     Grown,
     Tally,
+    beside,
     family,
     fit,
     grow,
@@ -66,6 +68,13 @@ def measure(conversations: Sequence[Conversation], fitted: Fitted) -> tuple[dict
     held = (fitted.way, fitted.networks, fitted.again, fitted.wording, fitted.learned)
     grown = [grow(one, *held) for one in conversations]
     return tally(conversations, grown), grown
+
+
+def shipped(way: Way) -> Fitted:
+    """What is shipped for one way to go."""
+    learned = network.compatibility() if way == "local" else None
+    held = network.networks(way), network.networks(way, again=True)
+    return Fitted(way, *held, network.wording(), learned)
 
 
 def show_sure(conversations: Sequence[Conversation], grown: Sequence[Grown]) -> None:
@@ -113,6 +122,9 @@ def main() -> None:
     parser.add_argument("--chats", type=Path, help="dataset.json of the package chitchat-dataset")
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
     parser.add_argument("--write", action="store_true", help="write the data file of the package")
+    parser.add_argument(
+        "--beside", action="store_true", help="keep the networks that are shipped beside the new ones"
+    )
     parser.add_argument("--shipped", action="store_true", help="measure what is shipped, fit nothing")
     parser.add_argument(
         "--leave", action="store_true", help="fit without each family of sources, and measure it"
@@ -151,9 +163,9 @@ def main() -> None:
     courses = [] if options.shipped else [Course(known, more, kind_of, vectors, share) for share in SHARES]
     for way in options.ways:
         if options.shipped:
-            learned = network.compatibility() if way == "local" else None
-            held = network.networks(way), network.networks(way, again=True)
-            fitted.append(Fitted(way, *held, network.wording(), learned))
+            fitted.append(shipped(way))
+        elif options.beside:
+            fitted.append(beside(shipped(way), fit(courses, way)))
         else:
             fitted.append(fit(courses, way))
         for title, conversations in (("dev", dev), ("unseen sources", unseen), ("agents", agents)):
