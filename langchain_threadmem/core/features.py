@@ -279,7 +279,7 @@ def describe(
     columns |= by_place(previous, path, ended, softly, placed)
     leaves = ended[positions]
     stays, opens = habits(tracks)
-    last = reader.last(turn_ends[-1])
+    last = dict(zip(ENDED, told.ends[count - 1].tolist(), strict=True))
     root = {
         "root": 1.0,
         "root_opener": opener,

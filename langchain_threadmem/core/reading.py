@@ -7,7 +7,7 @@ functions below fill some of the columns of `features.FEATURES` from them, one n
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -140,10 +140,6 @@ class Reader:
         table = np.concatenate([*(turn.numbers for turn in read), none]).reshape(-1, len(none))
         answers, humans = table[:, known : known + rank], table[:, known + rank :]
         return Told(read, table[:, : known - 2], table[:, known - 2], answers, humans, table[:, known - 1])
-
-    def last(self, turn: TurnEnd) -> Mapping[str, float]:
-        """How a turn ended, by the names in `telling.ENDED`."""
-        return dict(zip(ENDED, end_cues(turn.human, turn.answer, self.cues), strict=True))
 
     def _turn(self, texts: tuple[str, str]) -> _Turn:
         said, answered = texts

@@ -101,7 +101,6 @@ _IN_MESSAGES = (
 )
 
 
-@lru_cache(maxsize=4096)
 def message_cues(message: str, cues: Cues) -> tuple[float, ...]:
     """Tell what a human message itself says about its place: one number for each of `HEARD`.
 
@@ -152,7 +151,6 @@ ENDED = (
 """What `end_cues` tells, in its order."""
 
 
-@lru_cache(maxsize=4096)
 def end_cues(human: str, answer: str, cues: Cues) -> tuple[float, ...]:
     """Tell how a turn ended: one number for each of `ENDED`, about its answer and its human message.
 
