@@ -120,8 +120,8 @@ class SemanticNodeSelector(FlowSelector):
 
     Costs 3 to 4 ms beside embedding the message; what is weighed, and how, is in `core.choosing`. Of a long
     conversation it looks at the newest turns, and at older threads that are near to the message
-    (`core.considering`). Without an embedding model it goes by words and recency alone, and finds older threads
-    in the lexicon, as recall does; what is encrypted is in none.
+    (`core.considering`). Without an embedding model it goes by words and recency alone, and finds older
+    threads in the lexicon, as recall does; what is encrypted is in none.
 
     Args:
         embeddings: An embedding model of its own, by which the newest 256 turns are embedded; by default the
