@@ -64,6 +64,8 @@ def considered(index: TurnIndex, near: Sequence[int]) -> list[TurnEnd]:
     kept |= {end.id: end for end in openings if end is not None}
     linked: dict[int, TurnEnd] = {}
     for id_, end in sorted(kept.items()):
+        if id_ > newest[-1].id:
+            break  # Another thread has added it since.
         above = end.previous
         if above not in linked:
             above = next((up.id for up in index.upwards(above) if up.id in linked), None)

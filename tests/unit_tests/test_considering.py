@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
@@ -50,6 +51,13 @@ def test_a_thread_that_rested_for_long_is_found_by_any_of_its_turns() -> None:
 def test_of_a_thread_that_branched_the_end_is_where_it_went_on_last() -> None:
     index = grown([None, 0, 0, 1, *[None] * 100])
     assert places(considered(index, [2]))[:3] == [0, 2, 104 - NEWEST]
+
+
+def test_what_is_said_meanwhile_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = grown([None] * 100 + [0])
+    before = index.ends()[:-1]
+    monkeypatch.setattr(index, "ends", lambda: before)
+    assert places(considered(index, [1])) == [0, *range(100 - NEWEST, 100)]
 
 
 def test_what_lies_between_is_left_out_of_the_thread() -> None:
