@@ -175,7 +175,7 @@ def main() -> None:
     if options.write:
         if options.shipped or list(options.ways) != list(WAYS):
             sys.exit("--write needs all ways, freshly fitted")
-        about = {
+        about: dict[str, object] = {
             "sources": dict(
                 Counter(name.split(":")[0] for name in {*more, *(n for one in known for n in one.dialogs)})
             ),
@@ -184,6 +184,8 @@ def main() -> None:
             "recipe": asdict(RECIPE),
             "fitted": time.strftime("%Y-%m-%d"),
         }
+        if options.beside:
+            about["beside"] = dict(network.about())
         write(Path(network.__file__).with_name(network.FILE), fitted, about)
 
 

@@ -92,7 +92,7 @@ def choose(
         InputError: Rows, lengths or ids do not fit together, or a vector is not finite.
 
     Cost: 1.5 ms for 100 turns whose words have been read before (4,096 turns are remembered), some 20 ms if
-    none have. A turn that is looked at again (`hindsight`) takes 0.9 ms more, once.
+    none have. A turn that is looked at again (`hindsight`) takes one more, once.
     The data file is read at the first call (20 ms).
 
     Example:

@@ -24,11 +24,12 @@ NEAR_TURNS, NEAR_THREADS = 12, 6
 """
 
 
-def considered(index: TurnIndex, near: Sequence[int]) -> list[TurnEnd]:
+def considered(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[int]) -> list[TurnEnd]:
     """The turn ends that a choice looks at, oldest first.
 
     Args:
-        index: The turn ends of a conversation.
+        turn_ends: Turn ends of the whole conversation, oldest first.
+        index: How they hang together; it may have grown since.
         near: Ids of the nodes among those before the newest turns that are near to the message, the nearest
             first.
 
@@ -46,16 +47,16 @@ def considered(index: TurnIndex, near: Sequence[int]) -> list[TurnEnd]:
         >>> for n in range(1, 1000, 2):
         ...     asked = ConversationNode(n, HumanMessage("Hi"))
         ...     index.add([asked, ConversationNode(n + 1, AIMessage("Hi!"), n)])
-        >>> len(considered(index, [])), len(considered(index, [8, 5])), considered(index, [8, 5])[0].id
-        (64, 66, 6)
+        >>> ends = index.ends()
+        >>> len(considered(ends, index, [])), [end.id for end in considered(ends, index, [8, 5])[:3]]
+        (64, [6, 8, 874])
     """
-    ends = index.ends()
-    newest = ends[-NEWEST:]
-    if not near or len(ends) <= NEWEST:
+    newest = turn_ends[-NEWEST:]
+    if not near or len(turn_ends) <= NEWEST:
         return alone(newest)
     kept = {end.id: end for end in newest}
-    turns = dict.fromkeys(bisect_left(ends, id_, key=lambda end: end.id) for id_ in near)
-    found = [ends[place] for place in islice(turns, NEAR_TURNS)]
+    turns = dict.fromkeys(bisect_left(turn_ends, id_, key=lambda end: end.id) for id_ in near)
+    found = [turn_ends[place] for place in islice(turns, NEAR_TURNS)]
     leaves = dict.fromkeys(index.leaf(end.id) for end in found)
     for leaf in islice(leaves, NEAR_THREADS):
         found += islice(index.upwards(leaf), PATH)
@@ -65,7 +66,7 @@ def considered(index: TurnIndex, near: Sequence[int]) -> list[TurnEnd]:
     linked: dict[int, TurnEnd] = {}
     for id_, end in sorted(kept.items()):
         if id_ > newest[-1].id:
-            break  # Another thread has added it since.
+            break  # It was said since.
         above = end.previous
         if above not in linked:
             above = next((up.id for up in index.upwards(above) if up.id in linked), None)

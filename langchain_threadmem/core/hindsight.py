@@ -32,7 +32,7 @@ SURE = 0.9
 """A turn that was placed more surely is not looked at again."""
 LATE = 32
 """How many of the latest turns are looked at again, and how many of those before each one with it. With 64 no
-more choices are right, and a look takes a quarter longer."""
+more choices are right, and a look takes a tenth longer."""
 UNLIKELY = 1e-3
 """The chance of a new root that was not among the likely candidates."""
 Chances = tuple[tuple[int | None, float], ...]

@@ -86,11 +86,6 @@ class Wording:
     def _rarities(self) -> Mapping[str, float]:
         return dict(zip(self.common, self.rarity.tolist(), strict=True))
 
-    def mass(self, terms: Iterable[str]) -> float:
-        """How telling some terms are together: the sum of their rarities."""
-        # Summed in one order only: the order of a set of words differs between two runs of Python.
-        return float(self.rarities(sorted(terms)).sum())
-
     def rarities(self, terms: Iterable[str]) -> NDArray[np.float64]:
         """How rare each of some terms is; what is not common is rarest."""
         return np.array([self._rarities.get(term, RAREST) for term in terms], np.float64)

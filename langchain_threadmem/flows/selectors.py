@@ -157,7 +157,7 @@ class SemanticNodeSelector(FlowSelector):
                 older = _nearest(vectors, vector, before)
             elif runtime is not None and not runtime.encrypted:
                 older = yield from likely(runtime, tree.tree, text, NEAREST, before)
-        return _choice(considered(tree.turns, older), vectors, text, vector, model)
+        return _choice(considered(ends, tree.turns, older), vectors, text, vector, model)
 
     def _embedded(self, ends: Sequence[TurnEnd], text: str) -> Flow[tuple[Vectors, _Floats, str]]:
         """Vectors by an embedding model of one's own, of turns and a message: only the latest are kept."""

@@ -90,6 +90,7 @@ def likely(runtime: Runtime, tree: int, text: str, most: int, before: int) -> Fl
     yield from catch_up_words(runtime, tree)
 
     def read(conn: Conn) -> list[int]:
+        # Of those that hold its words many are newer, and some are places beside a message, not one.
         found = by_words(conn, runtime, tree, text, 4 * most, time.time())
         promise = dict(zip(found.keys.tolist(), found.windows.tolist(), strict=True))
         rows = [row for row in nodes.by_keys(conn, promise) if row.seq < before]

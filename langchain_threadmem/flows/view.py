@@ -38,7 +38,8 @@ class TreeView:
         self.on_failure = on_failure
         self.tree = tree
         self.turns = turns
-        """The turn ends, and how they hang together."""
+        """How the turn ends hang together; it grows with the conversation."""
+        self._ends = turns.ends()
         self.reason = ""
         """Why the selector chose as it did, in a few words, if it says so."""
         self.chances: Sequence[tuple[int | None, float]] = ()
@@ -46,7 +47,7 @@ class TreeView:
 
     def turn_ends(self) -> Sequence[TurnEnd]:
         """The answers that a new message can continue, oldest first."""
-        return self.turns.ends()
+        return self._ends
 
     def thread(self, node_id: int) -> list[ConversationNode]:
         """The nodes from the root to a node, oldest first.
@@ -78,6 +79,7 @@ class GraphView(TreeView):
         self._held = sorted(held, key=lambda node: node.id)
         self.turns = TurnIndex()
         self.turns.add(self._held)
+        self._ends = self.turns.ends()
         self.runtime = None
         self.conversation = ""
         self.on_failure: OnFailure = "latest"
