@@ -30,11 +30,15 @@ from langchain_threadmem.core.wording import Floats
 
 CHANCES_KEPT = 5
 """How many candidates of a choice later choices look at, at most."""
-ONE_SUBJECT, STAYS, FEW_TURNS = 0.15, 0.65, 4
+ONE_SUBJECT, STAYS, FEW_TURNS = 0.15, 0.55, 4
 """Most conversations that were learned from go on to other subjects, and many never do. So while there is one
 thread alone, 15 of 100 more are taken to have but one subject, and the others to stay with their first from
-one message to the next in 65 of 100: the longer it goes on, the likelier it is the only one. After four turns
+one message to the next in 55 of 100: the longer it goes on, the likelier it is the only one. After four turns
 no more is concluded, since people do get to something else in the end.
+"""
+GOES_BACK = 0.5
+"""What was learned of going back is mostly of going back to another thread. Inside the only one there is that
+is taken to be half as likely.
 """
 
 
@@ -132,6 +136,7 @@ def weigh(held: Networks, found: Candidates, turn_ends: Sequence[TurnEnd]) -> Ta
     scores = score(held, found.rows, found.familiar)
     if sum(end.previous is None for end in turn_ends) == 1:
         scores[-1] += math.log(_has_more(len(turn_ends)))
+        scores[:-2] += math.log(GOES_BACK)  # The last turn is always a candidate, and comes before the root.
     chances: Table = np.exp(scores - scores.max())
     chances /= chances.sum()
     return chances

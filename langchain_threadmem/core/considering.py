@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
+from operator import attrgetter
 
 from langchain_threadmem.core.candidates import PATH
 from langchain_threadmem.core.nodes import TurnEnd
@@ -19,9 +20,10 @@ from langchain_threadmem.core.turns import TurnIndex
 NEWEST = 64
 """How many turns are looked at whatever they are about. Of 128 no more choices are right, and fewer threads
 that rested are found again among them (`benchmarks/README.md`)."""
-NEAR_TURNS, NEAR_THREADS = 12, 6
+NEAR_TURNS, NEAR_THREADS = 6, 4
 """How many older ones are looked at because they are near to the message, and the ends of how many threads.
-"""
+Among twice as many no more are found again."""
+_id = attrgetter("id")
 
 
 def considered(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[int]) -> list[TurnEnd]:
@@ -34,7 +36,7 @@ def considered(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[in
             first.
 
     Returns:
-        The newest, some 30 to 60 others that are near, and the turns that opened their threads. One that
+        The newest, some 20 others that are near, and the turns that opened their threads. One that
         continues a turn which is not among them continues the nearest one above it that is; without such a
         turn it counts as a root.
 
@@ -55,7 +57,7 @@ def considered(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[in
     if not near or len(turn_ends) <= NEWEST:
         return alone(newest)
     kept = {end.id: end for end in newest}
-    turns = dict.fromkeys(bisect_left(turn_ends, id_, key=lambda end: end.id) for id_ in near)
+    turns = dict.fromkeys(bisect_left(turn_ends, id_, key=_id) for id_ in near)
     found = [turn_ends[place] for place in islice(turns, NEAR_TURNS)]
     leaves = dict.fromkeys(index.leaf(end.id) for end in found)
     for leaf in islice(leaves, NEAR_THREADS):

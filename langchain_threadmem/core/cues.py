@@ -110,10 +110,10 @@ class Cues:
             >>> shows("thanks"), shows("farewells")
             (True, False)
         """
-        words = frozenset(_PLAIN_WORD.findall(text))
+        words, patterns = frozenset(_PLAIN_WORD.findall(text)), self.patterns
 
         def shows(name: str) -> bool:
-            alone, first_words, pattern = self.patterns[name]
+            alone, first_words, pattern = patterns[name]
             # Most texts show few cues, and a set tells at once.
             return not alone.isdisjoint(words) or (
                 not first_words.isdisjoint(words) and pattern.search(text) is not None

@@ -93,7 +93,7 @@ def similarities(humans: Floats, answers: Floats, vector: Floats) -> tuple[Table
     if not math.isfinite(total):
         raise InputError("a vector of an earlier turn is not finite; embed it again, or pass no vector")
     # The first guess: unrelated texts lie about twice as far apart as a message and its answer.
-    apart = max(1.0 - float(told.mean()), (1.0 - total / count) / 4, 1e-6)
+    apart = max(1.0 - float(told.sum()) / len(told), (1.0 - total / count) / 4, 1e-6)
     weight = count + PRIOR_PAIRS
     usual = (total + PRIOR_PAIRS * (1.0 - 2.0 * apart)) / weight
     around = float(((seen - usual) ** 2).sum() - ((own - usual) ** 2).sum())

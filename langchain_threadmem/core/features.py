@@ -21,6 +21,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -308,6 +310,40 @@ def describe(
     return Candidates(positions, rows, cosines[positions], usually)
 
 
+class _Layout(NamedTuple):
+    """Where columns go: places among some that are known, and places in `FEATURES`.
+
+    Attributes:
+        columns: In `FEATURES`, of each that is known.
+        led: Of those in which candidates are compared, ...
+        leads: ... and in `FEATURES` of how far they are ahead.
+        of_best: Of those of which a new root is told the best, ...
+        best: ... and in `FEATURES` of what it is told.
+    """
+
+    columns: Places
+    led: Places
+    leads: Places
+    of_best: Places
+    best: Places
+
+
+@cache
+def _layout(names: Sequence[str]) -> _Layout:
+    """Where columns of some names go: there are as many as ways to go."""
+    at = {name: place for place, name in enumerate(names)}
+    led = [name for name in _LED if name in at]
+    best = {name: at[source] for name, source in _BEST.items() if source in at}
+    places = (
+        [_AT[name] for name in at],
+        [at[name] for name in led],
+        [_AT["lead_" + name] for name in led],
+        list(best.values()),
+        [_AT["root_" + name] for name in best],
+    )
+    return _Layout(*(np.array(one, np.intp) for one in places))
+
+
 def _rows(
     columns: Mapping[str, Table | Floats],
     rivals: NDArray[np.bool_],
@@ -324,15 +360,12 @@ def _rows(
         common: What all rows have, by the names in `_ALL`.
         heard: ... and what the message tells.
     """
-    table = np.array(list(columns.values()))
-    at = {name: place for place, name in enumerate(columns)}
-    led = [name for name in _LED if name in at]
-    best = {name: at[source] for name, source in _BEST.items() if source in at}
+    table, layout = np.array(list(columns.values())), _layout(tuple(columns))
     # Built column by column, each in one piece of memory.
     rows = np.zeros((len(FEATURES), len(rivals) + 1))
-    rows[[_AT[name] for name in at], :-1] = table
-    rows[[_AT["lead_" + name] for name in led], :-1] = _leads(table[[at[name] for name in led]], rivals)
-    rows[[_AT["root_" + name] for name in best], -1] = table[list(best.values())].max(1)
+    rows[layout.columns, :-1] = table
+    rows[layout.leads, :-1] = _leads(table[layout.led], rivals)
+    rows[layout.best, -1] = table[layout.of_best].max(1)
     for name, value in root.items():
         rows[_AT[name], -1] = value
     rows[_AT["all_" + _ALL[0]] :] = np.array([*(common[name] for name in _ALL), *heard])[:, None]

@@ -50,16 +50,20 @@ FITS = {
 }
 """What an answer asks for, and what in a message would give it."""
 _ASKED = [ENDS[asked] for asked, _ in FITS.values()]
+_GIVEN = [[SAYS[gift] for gift in given] for _, given in FITS.values()]
+
+
+_HUMAN, _ANSWER, _HUMAN_NAME, _ANSWER_NAME = 1, 2, 4, 8
+"""What a word is in a turn: a term of its human message or answer, a number or name in one of them."""
 
 
 class _Turn(NamedTuple):
-    """What one turn tells: words that its texts hold, and numbers in the order of `Told.of`."""
+    """What one turn tells: the words that its texts hold, what each is there, and numbers in the order of
+    `Reader.turns`.
+    """
 
-    human: frozenset[str]
-    answer: frozenset[str]
-    human_names: frozenset[str]
-    answer_names: frozenset[str]
-    every: frozenset[str]
+    words: frozenset[str]
+    roles: dict[str, int]
     numbers: Floats
 
 
@@ -144,12 +148,15 @@ class Reader:
     def _turn(self, texts: tuple[str, str]) -> _Turn:
         said, answered = texts
         human, answer = terms(said, self.cues), terms(answered, self.cues)
-        human_names, answer_names = names(said), names(answered)
         asks, follows = self.message(said).words, self.wording.of_answer(answered)
         known = [*end_cues(said, answered, self.cues), len(human) + len(answer), asks[-1] + follows[-1]]
         numbers = np.concatenate([np.array(known, np.float32), follows[:-1], asks[:-2]])
-        every = human | answer | human_names | answer_names
-        return _Turn(human, answer, human_names, answer_names, every, numbers)
+        roles: dict[str, int] = dict.fromkeys(human, _HUMAN)
+        held = ((answer, _ANSWER), (names(said), _HUMAN_NAME), (names(answered), _ANSWER_NAME))
+        for words, role in held:
+            for word in words:
+                roles[word] = roles.get(word, 0) | role
+        return _Turn(frozenset(roles), roles, numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,16 +178,20 @@ class Shared:
     @classmethod
     def of(cls, told: Told, said: Said) -> Shared:
         """Compare turns with a message."""
-        every, count = {*said.terms, *said.names}, len(told.ends)
-        answers, humans = (np.zeros((count, len(said.terms)), bool) for _ in range(2))
-        values, others = (np.zeros((count, len(said.names)), bool) for _ in range(2))
+        columns = {word: place for place, word in enumerate({*said.terms, *said.names})}
+        every = frozenset(columns)
+        roles = np.zeros((len(told.ends), len(columns)), np.uint8)
         for row, turn in enumerate(told.turns):
-            if not every.isdisjoint(turn.every):
-                answers[row] = [word in turn.answer for word in said.terms]
-                humans[row] = [word in turn.human for word in said.terms]
-                values[row] = [name in turn.answer_names for name in said.names]
-                others[row] = [name in turn.human_names for name in said.names]
-        return cls(answers, answers | humans, values, values | others)
+            for word in every & turn.words:
+                roles[row, columns[word]] = turn.roles[word]
+        terms = roles[:, [columns[word] for word in said.terms]]
+        names = roles[:, [columns[name] for name in said.names]]
+        return cls(
+            terms & _ANSWER > 0,
+            terms & (_HUMAN | _ANSWER) > 0,
+            names & _ANSWER_NAME > 0,
+            names & (_HUMAN_NAME | _ANSWER_NAME) > 0,
+        )
 
     def mass(self, said: Said) -> Table:
         """For each turn the rarity of the words that it shares with the message."""
@@ -197,7 +208,7 @@ def by_ends(told: Told, path: Places, said: Said) -> dict[str, Table | Floats]:
         said: The message.
     """
     ends = told.ends[path[:, 0]]
-    gifts = [max(said.heard[SAYS[gift]] for gift in given) for _, given in FITS.values()]
+    gifts = [max([said.heard[gift] for gift in given]) for given in _GIVEN]
     fits = ends[:, _ASKED] * np.array(gifts)
     return {
         **{"end_" + name: ends[:, place] for name, place in ENDS.items()},
@@ -269,7 +280,9 @@ def by_words(told: Told, path: Places, said: Said, shared: Shared) -> dict[str, 
     # Threads that fork share their oldest turns: a word that only they hold is still theirs alone.
     oldest = np.where(inside, path, LAST).min(1)[:, None]
     only: NDArray[np.bool_] = np.where(threads, oldest, -1).max(0) == np.where(threads, oldest, LAST).min(0)
-    looked = np.unique(path[inside])
+    seen = np.zeros(len(told.turns) + 1, bool)
+    seen[path] = True
+    looked = np.flatnonzero(seen[:-1])
     rarity = np.log((len(looked) + 1) / (shared.turns[looked].sum(0) + 0.5))
     size = told.size[path]
     own = math.sqrt(min(1.0, LONG_MESSAGE / max(len(said.terms), 1)))
@@ -290,7 +303,7 @@ def by_words(told: Told, path: Places, said: Said, shared: Shared) -> dict[str, 
         "rare_turn": score(shared.turns[last], said.rarity, MOST_MASS) * turn,
         "rare_thread": np.minimum(masses, MOST_MASS) * own,
         "rare_share": masses / (mass + 1.0),
-        "unshared": np.clip(mass - masses, None, MOST_MASS),
+        "unshared": np.minimum(mass - masses, MOST_MASS),
         "values": np.minimum(shared.values[last].sum(1), ENOUGH_VALUES) * turn,
         "thread_values": np.minimum(shared.either[path].any(1).sum(1), ENOUGH_VALUES) * thread * own,
     }

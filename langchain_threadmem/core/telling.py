@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from langchain_threadmem.core.cues import Cues
@@ -38,7 +39,7 @@ def terms(text: str, cues: Cues) -> frozenset[str]:
         >>> sorted(terms("How do I read CSV files in pandas?", ENGLISH))
         ['csv', 'file', 'panda', 'read']
     """
-    words = set(_WORD.findall(_plain(_shortened(text)))) - cues.stop_words
+    words = set(_read(text)[1]) - cues.stop_words
     return frozenset(_without_ending(word, cues) for word in words)
 
 
@@ -112,14 +113,13 @@ def message_cues(message: str, cues: Cues) -> tuple[float, ...]:
         >>> [name for name, value in zip(HEARD, said) if value == 1]
         ['brief', 'question', 'connective', 'number', 'moment']
     """
-    text = _plain(_shortened(message))
-    words = len(_WORD.findall(text))
-    start = text[:HEAD]
+    text, words = _read(message)
+    start, count = text[:HEAD], len(words)
     shows = cues.shown(start)
     return (
-        math.log1p(words) - 2.0,
-        float(words <= 3),
-        float(3 < words <= 7),
+        math.log1p(count) - 2.0,
+        float(count <= 3),
+        float(3 < count <= 7),
         float(any(mark in message for mark in QUESTION_MARKS)),
         *(float(shows(name)) for name in _IN_MESSAGES),
         float(_DIGIT.search(start) is not None or shows("amounts")),
@@ -164,7 +164,7 @@ def end_cues(human: str, answer: str, cues: Cues) -> tuple[float, ...]:
     # Where there is no mark the pattern would look for one from every character on.
     found = _LAST_QUESTION.search(tail) if any(mark in tail for mark in QUESTION_MARKS) else None
     question = found.group().strip() if found else ""
-    asks, ends, said = cues.shown(question), cues.shown(tail), cues.shown(_plain(_shortened(human)))
+    asks, ends, said = cues.shown(question), cues.shown(tail), cues.shown(_read(human)[0])
     return (
         float(bool(question)),
         float(asks("closed")),
@@ -183,6 +183,13 @@ def end_cues(human: str, answer: str, cues: Cues) -> tuple[float, ...]:
         float(said("thanks")),
         float(any(mark in human for mark in QUESTION_MARKS)),
     )
+
+
+@lru_cache(maxsize=64)
+def _read(text: str) -> tuple[str, Sequence[str]]:
+    """A text in lower case and its words, which several of the functions here ask for one after another."""
+    plain = _plain(_shortened(text))
+    return plain, _WORD.findall(plain)
 
 
 def _shortened(text: str) -> str:

@@ -57,7 +57,9 @@ def catch_up_vectors(runtime: Runtime, tree: int, wait: bool | None = True) -> F
     if not model:
         return None
     name = marks.embeddings_of(model)
-    if wait is not False:
+    if wait:
+        yield from embed_missing(runtime, tree)
+    elif wait is None:
         count = yield from Sql(lambda c: trees.head(c, tree).next_seq - 1 - marks.get(c, tree, name).seq)
         yield from embed_as_wanted(runtime, {tree: count} if count > 0 else {}, wait)
 

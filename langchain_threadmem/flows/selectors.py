@@ -182,7 +182,7 @@ def _nearest(vectors: Vectors, vector: _Floats, before: int) -> list[int]:
     if not last:
         return []
     first = max(last - COMPARED, 0)
-    apart = -(vectors.matrix[first:last] @ vector)
+    apart = vectors.matrix[first:last] @ -vector
     nearest = np.argpartition(apart, NEAREST)[:NEAREST] if len(apart) > NEAREST else np.arange(len(apart))
     # The nearest first, and of those that are as near the older: a choice is to be the same every time.
     found: list[int] = vectors.seqs[first + nearest[np.lexsort((nearest, apart[nearest]))]].tolist()
@@ -191,10 +191,10 @@ def _nearest(vectors: Vectors, vector: _Floats, before: int) -> list[int]:
 
 def _rows(vectors: Vectors, ids: Sequence[int], dimensions: int) -> _Floats:
     """The vectors of nodes by their ids; zero where a node has none."""
-    found = np.zeros((len(ids), dimensions), np.float32)
-    if dimensions and len(vectors.seqs):
-        wanted = np.array(ids)
-        at = np.searchsorted(vectors.seqs, wanted).clip(max=len(vectors.seqs) - 1)
-        hit = vectors.seqs[at] == wanted
-        found[hit] = vectors.matrix[at[hit]]
+    if not dimensions or not len(vectors.seqs):
+        return np.zeros((len(ids), dimensions), np.float32)
+    wanted = np.array(ids)
+    at = np.searchsorted(vectors.seqs, wanted).clip(max=len(vectors.seqs) - 1)
+    found = vectors.matrix.take(at, 0)
+    found[vectors.seqs[at] != wanted] = 0.0
     return found

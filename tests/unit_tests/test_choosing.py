@@ -1,5 +1,7 @@
 """Choosing a parent: what is continued, returned to and opened, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,7 +18,7 @@ from langchain_threadmem.core.candidates import (
     USUALLY_STAYS,
     habits,
 )
-from langchain_threadmem.core.choosing import CHANCES_KEPT, choose
+from langchain_threadmem.core.choosing import CHANCES_KEPT, GOES_BACK, choose, weigh
 from langchain_threadmem.core.cues import ENGLISH, Cues
 from langchain_threadmem.core.features import FEATURES, describe
 from langchain_threadmem.core.network import (
@@ -424,6 +426,24 @@ def test_how_often_somebody_switches_is_read_from_the_latest_turns() -> None:
     switching, opening = habits([[], [], []])
     assert stays > USUALLY_STAYS > switching
     assert opening > USUALLY_OPENS > opens
+
+
+def odds(turns: list[TurnEnd]) -> tuple[float, float]:
+    """By how much the odds of a first turn and of a new root are less than the networks have them."""
+    none, held = no_vectors(len(turns)), networks("words")
+    found = describe(turns, none, none, "Which one is that?", None, reader(ENGLISH))
+    learned, weighed = np.exp(score(held, found.rows)), weigh(held, found, turns)
+    less = (weighed / weighed[-2]) / (learned / learned[-2])
+    return float(less[0]), float(less[-1])
+
+
+def test_in_the_only_thread_going_back_and_another_subject_are_less_likely_than_learned() -> None:
+    follow = [TurnEnd(2 * n, 2 * n - 2, LATER[n - 4], "At the gate.") for n in range(4, 8)]
+    back, another = odds([CSV, replace(WINE, previous=2), replace(RUN, previous=4)])
+    later = odds([CSV, replace(WINE, previous=2), replace(RUN, previous=4), *follow])
+    assert [back, later[0]] == pytest.approx([GOES_BACK, GOES_BACK])
+    assert later[1] < another < 1
+    assert odds(TURNS) == pytest.approx((1, 1))
 
 
 def test_networks_for_dialogs_of_their_own_kind_are_listened_to_where_the_conversation_is_familiar() -> None:
