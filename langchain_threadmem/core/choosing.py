@@ -77,6 +77,7 @@ def choose(
     *,
     cues: Cues = ENGLISH,
     model: str = "",
+    version: int = 0,
 ) -> Choice:
     """Choose the turn end that a new human message continues, or a new root.
 
@@ -88,6 +89,7 @@ def choose(
         vector: Unit vector of the message; `None` to go by words alone.
         cues: Words of the conversation's language.
         model: Name of the model that the vectors are of. More was learned on the local one's.
+        version: Of the tree: what is remembered of turns holds until it changes.
 
     Returns:
         The likeliest candidate; equal ones are settled in favour of the later turn.
@@ -116,7 +118,7 @@ def choose(
     learned = compatibility() if way == "local" else None
     check_vectors(len(turn_ends), human_vectors, answer_vectors, vector)
     given, reads, again = (human_vectors, answer_vectors), reader(cues), networks(way, again=True)
-    believed = reconsidered(turn_ends, *given, way, reads, learned, again)
+    believed = reconsidered(turn_ends, *given, way, reads, learned, again, version)
     found = describe(believed, *given, message, vector, reads, learned)
     chances = weigh(networks(way), found, believed)
     ranked = likeliest(chances)

@@ -121,11 +121,12 @@ def reconsidered(
     reader: Reader,
     compatibility: Compatibility | None,
     held: Networks,
+    version: int = 0,
 ) -> list[TurnEnd]:
     """The turn ends with what is believed of each, as far as its answer casts doubt on its place.
 
     Only the latest turns are looked at. Cost: a millisecond for each that was not looked at before; 4,096 are
-    remembered.
+    remembered, each for one version of the tree: what was said before a turn may have been moved since.
     """
     first = max(len(turn_ends) - LATE, 0)
     believed = list(turn_ends[:first])
@@ -133,7 +134,7 @@ def reconsidered(
     for place, turn in enumerate(turn_ends[first:], first):
         if doubtful(turn):
             kept = tuple(turn.chances)
-            key = (way, reader.cues, turn.id, turn.answer, kept)
+            key = (way, reader.cues, version, turn.id, turn.answer, kept)
             chances = _believed.get(key)
             if chances is None:
                 late = slice(max(place - LATE, 0), place)

@@ -157,7 +157,8 @@ class SemanticNodeSelector(FlowSelector):
                 older = _nearest(vectors, vector, before)
             elif runtime is not None and not runtime.encrypted:
                 older = yield from likely(runtime, tree.tree, text, NEAREST, before)
-        return _choice(considered(ends, tree.turns, older), vectors, text, vector, model)
+        looked_at, version = considered(ends, tree.turns, older), tree.turns.version
+        return _choice(looked_at, vectors, text, vector, model, version)
 
     def _embedded(self, ends: Sequence[TurnEnd], text: str) -> Flow[tuple[Vectors, _Floats, str]]:
         """Vectors by an embedding model of one's own, of turns and a message: only the latest are kept."""
@@ -170,10 +171,12 @@ class SemanticNodeSelector(FlowSelector):
         return Vectors(seqs, seqs, rows[:-1]), rows[-1], own.model
 
 
-def _choice(ends: Sequence[TurnEnd], vectors: Vectors, text: str, vector: _Floats, model: str) -> Choice:
+def _choice(
+    ends: Sequence[TurnEnd], vectors: Vectors, text: str, vector: _Floats, model: str, version: int
+) -> Choice:
     humans = _rows(vectors, [end.human_id or 0 for end in ends], vector.size)
     answers = _rows(vectors, [end.id for end in ends], vector.size)
-    return choose(ends, humans, answers, text, vector if vector.size else None, model=model)
+    return choose(ends, humans, answers, text, vector if vector.size else None, model=model, version=version)
 
 
 def _nearest(vectors: Vectors, vector: _Floats, before: int) -> list[int]:

@@ -35,10 +35,10 @@ def look(turn: TurnEnd) -> SecondLook | None:
     return look_again([CSV, WINE], none(2), none(2), turn, None, reader(ENGLISH), None)
 
 
-def believed(*turns: TurnEnd) -> list[TurnEnd]:
+def believed(*turns: TurnEnd, version: int = 0) -> list[TurnEnd]:
     held = networks("words", again=True)
     count = len(turns)
-    return reconsidered(turns, none(count), none(count), "words", reader(ENGLISH), None, held)
+    return reconsidered(turns, none(count), none(count), "words", reader(ENGLISH), None, held, version)
 
 
 def test_an_answer_about_another_thread_casts_doubt_on_the_choice() -> None:
@@ -88,6 +88,14 @@ def test_later_choices_go_by_what_is_believed() -> None:
 
     # With the turn believed to be of the thread, nobody goes back to before it.
     assert chance(placed(ABOUT_CSV)) < chance(placed(ABOUT_WINE))
+
+
+def test_after_a_correction_a_turn_is_looked_at_once_more() -> None:
+    turn = placed(ABOUT_CSV)
+    moved = replace(WINE, previous=2)
+    before = believed(CSV, WINE, turn, version=1)[-1].chances
+    assert believed(CSV, moved, turn, version=1)[-1].chances == before
+    assert believed(CSV, moved, turn, version=2)[-1].chances != before
 
 
 def test_a_turn_of_long_ago_is_not_looked_at_again() -> None:
