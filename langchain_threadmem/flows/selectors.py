@@ -118,7 +118,7 @@ class LinearNodeSelector(FlowSelector):
 class SemanticNodeSelector(FlowSelector):
     """Continues the thread that the message fits by meaning, words and recency; no language model.
 
-    Costs 3 to 4 ms beside embedding the message; what is weighed, and how, is in `core.choosing`. Of a long
+    Costs some 3 ms beside embedding the message; what is weighed, and how, is in `core.choosing`. Of a long
     conversation it looks at the newest turns, and at older threads that are near to the message
     (`core.considering`). Without an embedding model it goes by words and recency alone, and finds older
     threads in the lexicon, as recall does; what is encrypted is in none.
