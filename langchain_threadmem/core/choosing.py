@@ -30,10 +30,10 @@ from langchain_threadmem.core.wording import Floats
 
 CHANCES_KEPT = 5
 """How many candidates of a choice later choices look at, at most."""
-ONE_SUBJECT, STAYS, FEW_TURNS = 0.15, 0.55, 4
+ONE_SUBJECT, STAYS, FEW_TURNS = 0.15, 0.6, 4
 """Most conversations that were learned from go on to other subjects, and many never do. So while there is one
 thread alone, 15 of 100 more are taken to have but one subject, and the others to stay with their first from
-one message to the next in 55 of 100: the longer it goes on, the likelier it is the only one. After four turns
+one message to the next in 60 of 100: the longer it goes on, the likelier it is the only one. After four turns
 no more is concluded, since people do get to something else in the end.
 """
 GOES_BACK = 0.5

@@ -35,6 +35,10 @@ LATE = 32
 more choices are right, and a look takes a tenth longer."""
 UNLIKELY = 1e-3
 """The chance of a new root that was not among the likely candidates."""
+NEAR, CLEAR = 0.2, 0.25
+"""Cosines. An answer that is less near to all candidates is about none of them. One that is nearer to one of
+them, by so much more than to any other and than that, is clearly about it. With a model whose cosines are all
+high neither happens, and every doubtful turn is looked at."""
 Chances = tuple[tuple[int | None, float], ...]
 
 
@@ -89,19 +93,30 @@ def look_again(
 
     Returns:
         `None` where there is nothing to look at: the turn was placed surely, or not by its probabilities, or
-        what it may have continued is gone.
+        what it may have continued is gone, or its answer is clearly about what was chosen.
     """
     places = {end.id: place for place, end in enumerate(before)}
     among = sorted(places[id_] for id_, _ in turn.chances if id_ is not None and id_ in places)
     ids = [*(before[place].id for place in among), None]
     if not among or turn.previous not in ids or not doubtful(turn):
         return None
+    if vector is not None:
+        near = np.maximum(human_vectors[among] @ vector, answer_vectors[among] @ vector)
+        if _is_clear(near, ids.index(turn.previous)):
+            return None
     found = describe(before, human_vectors, answer_vectors, turn.answer, vector, reader, compatibility, among)
     likely = {None: UNLIKELY} | dict(turn.chances)
     chances = np.array([likely[id_] for id_ in ids])
     chosen = np.arange(len(ids)) == ids.index(turn.previous)
     rows = np.column_stack([found.rows, np.log(chances), chosen])
     return SecondLook(ids, tuple(turn.chances), rows, found.familiar)
+
+
+def _is_clear(near: Floats, chosen: int) -> bool:
+    """Whether an answer leaves no doubt of what was chosen, by how near it is to each; last is a new root."""
+    if chosen == len(near):
+        return bool(near.max() < NEAR)
+    return bool(near[chosen] - np.delete(near, chosen).max(initial=NEAR) > CLEAR)
 
 
 def doubtful(turn: TurnEnd) -> bool:

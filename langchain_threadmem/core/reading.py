@@ -51,8 +51,6 @@ FITS = {
 """What an answer asks for, and what in a message would give it."""
 _ASKED = [ENDS[asked] for asked, _ in FITS.values()]
 _GIVEN = [[SAYS[gift] for gift in given] for _, given in FITS.values()]
-
-
 _HUMAN, _ANSWER, _HUMAN_NAME, _ANSWER_NAME = 1, 2, 4, 8
 """What a word is in a turn: a term of its human message or answer, a number or name in one of them."""
 

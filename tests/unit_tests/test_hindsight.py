@@ -90,6 +90,27 @@ def test_later_choices_go_by_what_is_believed() -> None:
     assert chance(placed(ABOUT_CSV)) < chance(placed(ABOUT_WINE))
 
 
+@pytest.mark.parametrize(
+    ("answer", "previous", "clear"),
+    [
+        pytest.param((0.1, 0.9), 4, True, id="clearly about the thread that was chosen"),
+        pytest.param((0.9, 0.1), 4, False, id="about another one"),
+        pytest.param((0.6, 0.7), 4, False, id="about both"),
+        pytest.param((0.0, 0.3), 4, False, id="about nothing much"),
+        pytest.param((0.1, 0.1), None, True, id="a new thread, about none of the others"),
+        pytest.param((0.1, 0.5), None, False, id="a new thread, about one of the others"),
+    ],
+)
+def test_an_answer_that_leaves_no_doubt_is_not_looked_at(
+    answer: tuple[float, float], previous: int | None, clear: bool
+) -> None:
+    said = np.eye(3, dtype=np.float32)[:2]
+    vector = np.array([*answer, (1 - answer[0] ** 2 - answer[1] ** 2) ** 0.5], np.float32)
+    chances = [(previous, 0.6), *((id_, 0.2) for id_ in (None, 2, 4) if id_ != previous)]
+    turn = placed(ABOUT_CSV, tuple(chances), previous)
+    assert (look_again([CSV, WINE], said, said, turn, vector, reader(ENGLISH), None) is None) == clear
+
+
 def test_after_a_correction_a_turn_is_looked_at_once_more() -> None:
     turn = placed(ABOUT_CSV)
     moved = replace(WINE, previous=2)
