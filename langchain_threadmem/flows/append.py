@@ -12,7 +12,7 @@ from langchain_threadmem.core.nodes import ConversationNode
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.embedding import embed_soon
-from langchain_threadmem.flows.rows import Given, drafts_of, messages_of, placed_nodes
+from langchain_threadmem.flows.rows import Given, chain_of, drafts_of, messages_of, placed_nodes
 from langchain_threadmem.flows.select import select
 from langchain_threadmem.flows.selectors import LinearNodeSelector
 from langchain_threadmem.flows.steps import Flow, Sql
@@ -29,16 +29,15 @@ def append(conversation: Conversation, human: Given, *answers: Given) -> Flow[li
     whole = not messages or messages[0].type == "human"
     open_calls = set() if whole else (yield from _calls_above(conversation, messages))
     check_turn(messages, open_calls)
-    drafts = drafts_of(messages)
-    parent: Parent = TIP
     if (
-        messages[0].type == "human"
-        and not isinstance(conversation.selector, LinearNodeSelector)
-        and not (yield from _is_stored(conversation, messages[0]))
+        messages[0].type != "human"
+        or isinstance(conversation.selector, LinearNodeSelector)
+        or (yield from _is_stored(conversation, messages[0]))
     ):
-        selected = yield from select(conversation, messages[0])
-        parent, drafts = selected.parent, selected.explains(drafts)
-    return (yield from _write(conversation, messages, drafts, parent))
+        return (yield from _follow(conversation, messages))
+    drafts = drafts_of(messages)
+    selected = yield from select(conversation, messages[0])
+    return (yield from _write(conversation, messages, selected.explains(drafts), selected.parent))
 
 
 def _is_stored(conversation: Conversation, message: BaseMessage) -> Flow[bool]:
@@ -59,6 +58,8 @@ def extend(
         raise InputError(
             f"{len(messages)} messages and {len(times)} timestamps; pass one timestamp for each message"
         )
+    if times is None:
+        return (yield from _follow(conversation, messages))
     return (yield from _write(conversation, messages, drafts_of(messages, times), TIP))
 
 
@@ -75,6 +76,18 @@ def remember(
         selected = yield from select(conversation, first)
         parent, drafts = selected.parent, selected.explains(drafts)
     return (yield from _write(conversation, messages, drafts, parent))
+
+
+def _follow(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[list[ConversationNode]]:
+    """Write messages below the tip, now."""
+    chain = chain_of(messages)
+    if chain is None or not messages:
+        return (yield from _write(conversation, messages, drafts_of(messages), TIP))
+    # Only now: what cannot be stored is to leave no trace.
+    chain.tree = conversation.tree or (yield from tree_of(conversation))
+    nodes = yield from Sql(chain, write=True)
+    embed_soon(conversation.runtime, chain.tree)
+    return nodes
 
 
 def _write(

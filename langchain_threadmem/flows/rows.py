@@ -16,7 +16,7 @@ from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.nodes import EPOCH, ConversationNode, MessageSummary, State, stored_node
 from langchain_threadmem.core.numbered import stem
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.storage.queries.growth import Draft, Placed
+from langchain_threadmem.storage.queries.growth import Chain, Draft, Placed
 from langchain_threadmem.storage.queries.nodes import NodeRow
 
 Given = MessageLikeRepresentation | Sequence[MessageLikeRepresentation]
@@ -70,6 +70,17 @@ def drafts_of(messages: Iterable[BaseMessage], times: Iterable[datetime | None] 
     return [_draft(message, at, beginning) for message, at in zip(messages, said, strict=True)]
 
 
+def chain_of(messages: Sequence[BaseMessage]) -> Chain | None:
+    """Messages made ready to be written below the tip of a tree, if they are new and simply follow it."""
+    said = []
+    for message in messages:
+        role = message.type
+        if message.id or role == "system":
+            return None
+        said.append((message, role, encode(message)))
+    return Chain(0, said, stem(os.urandom(9)), time.time())
+
+
 def _draft(message: BaseMessage, created: float, beginning: str) -> Draft:
     if given := message.id:
         check_name("a message id", given)
@@ -94,8 +105,9 @@ def messages_of(given: Given, role: str = "human") -> list[BaseMessage]:
         >>> messages_of("Hello")[0].type, messages_of(("assistant", "Hi"))[0].type
         ('human', 'ai')
     """
-    items: list[Any] = given if isinstance(given, list) else [given]
-    return [_message(item, role) for item in items]
+    if not isinstance(given, list):
+        return [_message(given, role)]
+    return [_message(item, role) for item in given]
 
 
 def _message(item: Any, role: str) -> BaseMessage:

@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain_core.messages import HumanMessage
+from sqlalchemy import func, select
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.core.bodies import encode
-from langchain_threadmem.errors import MessageIdConflictError, NodeNotFoundError
+from langchain_threadmem.core.nodes import ConversationNode
+from langchain_threadmem.errors import MessageIdConflictError, NodeNotFoundError, UnsupportedMessageError
 from langchain_threadmem.flows.rows import messages_of
+from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.database import Database, open_database
 from langchain_threadmem.storage.queries import nodes, trees
-from langchain_threadmem.storage.queries.growth import TIP, Append, Draft
-from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.storage.queries.growth import TIP, Append, Chain, Draft
+from langchain_threadmem.storage.statements import Conn, Statement
 from langchain_threadmem.storage.writer import run_all
 
 NAMES = ("one", "two")
+STEM = "new-"
+HOW_MANY_TREES = Statement(select(func.count()).select_from(schema.tree))
 
 
 def draft(role: str, name: str, *, is_given: bool) -> Draft:
     (message,) = messages_of((role, f"{role} {name}"))
     # An id belongs to one content only, so it names it.
-    return Draft(f"{role}-{name}", role, encode(message), 1.0, is_given)
+    return Draft(f"{role}-{name}" if is_given else STEM, role, encode(message), 1.0, is_given)
+
+
+def following(tree: int, said: Any) -> Chain:
+    messages = [messages_of((role, f"{role} {name}"))[0] for role, name, _ in said]
+    return Chain(tree, [(message, message.type, encode(message)) for message in messages], STEM, 1.0)
 
 
 @st.composite
@@ -80,6 +92,47 @@ def test_together_they_give_what_they_give_one_by_one(given_writes: Any) -> None
             database.close()
 
 
+@given(writes())
+@settings(max_examples=60)
+def test_what_simply_follows_is_stored_as_if_it_were_placed(given_writes: Any) -> None:
+    databases = [open_database(None), open_database(None)]
+    try:
+        ours = [two_trees(database) for database in databases]
+        placed, followed = (
+            [
+                following(tree[which], said)
+                if simply and parent is TIP and not any(known for *_, known in said)
+                else Append(
+                    tree[which], [draft(role, name, is_given=known) for role, name, known in said], parent
+                )
+                for which, said, parent in given_writes
+            ]
+            for tree, simply in zip(ours, (False, True), strict=True)
+        )
+        places = databases[0].write(lambda conn: run_all(conn, placed))
+        found = databases[1].write(lambda conn: run_all(conn, followed))
+        for place, one in zip(chain(*places), chain(*found), strict=True):
+            if isinstance(one, ConversationNode):
+                now = one.id, one.parent_id, one.message.id, one.timestamp.timestamp(), one.state
+                assert now == (place.seq, place.parent, place.message, place.created, place.state)
+            else:
+                assert one == place
+        for first, second in zip(*ours, strict=True):
+            assert databases[0].read(lambda conn, tree=first: contents(conn, tree)) == databases[1].read(
+                lambda conn, tree=second: contents(conn, tree)
+            )
+    finally:
+        for database in databases:
+            database.close()
+
+
+def test_what_cannot_be_stored_leaves_no_conversation() -> None:
+    with MemorySystem(embeddings=False) as system:
+        with pytest.raises(UnsupportedMessageError):
+            system.conversation("c").append(HumanMessage("Hello", additional_kwargs={"a": object()}))
+        assert system.runtime.database.read(lambda conn: conn.all(HOW_MANY_TREES)) == [(0,)]
+
+
 def test_other_writes_between_them_keep_their_place() -> None:
     database = open_database(None)
     tree = two_trees(database)[0]
@@ -118,13 +171,13 @@ def test_one_that_fails_fails_alone(tmp_path: Path, error: type[Exception]) -> N
 
 def test_many_callers_share_statements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    together = Append.together
+    together = Chain.together
 
     def counted(conn: Conn, appends: Any) -> Any:
         seen.append(len(appends))
         return together(conn, appends)
 
-    monkeypatch.setattr(Append, "together", staticmethod(counted))
+    monkeypatch.setattr(Chain, "together", staticmethod(counted))
 
     async def main() -> None:
         async with MemorySystem(tmp_path / "m.db", embeddings=False) as system:

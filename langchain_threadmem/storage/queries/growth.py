@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
+from langchain_core.messages import BaseMessage
 from sqlalchemy import BigInteger, bindparam, desc, exists, literal_column, select
 
-from langchain_threadmem.core.nodes import MessageSummary, Placement, State
+from langchain_threadmem.core.bodies import with_id
+from langchain_threadmem.core.nodes import ConversationNode, MessageSummary, Placement, State, stored_node
 from langchain_threadmem.core.numbered import number_in, numbered
 from langchain_threadmem.errors import MessageIdConflictError, NodeNotFoundError
 from langchain_threadmem.storage.queries import choices, nodes, strides, summaries, trees
@@ -155,6 +158,8 @@ class _Appender:
     Rows wait until the end, or until something has to be looked up that they could be part of.
     """
 
+    __slots__ = ("_conn", "_ends", "_held", "_known", "_rows", "_weighed")
+
     def __init__(self, conn: Conn) -> None:
         self._conn = conn
         self._ends: dict[int, _End] = {}
@@ -203,6 +208,28 @@ class _Appender:
             end.tip, end.tip_seq, end.taken, end.seq = key, seq, False, seq
             end.stale |= end.pinned
         return places
+
+    def extend(self, chain: Chain) -> list[ConversationNode]:
+        """Put new messages below the tip: `place` without its cases, and what becomes of them with it."""
+        tree_id, stem, created, rows = chain.tree, chain.stem, chain.created, self._rows
+        end = self._ends.get(tree_id) or self._end(tree_id)
+        key, seq, above, taken = end.tip, end.seq, end.tip_seq, end.taken
+        said = datetime.fromtimestamp(created, UTC)
+        nodes = []
+        for message, role, body in chain.said:
+            if key is None or taken or key & LAST_POSITION == LAST_POSITION:
+                key, taken = _new_segment(self._conn, tree_id, key), False
+            else:
+                key += 1
+            seq += 1
+            id = numbered(stem, seq)
+            opens = strides.opens(key, seq, above)
+            rows.append((key, tree_id, seq, above, id, role, body, created, 0, None, 0, opens))
+            nodes.append(stored_node(seq, with_id(message, id), above, None, said, State.LIVE, None))
+            above = seq
+        end.tip, end.tip_seq, end.taken, end.seq = key, above, False, seq
+        end.stale |= end.pinned
+        return nodes
 
     def finish(self) -> None:
         """Write what waits, and say where the trees end now if their rows do not."""
@@ -256,6 +283,14 @@ class _Appender:
         return end.in_force
 
 
+def _together(conn: Conn, writes: Sequence[Append | Chain]) -> list[Any]:
+    """Several appends in their order, at the cost of one; the result of each."""
+    appender = _Appender(conn)
+    results = [write.on(appender) for write in writes]
+    appender.finish()
+    return results
+
+
 @dataclass(slots=True)
 class Append:
     """Messages to be written as a chain below a node: a write as data, so that many become one statement.
@@ -271,19 +306,41 @@ class Append:
     drafts: Sequence[Draft]
     parent: Parent = TIP
     fresh: bool = False
+    together: ClassVar = staticmethod(_together)
 
     def __call__(self, conn: Conn) -> list[Placed]:
-        return self.together(conn, (self,))[0]
-
-    @staticmethod
-    def together(conn: Conn, appends: Sequence[Append]) -> list[list[Placed]]:
-        """Several appends in their order, at the cost of one."""
-        appender = _Appender(conn)
-        places = [
-            appender.place(append.tree, append.drafts, append.parent, append.fresh) for append in appends
-        ]
-        appender.finish()
+        places: list[Placed] = _together(conn, (self,))[0]
         return places
+
+    def on(self, appender: _Appender) -> list[Placed]:
+        """Place them."""
+        return appender.place(self.tree, self.drafts, self.parent, self.fresh)
+
+
+@dataclass(slots=True)
+class Chain:
+    """New messages to be written below the active tip, as nearly all are: `Append` in half the time.
+
+    Attributes:
+        tree: The tree; to be set before they are written.
+        said: Each message with its role and its body, in order. None is a system message or has an id.
+        stem: The beginning of their ids.
+        created: When they were said, in seconds since 1970, UTC.
+    """
+
+    tree: int
+    said: Sequence[tuple[BaseMessage, str, str]]
+    stem: str
+    created: float
+    together: ClassVar = staticmethod(_together)
+
+    def __call__(self, conn: Conn) -> list[ConversationNode]:
+        nodes: list[ConversationNode] = _together(conn, (self,))[0]
+        return nodes
+
+    def on(self, appender: _Appender) -> list[ConversationNode]:
+        """Place them; returns what they became."""
+        return appender.extend(self)
 
 
 def append(conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: Parent = TIP) -> list[Placed]:
