@@ -17,10 +17,10 @@ from langchain_threadmem.flows.unindex import delete_summaries
 from langchain_threadmem.storage.queries import (
     checkpoints,
     digests,
-    growth,
     marks,
     nodes,
     removal,
+    restoring,
     trees,
     units,
 )
@@ -99,7 +99,7 @@ def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: 
     if ordered and ordered[-1].id > HIGHEST_ID:
         raise InputError(f"node {ordered[-1].id} has too high a number; the highest is {HIGHEST_ID}")
     rows = [
-        growth.Saved(
+        restoring.Saved(
             node.id,
             node.parent_id,
             node.message.id or f"node-{node.id}",
@@ -128,6 +128,6 @@ def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: 
                 f"conversation {conversation.name!r} holds messages already; "
                 "load into another, or reset() it first"
             )
-        growth.restore(conn, tree, rows, tip)
+        restoring.restore(conn, tree, rows, tip)
 
     yield from Sql(fill, write=True)

@@ -57,8 +57,8 @@ def writes(draw: st.DrawFn) -> list[tuple[int, list[tuple[str, str, bool]], Any]
     return made
 
 
-def contents(conn: Conn, tree: int) -> Any:
-    return trees.head(conn, tree), nodes.since(conn, tree, 1)
+def contents(database: Database, stored: list[int]) -> Any:
+    return database.read(lambda conn: [(trees.head(conn, one), nodes.since(conn, one, 1)) for one in stored])
 
 
 def two_trees(database: Database) -> list[int]:
@@ -83,10 +83,7 @@ def test_together_they_give_what_they_give_one_by_one(given_writes: Any) -> None
         alone = [databases[0].write(append) for append in appends[0]]
         joined = databases[1].write(lambda conn: run_all(conn, appends[1]))
         assert joined == alone
-        for first, second in zip(*ours, strict=True):
-            assert databases[0].read(lambda conn, tree=first: contents(conn, tree)) == databases[1].read(
-                lambda conn, tree=second: contents(conn, tree)
-            )
+        assert contents(databases[0], ours[0]) == contents(databases[1], ours[1])
     finally:
         for database in databases:
             database.close()
@@ -117,10 +114,7 @@ def test_what_simply_follows_is_stored_as_if_it_were_placed(given_writes: Any) -
                 assert now == (place.seq, place.parent, place.message, place.created, place.state)
             else:
                 assert one == place
-        for first, second in zip(*ours, strict=True):
-            assert databases[0].read(lambda conn, tree=first: contents(conn, tree)) == databases[1].read(
-                lambda conn, tree=second: contents(conn, tree)
-            )
+        assert contents(databases[0], ours[0]) == contents(databases[1], ours[1])
     finally:
         for database in databases:
             database.close()

@@ -16,10 +16,10 @@ from langchain_core.messages import BaseMessage
 from sqlalchemy import BigInteger, bindparam, desc, exists, literal_column, select
 
 from langchain_threadmem.core.bodies import with_id
-from langchain_threadmem.core.nodes import ConversationNode, MessageSummary, Placement, State, stored_node
+from langchain_threadmem.core.nodes import ConversationNode, Placement, State, stored_node
 from langchain_threadmem.core.numbered import number_in, numbered
 from langchain_threadmem.errors import MessageIdConflictError, NodeNotFoundError
-from langchain_threadmem.storage.queries import choices, nodes, strides, summaries, trees
+from langchain_threadmem.storage.queries import choices, nodes, strides, trees
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     POSITION_BITS,
@@ -58,20 +58,6 @@ class Draft(NamedTuple):
     created: float
     given: bool
     placement: Placement | None = None
-
-
-class Saved(NamedTuple):
-    """A node as it was saved elsewhere, to be put back under its own number."""
-
-    seq: int
-    parent: int | None
-    message: str
-    role: str
-    body: str
-    created: float
-    state: int
-    superseded_by: int | None
-    summary: MessageSummary | None
 
 
 class Placed(NamedTuple):
@@ -364,39 +350,6 @@ def append(conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: Parent = T
         NodeNotFoundError: `parent` is no node of this tree.
     """
     return Append(tree_id, drafts, parent)(conn)
-
-
-def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -> None:
-    """Fill an empty tree with nodes under the numbers they had.
-
-    Args:
-        conn: A write transaction.
-        tree_id: A tree without nodes.
-        saved: Nodes in the order of their numbers, parents before children.
-        tip: Number of the node in which the active thread ends.
-    """
-    ends: dict[int | None, Anchor] = {None: Anchor(None, None, taken=False)}
-    system = None
-    for row in saved:
-        key = next_key(conn, tree_id, ends[row.parent])
-        ends[row.parent] = ends[row.parent]._replace(taken=True)
-        ends[row.seq] = Anchor(key, row.seq, taken=False)
-        if row.role == "system" and row.state == State.LIVE:
-            system = key
-    nodes.insert(
-        conn,
-        [
-            (
-                *(ends[row.seq].key, tree_id, *row[:-1], nodes.named(row.message, row.seq)),
-                strides.opens(ends[row.seq].key or 0, row.seq, row.parent),
-            )
-            for row in saved
-        ],
-    )
-    for row in saved:
-        if row.summary is not None:
-            summaries.put(conn, tree_id, ends[row.seq].key or 0, row.message, row.summary)
-    trees.settle(conn, tree_id, ends[tip].key, system)
 
 
 def _same(draft: Draft, body: str, place: Placed) -> Placed:

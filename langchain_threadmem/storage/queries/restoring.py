@@ -1,0 +1,58 @@
+"""Restoring: a tree that was saved elsewhere is put back, every node under its own number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from langchain_threadmem.core.nodes import MessageSummary, State
+from langchain_threadmem.storage.queries import nodes, strides, summaries, trees
+from langchain_threadmem.storage.queries.growth import Anchor, next_key
+from langchain_threadmem.storage.statements import Conn
+
+
+class Saved(NamedTuple):
+    """A node as it was saved elsewhere, to be put back under its own number."""
+
+    seq: int
+    parent: int | None
+    message: str
+    role: str
+    body: str
+    created: float
+    state: int
+    superseded_by: int | None
+    summary: MessageSummary | None
+
+
+def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -> None:
+    """Fill an empty tree with nodes under the numbers they had.
+
+    Args:
+        conn: A write transaction.
+        tree_id: A tree without nodes.
+        saved: Nodes in the order of their numbers, parents before children.
+        tip: Number of the node in which the active thread ends.
+    """
+    ends: dict[int | None, Anchor] = {None: Anchor(None, None, taken=False)}
+    system = None
+    for row in saved:
+        key = next_key(conn, tree_id, ends[row.parent])
+        ends[row.parent] = ends[row.parent]._replace(taken=True)
+        ends[row.seq] = Anchor(key, row.seq, taken=False)
+        if row.role == "system" and row.state == State.LIVE:
+            system = key
+    nodes.insert(
+        conn,
+        [
+            (
+                *(ends[row.seq].key, tree_id, *row[:-1], nodes.named(row.message, row.seq)),
+                strides.opens(ends[row.seq].key or 0, row.seq, row.parent),
+            )
+            for row in saved
+        ],
+    )
+    for row in saved:
+        if row.summary is not None:
+            summaries.put(conn, tree_id, ends[row.seq].key or 0, row.message, row.summary)
+    trees.settle(conn, tree_id, ends[tip].key, system)
