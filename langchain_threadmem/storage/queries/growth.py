@@ -305,7 +305,7 @@ class Append:
 
 @dataclass(slots=True)
 class Chain:
-    """New messages to be written below the active tip, as nearly all are: `Append` in half the time.
+    """New messages to be written below the active tip, as nearly all are: `Append` without its cases.
 
     Attributes:
         tree: The tree; to be set before they are written.
