@@ -22,7 +22,7 @@ NEWEST = 64
 that rested are found again among them (`benchmarks/README.md`)."""
 NEAR_TURNS, NEAR_THREADS = 6, 4
 """How many older ones are looked at because they are near to the message, and the ends of how many threads.
-Among twice as many no more are found again."""
+Among twice as many about as many are found again."""
 _id = attrgetter("id")
 
 

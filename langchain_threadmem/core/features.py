@@ -329,7 +329,7 @@ class _Layout(NamedTuple):
 
 
 @cache
-def _layout(names: Sequence[str]) -> _Layout:
+def _layout(names: tuple[str, ...]) -> _Layout:
     """Where columns of some names go: there are as many as ways to go."""
     at = {name: place for place, name in enumerate(names)}
     led = [name for name in _LED if name in at]

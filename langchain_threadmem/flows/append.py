@@ -12,7 +12,14 @@ from langchain_threadmem.core.nodes import ConversationNode
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.embedding import embed_soon
-from langchain_threadmem.flows.rows import Given, chain_of, drafts_of, messages_of, placed_nodes
+from langchain_threadmem.flows.rows import (
+    Given,
+    chain_of,
+    drafts_of,
+    messages_of,
+    placed_nodes,
+    said_anew,
+)
 from langchain_threadmem.flows.select import select
 from langchain_threadmem.flows.selectors import LinearNodeSelector
 from langchain_threadmem.flows.steps import Flow, Sql
@@ -80,13 +87,13 @@ def remember(
 
 def _follow(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[list[ConversationNode]]:
     """Write messages below the tip, now."""
-    chain = chain_of(messages)
-    if chain is None or not messages:
+    said = said_anew(messages)
+    if not said:
         return (yield from _write(conversation, messages, drafts_of(messages), TIP))
     # Only now: what cannot be stored is to leave no trace.
-    chain.tree = conversation.tree or (yield from tree_of(conversation))
-    nodes = yield from Sql(chain, write=True)
-    embed_soon(conversation.runtime, chain.tree)
+    tree = conversation.tree or (yield from tree_of(conversation))
+    nodes = yield from Sql(chain_of(tree, said), write=True)
+    embed_soon(conversation.runtime, tree)
     return nodes
 
 

@@ -70,15 +70,20 @@ def drafts_of(messages: Iterable[BaseMessage], times: Iterable[datetime | None] 
     return [_draft(message, at, beginning) for message, at in zip(messages, said, strict=True)]
 
 
-def chain_of(messages: Sequence[BaseMessage]) -> Chain | None:
-    """Messages made ready to be written below the tip of a tree, if they are new and simply follow it."""
+def said_anew(messages: Iterable[BaseMessage]) -> list[tuple[BaseMessage, str, str]] | None:
+    """Messages with roles and bodies; `None` if one is not simply new: has an id, or is a system message."""
     said = []
     for message in messages:
         role = message.type
         if message.id or role == "system":
             return None
         said.append((message, role, encode(message)))
-    return Chain(0, said, stem(os.urandom(9)), time.time())
+    return said
+
+
+def chain_of(tree: int, said: Sequence[tuple[BaseMessage, str, str]]) -> Chain:
+    """New messages made ready to be written below the tip of a tree, now; of ids see `drafts_of`."""
+    return Chain(tree, said, stem(os.urandom(9)), time.time())
 
 
 def _draft(message: BaseMessage, created: float, beginning: str) -> Draft:

@@ -308,7 +308,7 @@ class Chain:
     """New messages to be written below the active tip, as nearly all are: `Append` without its cases.
 
     Attributes:
-        tree: The tree; to be set before they are written.
+        tree: The tree.
         said: Each message with its role and its body, in order. None is a system message or has an id.
         stem: The beginning of their ids.
         created: When they were said, in seconds since 1970, UTC.
