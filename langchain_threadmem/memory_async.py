@@ -6,7 +6,7 @@ Each is described at the method of `ChatMemory` without the `a` in front.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -31,8 +31,8 @@ class AsyncVerbs:
 
     _conversation: Conversation
 
-    async def _arun(self, flow: Flow[T]) -> T:
-        return await arun(flow, self._conversation.runtime)
+    def _arun(self, flow: Flow[T]) -> Coroutine[Any, Any, T]:
+        return arun(flow, self._conversation.runtime)
 
     async def aappend(self, human: Given, ai: Given | None = None, *more: Given) -> list[ConversationNode]:
         """Async `append`."""

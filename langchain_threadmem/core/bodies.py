@@ -93,15 +93,13 @@ class _Plain(NamedTuple):
     opening: str
     fields: int
     rest: Callable[[dict[str, Any]], tuple[Any, ...]]
-    defaults: tuple[Any, ...]
-    types: tuple[type, ...]
+    types: list[type]
 
 
 def _plain(fixed: dict[str, Any]) -> _Plain:
     rest = [name for name in fixed if name not in _ELSEWHERE and name != "content"]
-    defaults = tuple(fixed[name] for name in rest)
     opening = f'{{"type":"{fixed["type"]}","data":{{"content":'
-    return _Plain(opening, len(fixed), itemgetter(*rest), defaults, tuple(map(type, defaults)))
+    return _Plain(opening, len(fixed), itemgetter(*rest), [type(fixed[name]) for name in rest])
 
 
 _PLAIN = {cls: _plain(fixed) for cls, (fixed, _) in _BLANKS.items()}
@@ -133,8 +131,8 @@ def encode(message: BaseMessage) -> str:
     values = message.__dict__
     if len(values) == plain.fields and not message.__pydantic_extra__:
         content, rest = values["content"], plain.rest(values)
-        # By type first: 0 is no False, and an array compared to None is no answer.
-        if type(content) is str and tuple(map(type, rest)) == plain.types and rest == plain.defaults:
+        # By type first: 0 is no False. Defaults are empty, and of its type nothing else is.
+        if type(content) is str and [*map(type, rest)] == plain.types and not any(rest):
             text = f"{plain.opening}{_quoted(content)}}}}}"
             if text.isascii() or is_unicode(text):
                 return text
@@ -250,32 +248,31 @@ def clone(message: BaseMessage, **changes: Any) -> BaseMessage:
         >>> clone(HumanMessage("Hello"), id="h1").id
         'h1'
     """
-    return _copy(message, {**message.__dict__, **changes}, message.__pydantic_fields_set__ | changes.keys())
+    copy = with_id(message, message.id)
+    copy.__dict__.update(changes)
+    _set_fields_set(copy, message.__pydantic_fields_set__ | changes.keys())
+    return copy
 
 
-def with_id(message: BaseMessage, id: str) -> BaseMessage:
-    """`clone` with another id, in two thirds of the time: each append needs it for all its messages.
+def with_id(message: BaseMessage, id: str | None) -> BaseMessage:
+    """`clone` with another id: each append needs it for all its messages.
 
     Example:
         >>> with_id(HumanMessage("Hello"), "h1") == clone(HumanMessage("Hello"), id="h1")
         True
     """
+    # What model_construct does, without its walk over the fields: the values were valid before.
     values = message.__dict__.copy()
     values["id"] = id
-    return _copy(message, values, message.__pydantic_fields_set__ | _ID)
-
-
-_ID = {"id"}
-
-
-def _copy(message: BaseMessage, values: dict[str, Any], given: set[str]) -> BaseMessage:
-    # What model_construct does, without its walk over the fields: the values were valid before.
     copy = object.__new__(type(message))
     _set_values(copy, values)
-    _set_fields_set(copy, given)
+    _set_fields_set(copy, message.__pydantic_fields_set__ | _ID)
     _set_extra(copy, dict(extra) if (extra := message.__pydantic_extra__) else {})
     _set_private(copy, None)
     return copy
+
+
+_ID = {"id"}
 
 
 class _Frame(NamedTuple):

@@ -37,7 +37,7 @@ def stem(randoms: bytes) -> str:
 
 def numbered(beginning: str, number: int) -> str:
     """The id of the node with this number."""
-    return f"{beginning}{number:012d}"
+    return beginning + str(number).zfill(_DIGITS)
 
 
 def is_numbered(message_id: str, number: int) -> bool:

@@ -14,34 +14,41 @@ from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.embedding import embed_soon
 from langchain_threadmem.flows.rows import (
     Given,
+    all_new,
     chain_of,
     drafts_of,
     messages_of,
+    new_turn,
     placed_nodes,
-    said_anew,
 )
 from langchain_threadmem.flows.select import select
 from langchain_threadmem.flows.selectors import LinearNodeSelector
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import growth, nodes, trees
+from langchain_threadmem.storage.queries.following import Said
 from langchain_threadmem.storage.queries.growth import TIP, Draft, Parent
 from langchain_threadmem.storage.statements import Conn
 
 
 def append(conversation: Conversation, human: Given, *answers: Given) -> Flow[list[ConversationNode]]:
     """Store one turn: its human message where the selector says, answers below what they answer."""
+    linear = isinstance(conversation.selector, LinearNodeSelector)
+    if linear and (said := new_turn(human, answers)):
+        return _follow(conversation, said)
+    return _place(conversation, human, answers, linear)
+
+
+def _place(
+    conversation: Conversation, human: Given, answers: Iterable[Given], linear: bool
+) -> Flow[list[ConversationNode]]:
     messages = messages_of(human)
     for answer in answers:
         messages += messages_of(answer, "ai")
     whole = not messages or messages[0].type == "human"
     open_calls = set() if whole else (yield from _calls_above(conversation, messages))
     check_turn(messages, open_calls)
-    if (
-        messages[0].type != "human"
-        or isinstance(conversation.selector, LinearNodeSelector)
-        or (yield from _is_stored(conversation, messages[0]))
-    ):
-        return (yield from _follow(conversation, messages))
+    if linear or messages[0].type != "human" or (yield from _is_stored(conversation, messages[0])):
+        return (yield from _write_below(conversation, messages))
     drafts = drafts_of(messages)
     selected = yield from select(conversation, messages[0])
     return (yield from _write(conversation, messages, selected.explains(drafts), selected.parent))
@@ -66,7 +73,7 @@ def extend(
             f"{len(messages)} messages and {len(times)} timestamps; pass one timestamp for each message"
         )
     if times is None:
-        return (yield from _follow(conversation, messages))
+        return (yield from _write_below(conversation, messages))
     return (yield from _write(conversation, messages, drafts_of(messages, times), TIP))
 
 
@@ -85,11 +92,14 @@ def remember(
     return (yield from _write(conversation, messages, drafts, parent))
 
 
-def _follow(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[list[ConversationNode]]:
+def _write_below(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[list[ConversationNode]]:
     """Write messages below the tip, now."""
-    said = said_anew(messages)
-    if not said:
-        return (yield from _write(conversation, messages, drafts_of(messages), TIP))
+    if said := all_new(messages):
+        return (yield from _follow(conversation, said))
+    return (yield from _write(conversation, messages, drafts_of(messages), TIP))
+
+
+def _follow(conversation: Conversation, said: Sequence[Said]) -> Flow[list[ConversationNode]]:
     # Only now: what cannot be stored is to leave no trace.
     tree = conversation.tree or (yield from tree_of(conversation))
     nodes = yield from Sql(chain_of(tree, said), write=True)

@@ -8,7 +8,13 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk, message_chunk_to_message
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    BaseMessageChunk,
+    HumanMessage,
+    message_chunk_to_message,
+)
 from langchain_core.messages.utils import MessageLikeRepresentation, convert_to_messages
 
 from langchain_threadmem.core.bodies import decode, encode, text_of, with_id
@@ -16,7 +22,8 @@ from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.nodes import EPOCH, ConversationNode, MessageSummary, State, stored_node
 from langchain_threadmem.core.numbered import stem
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.storage.queries.growth import Chain, Draft, Placed
+from langchain_threadmem.storage.queries.following import Chain, Said
+from langchain_threadmem.storage.queries.growth import Draft, Placed
 from langchain_threadmem.storage.queries.nodes import NodeRow
 
 Given = MessageLikeRepresentation | Sequence[MessageLikeRepresentation]
@@ -70,7 +77,24 @@ def drafts_of(messages: Iterable[BaseMessage], times: Iterable[datetime | None] 
     return [_draft(message, at, beginning) for message, at in zip(messages, said, strict=True)]
 
 
-def said_anew(messages: Iterable[BaseMessage]) -> list[tuple[BaseMessage, str, str]] | None:
+def new_turn(human: Given, answers: Iterable[Given]) -> list[Said] | None:
+    """A turn as most are: a question and answers that are plainly new and need no more looking at.
+
+    Returns:
+        The messages with roles and bodies; `None` if one has an id, calls a tool, or is not plainly what a
+        human or an AI said.
+    """
+    if type(human) is not HumanMessage or human.id or not human.content:
+        return None
+    said: list[Said] = [(human, "human", encode(human))]
+    for answer in answers:
+        if type(answer) is not AIMessage or answer.id or answer.tool_calls:
+            return None
+        said.append((answer, "ai", encode(answer)))
+    return said
+
+
+def all_new(messages: Iterable[BaseMessage]) -> list[Said] | None:
     """Messages with roles and bodies; `None` if one is not simply new: has an id, or is a system message."""
     said = []
     for message in messages:
@@ -81,7 +105,7 @@ def said_anew(messages: Iterable[BaseMessage]) -> list[tuple[BaseMessage, str, s
     return said
 
 
-def chain_of(tree: int, said: Sequence[tuple[BaseMessage, str, str]]) -> Chain:
+def chain_of(tree: int, said: Sequence[Said]) -> Chain:
     """New messages made ready to be written below the tip of a tree, now; of ids see `drafts_of`."""
     return Chain(tree, said, stem(os.urandom(9)), time.time())
 

@@ -31,7 +31,7 @@ Rules of the house, each held by a test in `tests/unit_tests/test_steps.py`:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from langchain_threadmem.core.usage import Purpose
@@ -54,6 +54,8 @@ Flow = Generator["Step[Any]", Any, T]
 class Step(Generic[T]):
     """One thing to do, in either world. `value = yield from step` gives its result, typed."""
 
+    __slots__ = ()
+
     def __iter__(self) -> Generator[Step[Any], Any, T]:
         value: T = yield self
         return value
@@ -62,9 +64,9 @@ class Step(Generic[T]):
         """Do it in the calling thread."""
         raise DriverError(f"{type(self).__name__} has no run()")
 
-    async def arun(self, runtime: Runtime) -> T:
+    def arun(self, runtime: Runtime) -> Awaitable[T]:
         """Do it without blocking the event loop."""
-        return await asyncio.to_thread(guarded, self.run, runtime)
+        return asyncio.to_thread(guarded, self.run, runtime)
 
 
 class Sql(Step[T]):
@@ -75,17 +77,21 @@ class Sql(Step[T]):
         write: Whether it changes anything.
     """
 
+    __slots__ = ("transaction", "write")
+
     def __init__(self, transaction: Callable[[Conn], T], *, write: bool = False) -> None:
         self.transaction = transaction
         self.write = write
 
     def run(self, runtime: Runtime) -> T:
-        database = runtime.database
-        return (database.write if self.write else database.read)(self.transaction)
+        if self.write:
+            return runtime.database.write(self.transaction)
+        return runtime.database.read(self.transaction)
 
-    def arun(self, runtime: Runtime) -> Coroutine[Any, Any, T]:
-        database = runtime.database
-        return (database.awrite if self.write else database.aread)(self.transaction)
+    def arun(self, runtime: Runtime) -> Awaitable[T]:
+        if self.write:
+            return runtime.database.awrite(self.transaction)
+        return runtime.database.aread(self.transaction)
 
 
 class Embed(Step["NDArray[np.float32]"]):
@@ -151,11 +157,14 @@ def run(flow: Flow[T], runtime: Runtime) -> T:
         DriverError: Called inside an `Sql` function, or the flow yields something that is no step.
     """
     try:
-        _check_outside(flow)
+        if inside_transaction.get():
+            raise _inside(flow)
         step = next(flow)
         while True:
             try:
-                value = _step(step).run(runtime)
+                if not isinstance(step, Step):
+                    raise _no_step(step)
+                value = step.run(runtime)
             except BaseException as error:
                 step = flow.throw(deliverable(error))
             else:
@@ -170,11 +179,14 @@ def run(flow: Flow[T], runtime: Runtime) -> T:
 async def arun(flow: Flow[T], runtime: Runtime) -> T:
     """Drive a flow to its result on the running event loop; see `run`."""
     try:
-        _check_outside(flow)
+        if inside_transaction.get():
+            raise _inside(flow)
         step = next(flow)
         while True:
             try:
-                value = await _step(step).arun(runtime)
+                if not isinstance(step, Step):
+                    raise _no_step(step)
+                value = await step.arun(runtime)
             except BaseException as error:
                 step = flow.throw(deliverable(error))
             else:
@@ -186,17 +198,14 @@ async def arun(flow: Flow[T], runtime: Runtime) -> T:
         flow.close()
 
 
-def _check_outside(flow: Flow[Any]) -> None:
-    if inside_transaction.get():
-        raise DriverError(
-            f"{getattr(flow, '__name__', flow)!r} was run inside an Sql function; "
-            "return the values from the function and yield the next step from the flow"
-        )
+def _inside(flow: Flow[Any]) -> DriverError:
+    return DriverError(
+        f"{getattr(flow, '__name__', flow)!r} was run inside an Sql function; "
+        "return the values from the function and yield the next step from the flow"
+    )
 
 
-def _step(step: object) -> Step[Any]:
-    if not isinstance(step, Step):
-        raise DriverError(
-            f"a flow yielded {step!r}, which is no step; write `yield from` before a flow or a step"
-        )
-    return step
+def _no_step(step: object) -> DriverError:
+    return DriverError(
+        f"a flow yielded {step!r}, which is no step; write `yield from` before a flow or a step"
+    )

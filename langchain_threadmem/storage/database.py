@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar, Token
 from pathlib import Path
@@ -37,7 +37,7 @@ from langchain_threadmem.errors import (
 from langchain_threadmem.storage.migrations import migrate
 from langchain_threadmem.storage.sealing import Seal
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.writer import GroupWriter, Write, guarded, run_all
+from langchain_threadmem.storage.writer import Batch, GroupWriter, guarded
 
 T = TypeVar("T")
 Transaction = Callable[[Conn], T]
@@ -73,7 +73,7 @@ class Database(Protocol):
     def read(self, transaction: Transaction[T]) -> T: ...
     def write(self, transaction: Transaction[T]) -> T: ...
     async def aread(self, transaction: Transaction[T]) -> T: ...
-    async def awrite(self, transaction: Transaction[T]) -> T: ...
+    def awrite(self, transaction: Transaction[T]) -> Coroutine[Any, Any, T]: ...
     def scrub(self) -> bool: ...
     def close(self) -> None: ...
     async def aclose(self) -> None: ...
@@ -146,25 +146,18 @@ def sqlite_file(url: str | Path) -> Path | None:
     return None if file in (None, "", ":memory:") else Path(str(file))
 
 
-class TransactionScope:
-    """Marks that a transaction is open, and refuses to open another inside it.
+def enter_transaction() -> Token[bool]:
+    """Mark that a transaction is open here, until `inside_transaction` is reset with what this returns.
 
-    A class, since a generator would cost a microsecond more at every turn.
+    Raises:
+        DriverError: One is open already.
     """
-
-    __slots__ = ("_token",)
-    _token: Token[bool]
-
-    def __enter__(self) -> None:
-        if inside_transaction.get():
-            raise DriverError(
-                "a transaction was opened inside another one; "
-                "return from the Sql function first, then yield the next step"
-            )
-        self._token = inside_transaction.set(True)
-
-    def __exit__(self, *_: object) -> None:
-        inside_transaction.reset(self._token)
+    if inside_transaction.get():
+        raise DriverError(
+            "a transaction was opened inside another one; "
+            "return from the Sql function first, then yield the next step"
+        )
+    return inside_transaction.set(True)
 
 
 class SqliteDatabase:
@@ -232,31 +225,30 @@ class SqliteDatabase:
 
     def write(self, transaction: Transaction[T]) -> T:
         """Run a function in a write transaction, in the calling thread."""
-        return self._write(transaction, hasattr(transaction, "together"))
-
-    def _write(self, transaction: Transaction[T], appends: bool) -> T:
-        cursor = self._cursor
-        with TransactionScope(), self._lock:
-            self._check_open()
-            try:
-                cursor.execute("BEGIN IMMEDIATE")
-                self._conn.ends = self._known_ends() if appends else None
-                result = transaction(self._conn)
-                cursor.execute("COMMIT")
-                if not appends:
+        cursor, conn = self._cursor, self._conn
+        appends = getattr(transaction, "appends", False)
+        token = enter_transaction()
+        try:
+            with self._lock:
+                if self.closed:
+                    raise self._closed()
+                try:
+                    cursor.execute("BEGIN IMMEDIATE")
+                    conn.ends = self._known_ends() if appends else None
+                    result = transaction(conn)
+                    cursor.execute("COMMIT")
+                    if not appends:
+                        self._ends = {}
+                except BaseException as error:
                     self._ends = {}
-            except BaseException as error:
-                self._ends = {}
-                if self._writer.in_transaction:
-                    cursor.execute("ROLLBACK")
-                if isinstance(error, sqlite3.DatabaseError):
-                    raise translated(error, self._name) from error
-                raise
-            return result
-
-    def _commit(self, writes: Sequence[Write]) -> list[Any]:
-        appends = all(hasattr(write, "together") for write in writes)
-        return self._write(lambda conn: run_all(conn, writes), appends)
+                    if self._writer.in_transaction:
+                        cursor.execute("ROLLBACK")
+                    if isinstance(error, sqlite3.DatabaseError):
+                        raise translated(error, self._name) from error
+                    raise
+                return result
+        finally:
+            inside_transaction.reset(token)
 
     def _known_ends(self) -> dict[int, Any]:
         """Where trees end, as far as this connection knows: nothing if another one has written since."""
@@ -269,8 +261,10 @@ class SqliteDatabase:
         """Run a function on one consistent state, beside a writer if there is one."""
         if self.path is None:
             return self.write(transaction)  # A database in memory has one connection.
-        with TransactionScope():
-            self._check_open()
+        token = enter_transaction()
+        try:
+            if self.closed:
+                raise self._closed()
             try:
                 connection = self._readers.pop()
             except IndexError:
@@ -288,20 +282,23 @@ class SqliteDatabase:
                 raise translated(error, self._name) from error
             finally:
                 self._readers.append(connection)
+        finally:
+            inside_transaction.reset(token)
 
-    async def awrite(self, transaction: Transaction[T]) -> T:
+    def awrite(self, transaction: Transaction[T]) -> Coroutine[Any, Any, T]:
         """Queue a function for the writer thread; returns after the commit."""
-        self._check_open()
+        if self.closed:
+            raise self._closed()
         if self._group is None:
             with self._lock:
                 if self._group is None:
-                    self._group = GroupWriter(self._commit)
-        result: T = await self._group.submit(transaction)
-        return result
+                    self._group = GroupWriter(lambda writes: self.write(Batch(writes)))
+        return self._group.submit(transaction)
 
     async def aread(self, transaction: Transaction[T]) -> T:
         """Run `read` in a thread of its own small pool."""
-        self._check_open()
+        if self.closed:
+            raise self._closed()
         if self._pool is None:
             with self._lock:
                 if self._pool is None:
@@ -316,16 +313,21 @@ class SqliteDatabase:
         Returns:
             Whether that was possible: nobody else may be reading an older state.
         """
-        with TransactionScope(), self._lock:
-            self._check_open()
-            try:
-                self._cursor.execute("VACUUM")
-                self._cursor.execute(f"PRAGMA busy_timeout={SCRUB_SECONDS * 1000:.0f}")
-                busy = self._cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-            except sqlite3.DatabaseError as error:
-                raise translated(error, self._name) from error
-            finally:
-                self._cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
+        token = enter_transaction()
+        try:
+            with self._lock:
+                if self.closed:
+                    raise self._closed()
+                try:
+                    self._cursor.execute("VACUUM")
+                    self._cursor.execute(f"PRAGMA busy_timeout={SCRUB_SECONDS * 1000:.0f}")
+                    busy = self._cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+                except sqlite3.DatabaseError as error:
+                    raise translated(error, self._name) from error
+                finally:
+                    self._cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
+        finally:
+            inside_transaction.reset(token)
         return not busy
 
     def close(self) -> None:
@@ -346,9 +348,8 @@ class SqliteDatabase:
         """`close`, without blocking the event loop."""
         await asyncio.to_thread(self.close)
 
-    def _check_open(self) -> None:
-        if self.closed:
-            raise ClosedError(f"{self._name} was closed; make a new ChatMemory or MemorySystem to go on")
+    def _closed(self) -> ClosedError:
+        return ClosedError(f"{self._name} was closed; make a new ChatMemory or MemorySystem to go on")
 
 
 def translated(error: sqlite3.DatabaseError, name: str) -> PersistenceError:

@@ -23,7 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.util import greenlet_spawn
 
 from langchain_threadmem.errors import ClosedError, PersistenceError
-from langchain_threadmem.storage.database import Transaction, TransactionScope
+from langchain_threadmem.storage.database import Transaction, enter_transaction, inside_transaction
 from langchain_threadmem.storage.migrations import migrate
 from langchain_threadmem.storage.sealing import Seal
 from langchain_threadmem.storage.statements import Conn
@@ -132,13 +132,15 @@ class PostgresDatabase:
         name = self._url.render_as_string(hide_password=True)
         if self.closed:
             raise ClosedError(f"{name!r} was closed; make a new ChatMemory or MemorySystem to go on")
+        token = enter_transaction()
         try:
-            with TransactionScope():
-                yield
+            yield
         except DBAPIError as error:
             raise PersistenceError(f"{name!r}: {error.orig}") from error
         except (SQLAlchemyError, psycopg.Error) as error:
             raise PersistenceError(f"{name!r}: {error}") from error
+        finally:
+            inside_transaction.reset(token)
 
 
 class _LoopEngine:

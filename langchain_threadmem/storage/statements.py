@@ -53,20 +53,21 @@ class Statement:
     def __init__(self, element: Executable | ClauseElement, *names: str) -> None:
         self._element = element
         self._names = names
-        self._forms: dict[str, tuple[str, Callable[[Sequence[Any]], Sequence[Any]] | None]] = {}
+        self.forms: dict[str, tuple[str, Callable[[Sequence[Any]], Sequence[Any]] | None]] = {}
+        """What `form` has given, for those who cannot wait for a call."""
 
     @classmethod
     def of(cls, *, sqlite: str, postgresql: str) -> Statement:
         """A statement written out for each database, where they have no common text."""
         statement = cls(text(""))
-        statement._forms = {"sqlite": (sqlite, None), "postgresql": (postgresql, None)}
+        statement.forms = {"sqlite": (sqlite, None), "postgresql": (postgresql, None)}
         return statement
 
     def form(self, dialect: str) -> tuple[str, Callable[[Sequence[Any]], Sequence[Any]] | None]:
         """The text for a database, and how to order the values for it (`None`: as given)."""
-        form = self._forms.get(dialect)
+        form = self.forms.get(dialect)
         if form is None:
-            form = self._forms[dialect] = self._compile(dialect)
+            form = self.forms[dialect] = self._compile(dialect)
         return form
 
     def sql(self, dialect: str) -> str:
@@ -110,12 +111,12 @@ class Conn:
 
     def run(self, statement: Statement, *values: Any) -> None:
         """Execute a statement that returns nothing."""
-        sql, order = statement.form(self.dialect)
+        sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
         self._cursor.execute(sql, values if order is None else order(values))
 
     def all(self, statement: Statement, *values: Any) -> list[tuple[Any, ...]]:
         """Execute a statement and return all its rows."""
-        sql, order = statement.form(self.dialect)
+        sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
         self._cursor.execute(sql, values if order is None else order(values))
         return self._cursor.fetchall()  # type: ignore[no-any-return]
 
@@ -126,7 +127,7 @@ class Conn:
 
     def many(self, statement: Statement, rows: Iterable[Sequence[Any]]) -> None:
         """Execute a statement once for each row of values."""
-        sql, order = statement.form(self.dialect)
+        sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
         self._cursor.executemany(sql, rows if order is None else [order(row) for row in rows])
 
     def script(self, *statements: str) -> None:

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from itertools import groupby, islice, repeat
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
@@ -37,21 +38,39 @@ def run_all(conn: Conn, writes: Sequence[Write]) -> list[Any]:
         The result of each.
     """
     results: list[Any] = []
-    for together, neighbours in groupby(writes, lambda write: getattr(write, "together", None)):
+    for together, neighbours in groupby(writes, _together):
         some = list(neighbours)
         results += together(conn, some) if together else [write(conn) for write in some]
     return results
 
 
-class _Job(NamedTuple):
-    write: Write
+def _together(write: Write) -> Callable[[Conn, Sequence[Write]], list[Any]] | None:
+    return getattr(write, "together", None)
+
+
+class Batch:
+    """Writes as one write, whose result is a list of theirs."""
+
+    def __init__(self, writes: Sequence[Write]) -> None:
+        self.writes = writes
+        self.appends = all(getattr(write, "appends", False) for write in writes)
+
+    def __call__(self, conn: Conn) -> list[Any]:
+        return run_all(conn, self.writes)
+
+
+class _Jobs(NamedTuple):
+    """Writes that were submitted in one pass of a loop, and who waits for each."""
+
     loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[Any]
+    writes: list[Write]
+    waiting: list[asyncio.Future[Any]]
 
 
-class _Outcome(NamedTuple):
-    value: Any
-    error: BaseException | None
+class _Failed(NamedTuple):
+    """In place of the result of a write."""
+
+    error: BaseException
 
 
 class GroupWriter:
@@ -63,8 +82,8 @@ class GroupWriter:
 
     def __init__(self, commit: Callable[[Sequence[Write]], list[Any]]) -> None:
         self._commit = commit
-        self._gathered: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
-        self._queue: SimpleQueue[Sequence[_Job] | None] = SimpleQueue()
+        self._gathered: dict[asyncio.AbstractEventLoop, _Jobs] = {}
+        self._queue: SimpleQueue[_Jobs | None] = SimpleQueue()
         self._ended: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="threadmem-writer", daemon=True)
         self._thread.start()
@@ -77,18 +96,21 @@ class GroupWriter:
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        if loop not in self._gathered:
-            self._gathered[loop] = []
+        jobs = self._gathered.get(loop)
+        if jobs is None:
+            jobs = self._gathered[loop] = _Jobs(loop, [], [])
             loop.call_soon(self._hand_over, loop)
-        self._gathered[loop].append(_Job(write, loop, future))
+        jobs.writes.append(write)
+        jobs.waiting.append(future)
         return await future
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        jobs = self._gathered.pop(loop)
-        for start in range(0, len(jobs), MOST_AT_ONCE):
-            self._queue.put(jobs[start : start + MOST_AT_ONCE])
+        _, writes, waiting = self._gathered.pop(loop)
+        for start in range(0, len(writes), MOST_AT_ONCE):
+            part = slice(start, start + MOST_AT_ONCE)
+            self._queue.put(_Jobs(loop, writes[part], waiting[part]))
         if self._ended is not None:  # It may have stopped before or while this was queued.
-            self._fail_waiting()
+            self._fail_waiting(self._ended)
 
     def close(self) -> None:
         """Commit what is queued, then stop."""
@@ -100,23 +122,28 @@ class GroupWriter:
         try:
             while batch := self._next_batch():
                 try:
-                    outcomes = self._outcomes(batch)
+                    results = self._results([write for jobs in batch for write in jobs.writes])
                 except BaseException as error:
                     ended = PersistenceError(f"the writer thread died of {error!r}; open the database again")
-                    self._answer(batch, [_Outcome(None, ended)] * len(batch))
+                    for jobs in batch:
+                        _answer(jobs, repeat(_Failed(ended)))
                     raise
-                self._answer(batch, outcomes)
+                following = iter(results)
+                for jobs in batch:
+                    _answer(jobs, list(islice(following, len(jobs.waiting))))
         finally:
             self._ended = ended
-            self._fail_waiting()
+            self._fail_waiting(ended)
 
-    def _next_batch(self) -> list[_Job]:
-        """The jobs that are waiting, at least one; empty when it is time to stop."""
-        batch: list[_Job] = []
+    def _next_batch(self) -> list[_Jobs]:
+        """What is waiting, at least one write; empty when it is time to stop."""
+        batch: list[_Jobs] = []
+        count = 0
         jobs = self._queue.get()
         while jobs is not None:
-            batch += jobs
-            if len(batch) >= MOST_AT_ONCE:
+            batch.append(jobs)
+            count += len(jobs.writes)
+            if count >= MOST_AT_ONCE:
                 return batch
             try:
                 jobs = self._queue.get_nowait()
@@ -126,43 +153,41 @@ class GroupWriter:
             self._queue.put(None)  # Finish these first, then meet the end again.
         return batch
 
-    def _outcomes(self, batch: Sequence[_Job]) -> list[_Outcome]:
+    def _results(self, writes: Sequence[Write]) -> list[Any]:
+        """What comes of writes: of all in one transaction, or if that fails of each in its own."""
         try:
-            return [_Outcome(value, None) for value in self._commit([job.write for job in batch])]
+            return self._commit(writes)
         except Exception as error:
             # A busy database is busy for all of them: one by one they would each wait for the lock again.
-            if len(batch) == 1 or isinstance(error, StorageBusyError):
-                return [_Outcome(None, deliverable(error))] * len(batch)
-            return [outcome for job in batch for outcome in self._outcomes([job])]
+            if len(writes) == 1 or isinstance(error, StorageBusyError):
+                return [_Failed(deliverable(error))] * len(writes)
+            return [result for write in writes for result in self._results([write])]
 
-    def _answer(self, batch: Sequence[_Job], outcomes: Sequence[_Outcome]) -> None:
-        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], _Outcome]]] = {}
-        for job, outcome in zip(batch, outcomes, strict=True):
-            by_loop.setdefault(job.loop, []).append((job.future, outcome))
-        for loop, answers in by_loop.items():
-            try:
-                loop.call_soon_threadsafe(_deliver, answers)
-            except RuntimeError:
-                continue  # The loop is closed: nobody waits there any more, and the rows are committed.
-
-    def _fail_waiting(self) -> None:
+    def _fail_waiting(self, error: BaseException) -> None:
         while True:
             try:
                 jobs = self._queue.get_nowait()
             except Empty:
                 return
             if jobs is not None:
-                self._answer(jobs, [_Outcome(None, self._ended)] * len(jobs))
+                _answer(jobs, repeat(_Failed(error)))
 
 
-def _deliver(answers: Sequence[tuple[asyncio.Future[Any], _Outcome]]) -> None:
-    for future, (value, error) in answers:
+def _answer(jobs: _Jobs, results: Iterable[Any]) -> None:
+    with suppress(
+        RuntimeError
+    ):  # The loop is closed: nobody waits there any more, and the rows are committed.
+        jobs.loop.call_soon_threadsafe(_deliver, jobs.waiting, results)
+
+
+def _deliver(waiting: Sequence[asyncio.Future[Any]], results: Iterable[Any]) -> None:
+    for future, result in zip(waiting, results, strict=False):
         if future.done():  # Its caller was cancelled.
             continue
-        if error is None:
-            future.set_result(value)
+        if type(result) is _Failed:
+            future.set_exception(result.error)
         else:
-            future.set_exception(error)
+            future.set_result(result)
 
 
 def deliverable(error: BaseException) -> BaseException:

@@ -21,7 +21,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.core.nodes import MessageSummary, State
 from langchain_threadmem.errors import MessageIdConflictError
-from langchain_threadmem.storage.queries import growth
+from langchain_threadmem.storage.queries import ends, following
 from langchain_threadmem.storage.statements import Statement
 
 SEGMENTS = "SELECT count(*) FROM threadmem_segment s JOIN threadmem_tree t ON t.id = s.tree WHERE t.owner = "
@@ -101,7 +101,8 @@ def test_a_fork_is_one_segment(system: MemorySystem, verbs: Callable[..., Any]) 
 def test_a_full_segment_goes_on_in_a_new_one(
     system: MemorySystem, verbs: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(growth, "LAST_POSITION", 3)
+    for module in (ends, following):
+        monkeypatch.setattr(module, "LAST_POSITION", 3)
     memory = verbs(system.conversation("c"))
     memory.extend(f"m{n}" for n in range(6))
     for n in range(6, 10):

@@ -21,7 +21,8 @@ from langchain_threadmem.flows.rows import messages_of
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.database import Database, open_database
 from langchain_threadmem.storage.queries import nodes, trees
-from langchain_threadmem.storage.queries.growth import TIP, Append, Chain, Draft
+from langchain_threadmem.storage.queries.following import Chain
+from langchain_threadmem.storage.queries.growth import TIP, Append, Draft
 from langchain_threadmem.storage.statements import Conn, Statement
 from langchain_threadmem.storage.writer import run_all
 

@@ -16,6 +16,7 @@ from sqlalchemy import (
     bindparam,
     desc,
     literal_column,
+    null,
     select,
     union_all,
 )
@@ -32,6 +33,7 @@ from langchain_threadmem.storage.schema import (
     tree,
     unit,
 )
+from langchain_threadmem.storage.sealing import Seal
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
 
@@ -135,15 +137,36 @@ _ROLES_BELOW = Statement(
     "seq",
 )
 _INSERT = insert_of(node)
+_OF_NEW = ("key", "tree", "seq", "parent", "message", "role", "body", "created", "opens")
+_ZERO: ColumnElement[int] = literal_column("0")
+_INSERT_NEW = Statement(
+    # What is the same for all of them is no parameter: each takes as long as a column.
+    node.insert().values(
+        {
+            **{name: bindparam(name) for name in _OF_NEW},
+            "state": _ZERO,
+            "superseded_by": null(),
+            "named": _ZERO,
+        }
+    ),
+    *_OF_NEW,
+)
 _PLACE = Statement(select(node.c.tree, node.c.seq).where(node.c.key == bindparam("key")), "key")
 EVERYTHING = (1 << 62) - 1
 
 
 def insert(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
     """Write nodes: rows with the columns of their table, their bodies open."""
-    if (seal := conn.seal) is not None:
-        rows = [(*row[:6], seal.text(row[4], row[6]), *row[7:]) for row in rows]
-    conn.many(_INSERT, rows)
+    conn.many(_INSERT, rows if conn.seal is None else _sealed(conn.seal, rows))
+
+
+def insert_new(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
+    """Write live nodes whose ids end in their numbers: rows of `_OF_NEW`, their bodies open."""
+    conn.many(_INSERT_NEW, rows if conn.seal is None else _sealed(conn.seal, rows))
+
+
+def _sealed(seal: Seal, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+    return [(*row[:6], seal.text(row[4], row[6]), *row[7:]) for row in rows]
 
 
 def named(message: str, seq: int) -> int:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from langchain_threadmem.core.nodes import MessageSummary, State
 from langchain_threadmem.storage.queries import nodes, strides, summaries, trees
-from langchain_threadmem.storage.queries.growth import Anchor, next_key
+from langchain_threadmem.storage.queries.ends import Anchor, next_key
 from langchain_threadmem.storage.statements import Conn
 
 
@@ -37,8 +37,9 @@ def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -
     ends: dict[int | None, Anchor] = {None: Anchor(None, None, taken=False)}
     system = None
     for row in saved:
-        key = next_key(conn, tree_id, ends[row.parent])
-        ends[row.parent] = ends[row.parent]._replace(taken=True)
+        above = ends[row.parent]
+        key = next_key(conn, tree_id, above.key, above.taken)
+        ends[row.parent] = above._replace(taken=True)
         ends[row.seq] = Anchor(key, row.seq, taken=False)
         if row.role == "system" and row.state == State.LIVE:
             system = key

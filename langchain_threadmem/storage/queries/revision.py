@@ -14,16 +14,8 @@ from sqlalchemy import BigInteger, Column, and_, bindparam, select, update
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.numbered import number_in
 from langchain_threadmem.storage.queries import digests, nodes, strides, trees, units
-from langchain_threadmem.storage.queries.growth import (
-    Anchor,
-    Append,
-    Draft,
-    Placed,
-    anchor_of,
-    conflict,
-    next_key,
-    stored,
-)
+from langchain_threadmem.storage.queries.ends import Anchor, anchor_of, next_key
+from langchain_threadmem.storage.queries.growth import Append, Draft, Placed, conflict, stored
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.schema import choice, embedding, node, segment, summary, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
@@ -192,7 +184,7 @@ def move(conn: Conn, tree_id: int, moved: Sequence[NodeRow], parent: int | None)
     places: list[Placed] = []
     for old in moved:
         under = anchors.get(old.seq) or ends[old.parent]  # type: ignore[index]
-        key = next_key(conn, tree_id, under)
+        key = next_key(conn, tree_id, under.key, under.taken)
         if old.parent in ends:
             ends[old.parent] = under._replace(taken=True)
         ends[old.seq] = Anchor(key, next_seq, taken=False)
