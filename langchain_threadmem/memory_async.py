@@ -19,7 +19,7 @@ from langchain_threadmem.core.wanted import Conditions, Wanted
 from langchain_threadmem.flows import append, embedding, files, read, recall, revise, show, summarize, whole
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.rows import Given
-from langchain_threadmem.flows.steps import Flow, T, arun
+from langchain_threadmem.flows.steps import Flow, Step, T, arun
 from langchain_threadmem.flows.verify import Verification, verify
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class AsyncVerbs:
 
     _conversation: Conversation
 
-    def _arun(self, flow: Flow[T]) -> Coroutine[Any, Any, T]:
+    def _arun(self, flow: Flow[T] | Step[T]) -> Coroutine[Any, Any, T]:
         return arun(flow, self._conversation.runtime)
 
     async def aappend(self, human: Given, ai: Given | None = None, *more: Given) -> list[ConversationNode]:

@@ -66,6 +66,7 @@ MESSAGE_CLASSES: dict[str, type[BaseMessage]] = {
 """Every class that a stored body can become, by the `type` it is stored under."""
 
 _ELSEWHERE = frozenset({"id", "type"})
+_SAID = frozenset({"id", "content"})
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -131,8 +132,12 @@ def encode(message: BaseMessage) -> str:
     values = message.__dict__
     if len(values) == plain.fields and not message.__pydantic_extra__:
         content, rest = values["content"], plain.rest(values)
-        # By type first: 0 is no False. Defaults are empty, and of its type nothing else is.
-        if type(content) is str and [*map(type, rest)] == plain.types and not any(rest):
+        # Defaults are empty. What nobody gave is of its type, of the rest it must be asked: 0 is no False.
+        if (
+            type(content) is str
+            and not any(rest)
+            and (message.__pydantic_fields_set__ <= _SAID or [*map(type, rest)] == plain.types)
+        ):
             text = f"{plain.opening}{_quoted(content)}}}}}"
             if text.isascii() or is_unicode(text):
                 return text

@@ -23,18 +23,22 @@ from langchain_threadmem.flows.rows import (
 )
 from langchain_threadmem.flows.select import select
 from langchain_threadmem.flows.selectors import LinearNodeSelector
-from langchain_threadmem.flows.steps import Flow, Sql
+from langchain_threadmem.flows.steps import Flow, Sql, Step
 from langchain_threadmem.storage.queries import growth, nodes, trees
 from langchain_threadmem.storage.queries.following import Said
 from langchain_threadmem.storage.queries.growth import TIP, Draft, Parent
 from langchain_threadmem.storage.statements import Conn
 
 
-def append(conversation: Conversation, human: Given, *answers: Given) -> Flow[list[ConversationNode]]:
+def append(
+    conversation: Conversation, human: Given, *answers: Given
+) -> Flow[list[ConversationNode]] | Step[list[ConversationNode]]:
     """Store one turn: its human message where the selector says, answers below what they answer."""
     linear = isinstance(conversation.selector, LinearNodeSelector)
     if linear and (said := new_turn(human, answers)):
-        return _follow(conversation, said)
+        if not (tree := conversation.tree) or conversation.runtime.searched:
+            return _follow(conversation, said)
+        return Sql(chain_of(tree, said), write=True)  # Nothing comes before it, nothing after.
     return _place(conversation, human, answers, linear)
 
 

@@ -84,10 +84,14 @@ def new_turn(human: Given, answers: Iterable[Given]) -> list[Said] | None:
         The messages with roles and bodies; `None` if one has an id, calls a tool, or is not plainly what a
         human or an AI said.
     """
+    if type(human) is str:
+        human = HumanMessage(human)
     if type(human) is not HumanMessage or human.id or not human.content:
         return None
     said: list[Said] = [(human, "human", encode(human))]
     for answer in answers:
+        if type(answer) is str:
+            answer = AIMessage(answer)
         if type(answer) is not AIMessage or answer.id or answer.tool_calls:
             return None
         said.append((answer, "ai", encode(answer)))

@@ -31,7 +31,7 @@ Rules of the house, each held by a test in `tests/unit_tests/test_steps.py`:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from langchain_threadmem.core.usage import Purpose
@@ -48,7 +48,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Flow = Generator["Step[Any]", Any, T]
-"""What a verb returns: a generator of steps whose value is the verb's result."""
+"""What a verb returns: a generator of steps, whose value is the verb's result. A verb of one step may return
+that step: `yield from` and the drivers take either.
+"""
 
 
 class Step(Generic[T]):
@@ -64,7 +66,7 @@ class Step(Generic[T]):
         """Do it in the calling thread."""
         raise DriverError(f"{type(self).__name__} has no run()")
 
-    def arun(self, runtime: Runtime) -> Awaitable[T]:
+    def arun(self, runtime: Runtime) -> Coroutine[Any, Any, T]:
         """Do it without blocking the event loop."""
         return asyncio.to_thread(guarded, self.run, runtime)
 
@@ -88,7 +90,7 @@ class Sql(Step[T]):
             return runtime.database.write(self.transaction)
         return runtime.database.read(self.transaction)
 
-    def arun(self, runtime: Runtime) -> Awaitable[T]:
+    def arun(self, runtime: Runtime) -> Coroutine[Any, Any, T]:
         if self.write:
             return runtime.database.awrite(self.transaction)
         return runtime.database.aread(self.transaction)
@@ -150,15 +152,17 @@ class Count(Step[None]):
         self.run(runtime)
 
 
-def run(flow: Flow[T], runtime: Runtime) -> T:
+def run(flow: Flow[T] | Step[T], runtime: Runtime) -> T:
     """Drive a flow to its result in the calling thread.
 
     Raises:
         DriverError: Called inside an `Sql` function, or the flow yields something that is no step.
     """
+    if inside_transaction.get():
+        raise _refused(flow)
+    if isinstance(flow, Step):
+        return flow.run(runtime)
     try:
-        if inside_transaction.get():
-            raise _inside(flow)
         step = next(flow)
         while True:
             try:
@@ -176,11 +180,15 @@ def run(flow: Flow[T], runtime: Runtime) -> T:
         flow.close()
 
 
-async def arun(flow: Flow[T], runtime: Runtime) -> T:
+def arun(flow: Flow[T] | Step[T], runtime: Runtime) -> Coroutine[Any, Any, T]:
     """Drive a flow to its result on the running event loop; see `run`."""
+    if inside_transaction.get():
+        raise _refused(flow)
+    return flow.arun(runtime) if isinstance(flow, Step) else _arun(flow, runtime)
+
+
+async def _arun(flow: Flow[T], runtime: Runtime) -> T:
     try:
-        if inside_transaction.get():
-            raise _inside(flow)
         step = next(flow)
         while True:
             try:
@@ -198,7 +206,9 @@ async def arun(flow: Flow[T], runtime: Runtime) -> T:
         flow.close()
 
 
-def _inside(flow: Flow[Any]) -> DriverError:
+def _refused(flow: Flow[Any] | Step[Any]) -> DriverError:
+    if not isinstance(flow, Step):
+        flow.close()
     return DriverError(
         f"{getattr(flow, '__name__', flow)!r} was run inside an Sql function; "
         "return the values from the function and yield the next step from the flow"

@@ -153,11 +153,15 @@ def enter_transaction() -> Token[bool]:
         DriverError: One is open already.
     """
     if inside_transaction.get():
-        raise DriverError(
-            "a transaction was opened inside another one; "
-            "return from the Sql function first, then yield the next step"
-        )
+        raise _inside()
     return inside_transaction.set(True)
+
+
+def _inside() -> DriverError:
+    return DriverError(
+        "a transaction was opened inside another one; "
+        "return from the Sql function first, then yield the next step"
+    )
 
 
 class SqliteDatabase:
@@ -227,7 +231,10 @@ class SqliteDatabase:
         """Run a function in a write transaction, in the calling thread."""
         cursor, conn = self._cursor, self._conn
         appends = getattr(transaction, "appends", False)
-        token = enter_transaction()
+        if inside_transaction.get():
+            raise _inside()
+        # An append calls nothing that could open a transaction, so it needs no mark.
+        token = None if appends else enter_transaction()
         try:
             with self._lock:
                 if self.closed:
@@ -248,7 +255,8 @@ class SqliteDatabase:
                     raise
                 return result
         finally:
-            inside_transaction.reset(token)
+            if token is not None:
+                inside_transaction.reset(token)
 
     def _known_ends(self) -> dict[int, Any]:
         """Where trees end, as far as this connection knows: nothing if another one has written since."""

@@ -38,14 +38,10 @@ def run_all(conn: Conn, writes: Sequence[Write]) -> list[Any]:
         The result of each.
     """
     results: list[Any] = []
-    for together, neighbours in groupby(writes, _together):
-        some = list(neighbours)
+    for kind, neighbours in groupby(writes, type):
+        together, some = getattr(kind, "together", None), list(neighbours)
         results += together(conn, some) if together else [write(conn) for write in some]
     return results
-
-
-def _together(write: Write) -> Callable[[Conn, Sequence[Write]], list[Any]] | None:
-    return getattr(write, "together", None)
 
 
 class Batch:
@@ -53,7 +49,7 @@ class Batch:
 
     def __init__(self, writes: Sequence[Write]) -> None:
         self.writes = writes
-        self.appends = all(getattr(write, "appends", False) for write in writes)
+        self.appends = all(getattr(kind, "appends", False) for kind in set(map(type, writes)))
 
     def __call__(self, conn: Conn) -> list[Any]:
         return run_all(conn, self.writes)

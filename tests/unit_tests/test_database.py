@@ -26,6 +26,7 @@ from langchain_threadmem.storage import database as module
 from langchain_threadmem.storage import postgres
 from langchain_threadmem.storage.database import Database, open_database
 from langchain_threadmem.storage.queries import trees
+from langchain_threadmem.storage.queries.growth import Append, Draft
 from langchain_threadmem.storage.statements import Conn
 
 Run = Callable[[Callable[[Conn], Any]], Any]
@@ -78,6 +79,12 @@ def test_the_next_transaction_after_a_failed_one_works(write: Run, read: Run, ow
 def test_a_transaction_inside_another_is_refused(write: Run, database: Database, inner: str) -> None:
     with pytest.raises(DriverError, match="inside another"):
         write(lambda conn: getattr(database, inner)(lambda conn: None))
+
+
+def test_an_append_inside_a_transaction_is_refused(write: Run, database: Database, owner: str) -> None:
+    tree = write(lambda conn: trees.find_or_create(conn, owner, "c", 0.0))
+    with pytest.raises(DriverError, match="inside another"):
+        write(lambda conn: database.write(Append(tree, [Draft("m", "human", "{}", 1.0, True)])))
 
 
 def test_stop_iteration_in_a_transaction_hangs_nothing(read: Run, write: Run) -> None:

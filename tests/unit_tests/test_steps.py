@@ -18,7 +18,7 @@ from langchain_threadmem.flows.steps import Ask, Embed, Flow, Search, Sql, Step,
 from langchain_threadmem.storage.queries import trees
 from langchain_threadmem.storage.statements import Conn
 
-Drive = Callable[[Flow[Any]], Any]
+Drive = Callable[[Flow[Any] | Step[Any]], Any]
 SOON = 10
 
 
@@ -65,6 +65,15 @@ def test_a_flow_without_steps_returns_its_value(drive: Drive) -> None:
     assert drive(flow()) == 7
 
 
+def test_a_verb_of_one_step_may_be_that_step(drive: Drive, owner: str) -> None:
+    made = Sql(lambda conn: trees.find_or_create(conn, owner, "c", 0.0), write=True)
+
+    def flow() -> Flow[int]:
+        return (yield from made)
+
+    assert drive(made) == drive(flow())
+
+
 @pytest.mark.parametrize("write", [False, True])
 def test_a_driver_inside_an_sql_function_is_refused(drive: Drive, runtime: Runtime, write: bool) -> None:
     def inner() -> Flow[int]:
@@ -77,15 +86,19 @@ def test_a_driver_inside_an_sql_function_is_refused(drive: Drive, runtime: Runti
         drive(outer())
 
 
-def test_a_verb_inside_an_sql_function_is_refused(drive: Drive, system: MemorySystem) -> None:
+@pytest.mark.parametrize("said_before", [0, 1])
+def test_a_verb_inside_an_sql_function_is_refused(
+    drive: Drive, system: MemorySystem, said_before: int
+) -> None:
     memory = system.conversation("c")
+    memory.extend(["before"] * said_before)
 
     def outer() -> Flow[Any]:
         return (yield from Sql(lambda conn: memory.append("q", "a"), write=True))
 
     with pytest.raises(DriverError, match="inside an Sql function"):
         drive(outer())
-    assert memory.history == []
+    assert len(memory.history) == said_before
 
 
 @pytest.mark.parametrize("wrong", [None, 7, "text"])

@@ -15,7 +15,7 @@ from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import ClosedError, DriverError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.writer import GroupWriter, Write
+from langchain_threadmem.storage.writer import MOST_AT_ONCE, GroupWriter, Write
 
 SOON = 60.0
 CONN: Any = None
@@ -63,6 +63,14 @@ def test_what_is_queued_together_is_committed_together() -> None:
     values = together(commits, *[lambda conn, n=n: n for n in range(100)], go=commits.go)  # type: ignore[misc]
     assert values == list(range(100))
     assert len(commits.sizes) <= 2  # the first may have been taken alone
+
+
+def test_no_commit_is_without_bounds() -> None:
+    commits = Commits()
+    number = 2 * MOST_AT_ONCE + 1
+    values = together(commits, *[lambda conn, n=n: n for n in range(number)], go=commits.go)  # type: ignore[misc]
+    assert values == list(range(number))
+    assert max(commits.sizes) <= MOST_AT_ONCE
 
 
 def test_a_failing_write_fails_only_its_caller() -> None:
