@@ -19,6 +19,9 @@ Example:
 
 from __future__ import annotations
 
+import os
+
+_AT_ONCE = 64
 _DIGITS = 12
 _LIMIT = 10**_DIGITS
 
@@ -33,6 +36,22 @@ def stem(randoms: bytes) -> str:
     """
     digits = randoms.hex()
     return f"{digits[:8]}-{digits[8:12]}-8{digits[12:15]}-8{digits[15:]}-"
+
+
+_ready: list[str] = []
+
+
+def new_stem() -> str:
+    """A stem that nothing else has had: made beforehand, many at once, at a third of the cost."""
+    while True:
+        try:
+            return _ready.pop()
+        except IndexError:
+            _ready.extend(stem(os.urandom(9)) for _ in range(_AT_ONCE))
+
+
+if hasattr(os, "register_at_fork"):  # Not on Windows, where nothing forks.
+    os.register_at_fork(after_in_child=_ready.clear)
 
 
 def numbered(beginning: str, number: int) -> str:

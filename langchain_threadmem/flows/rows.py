@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -20,7 +19,7 @@ from langchain_core.messages.utils import MessageLikeRepresentation, convert_to_
 from langchain_threadmem.core.bodies import decode, encode, text_of, with_id
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.nodes import EPOCH, ConversationNode, MessageSummary, State, stored_node
-from langchain_threadmem.core.numbered import stem
+from langchain_threadmem.core.numbered import new_stem
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage.queries.following import Chain, Said
 from langchain_threadmem.storage.queries.growth import Draft, Placed
@@ -70,7 +69,7 @@ def drafts_of(messages: Iterable[BaseMessage], times: Iterable[datetime | None] 
 
     An id begins here, before anything is queued, and ends in the number that its node gets.
     """
-    now, beginning = time.time(), stem(os.urandom(9))
+    now, beginning = time.time(), new_stem()
     if times is None:
         return [_draft(message, now, beginning) for message in messages]
     said = (now if at is None else _seconds(at) for at in times)
@@ -111,7 +110,7 @@ def all_new(messages: Iterable[BaseMessage]) -> list[Said] | None:
 
 def chain_of(tree: int, said: Sequence[Said]) -> Chain:
     """New messages made ready to be written below the tip of a tree, now; of ids see `drafts_of`."""
-    return Chain(tree, said, stem(os.urandom(9)), time.time())
+    return Chain(tree, said, new_stem(), time.time())
 
 
 def _draft(message: BaseMessage, created: float, beginning: str) -> Draft:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -13,7 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.core.nodes import State
-from langchain_threadmem.core.numbered import is_numbered, number_in, numbered, stem
+from langchain_threadmem.core.numbered import is_numbered, new_stem, number_in, numbered, stem
 from langchain_threadmem.errors import MessageIdConflictError
 from langchain_threadmem.storage.queries import copying, nodes, trees
 from langchain_threadmem.storage.queries.nodes import NodeRow
@@ -37,6 +38,24 @@ def test_an_id_that_ends_in_a_number_leads_to_it(message_id: str, number: int) -
 def test_a_made_id_is_a_uuid_and_leads_to_its_node(randoms: bytes, number: int) -> None:
     made = numbered(stem(randoms), number)
     assert (UUID(made).version, number_in(made)) == (8, number)
+
+
+def test_stems_do_not_come_twice() -> None:
+    assert len({new_stem() for _ in range(1000)}) == 1000
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
+def test_a_forked_process_makes_stems_of_its_own() -> None:
+    new_stem()
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        os.write(write, new_stem().encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    theirs = os.read(read, 100).decode()
+    os.close(read)
+    os.close(write)
+    assert theirs not in {new_stem() for _ in range(1000)}
 
 
 def of_tree(system: MemorySystem, name: str, read: Callable[[Conn, int], Any]) -> Any:
