@@ -170,9 +170,8 @@ class GroupWriter:
 
 
 def _answer(jobs: _Jobs, results: Iterable[Any]) -> None:
-    with suppress(
-        RuntimeError
-    ):  # The loop is closed: nobody waits there any more, and the rows are committed.
+    # It fails if the loop is closed: nobody waits there any more, and the rows are committed.
+    with suppress(RuntimeError):
         jobs.loop.call_soon_threadsafe(_deliver, jobs.waiting, results)
 
 

@@ -39,7 +39,7 @@ def _together(conn: Conn, chains: Sequence[Chain]) -> list[list[ConversationNode
         at = datetime.fromtimestamp(created, UTC)
         written = []
         for message, role, body in chain.said:
-            # `ends.next_key` and `strides.opens`, written out.
+            # `ends.next_key` and `strides.opens`, written out: each call here is a hundredth of an append.
             if key is None or end.taken or key & LAST_POSITION == LAST_POSITION:
                 key, opens, end.taken = ends.new_segment(conn, tree, key), 1, False
             else:
