@@ -191,7 +191,7 @@ def together(directory: Path, block: int, repeats: int) -> Times:
 
 def measure(*, full: bool = False) -> list[Line]:
     """The lines of the table."""
-    block, repeats = (1000, 21) if full else (400, 11)
+    block, repeats = (1000, 31) if full else (400, 21)
     lines = []
     for synchronous, most in (("NORMAL", 2.5), ("FULL", 1.2)):
         with tempfile.TemporaryDirectory() as directory:
