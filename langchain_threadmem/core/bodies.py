@@ -280,6 +280,12 @@ def with_id(message: BaseMessage, id: str | None) -> BaseMessage:
 _ID = {"id"}
 
 
+def give_id(message: BaseMessage, id: str) -> None:
+    """Set the id of a message that is nobody else's, without validating it again."""
+    message.__dict__["id"] = id
+    message.__pydantic_fields_set__.add("id")
+
+
 class _Frame(NamedTuple):
     """What building a message of a class begins with."""
 

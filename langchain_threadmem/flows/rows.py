@@ -16,7 +16,7 @@ from langchain_core.messages import (
 )
 from langchain_core.messages.utils import MessageLikeRepresentation, convert_to_messages
 
-from langchain_threadmem.core.bodies import decode, encode, text_of, with_id
+from langchain_threadmem.core.bodies import decode, encode, give_id, text_of, with_id
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.nodes import EPOCH, ConversationNode, MessageSummary, State, stored_node
 from langchain_threadmem.core.numbered import new_stem
@@ -52,15 +52,15 @@ def nodes_of(rows: Sequence[NodeRow]) -> list[ConversationNode]:
 def placed_nodes(
     messages: Sequence[BaseMessage], drafts: Sequence[Draft], places: Sequence[Placed]
 ) -> list[ConversationNode]:
-    """The nodes that were just written (or found already there) for messages."""
+    """The nodes that were just written (or found already there) for what `messages_of` gave."""
     nodes = []
     at, said = None, EPOCH
     for message, draft, place in zip(messages, drafts, places, strict=True):
         _, seq, parent, created, state, superseded_by, other = place
         if created != at:  # Most often all were said at once.
             at, said = created, datetime.fromtimestamp(created, UTC)
-        own = with_id(message, other or draft.message)  # a copy: the caller may change the original
-        nodes.append(stored_node(seq, own, parent, None, said, STATES[state], superseded_by))
+        give_id(message, other or draft.message)
+        nodes.append(stored_node(seq, message, parent, None, said, STATES[state], superseded_by))
     return nodes
 
 
@@ -87,18 +87,20 @@ def new_turn(human: Given, answers: Iterable[Given]) -> list[Said] | None:
         human = HumanMessage(human)
     if type(human) is not HumanMessage or human.id or not human.content:
         return None
-    said: list[Said] = [(human, "human", encode(human))]
+    said: list[Said] = [(with_id(human, None), "human", encode(human))]
     for answer in answers:
         if type(answer) is str:
             answer = AIMessage(answer)
         if type(answer) is not AIMessage or answer.id or answer.tool_calls:
             return None
-        said.append((answer, "ai", encode(answer)))
+        said.append((with_id(answer, None), "ai", encode(answer)))
     return said
 
 
 def all_new(messages: Iterable[BaseMessage]) -> list[Said] | None:
-    """Messages with roles and bodies; `None` if one is not simply new: has an id, or is a system message."""
+    """What `messages_of` gave, with roles and bodies; `None` if one is not simply new: has an id, or is a
+    system message.
+    """
     said = []
     for message in messages:
         role = message.type
@@ -124,6 +126,11 @@ def _seconds(said: datetime) -> float:
 
 
 def messages_of(given: Given, role: str = "human") -> list[BaseMessage]:
+    """`as_messages`, but of our own: the caller may change the originals meanwhile."""
+    return [with_id(message, message.id) for message in as_messages(given, role)]
+
+
+def as_messages(given: Given, role: str = "human") -> list[BaseMessage]:
     """What a caller passed, as messages; plain text speaks for `role`.
 
     Args:
@@ -134,7 +141,7 @@ def messages_of(given: Given, role: str = "human") -> list[BaseMessage]:
         InputError: It is no message, or it is empty.
 
     Example:
-        >>> messages_of("Hello")[0].type, messages_of(("assistant", "Hi"))[0].type
+        >>> as_messages("Hello")[0].type, as_messages(("assistant", "Hi"))[0].type
         ('human', 'ai')
     """
     if not isinstance(given, list):

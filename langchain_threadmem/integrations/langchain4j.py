@@ -30,7 +30,7 @@ from langchain_threadmem.core.windows import (
 )
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import chat_memories
-from langchain_threadmem.flows.rows import Given, messages_of
+from langchain_threadmem.flows.rows import Given, as_messages
 from langchain_threadmem.flows.steps import run
 from langchain_threadmem.system import MemorySystem
 
@@ -178,7 +178,7 @@ class WindowChatMemory:
         Raises:
             InputError: Something is no message, and nothing was added; or the limit is not greater than zero.
         """
-        for message in [one for given in messages if given is not None for one in messages_of(given)]:
+        for message in [one for given in messages if given is not None for one in as_messages(given)]:
             with self._lock:
                 changed = self._window.added(self._stored(), message, self._window.limit(self.id))
                 if changed is not None:
@@ -203,7 +203,7 @@ class WindowChatMemory:
         """
         if isinstance(messages, str | BaseMessage):
             messages = [messages]
-        given = [] if messages is None else messages_of(list(messages))
+        given = [] if messages is None else as_messages(list(messages))
         if not given:
             raise InputError(f"messages={messages!r} holds no message; use clear() to empty a memory")
         with self._lock:

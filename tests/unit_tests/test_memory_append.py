@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -238,3 +239,22 @@ def test_a_returned_node_does_not_follow_changes_of_the_callers_message() -> Non
     node = bare().append(message)[0]
     message.content = "changed"
     assert node.message.content == "Hello"
+
+
+@pytest.mark.parametrize("given_id", [None, "h1"])
+def test_what_a_caller_changes_while_it_waits_is_kept_as_it_was(
+    system: MemorySystem, given_id: str | None
+) -> None:
+    async def main() -> None:
+        memory = system.conversation("c")
+        await memory.aappend("first")
+        message = HumanMessage("as it was said", id=given_id)
+        waiting = asyncio.create_task(memory.aappend(message, "noted"))
+        await asyncio.sleep(0)
+        message.content = "changed"
+        nodes = await waiting
+        assert (await memory.ahistory())[1:] == nodes
+        assert nodes[0].message.content == "as it was said"
+        assert message.id == given_id
+
+    asyncio.run(main())

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.core.bodies import with_id
+from langchain_threadmem.core.bodies import give_id
 from langchain_threadmem.core.nodes import ConversationNode, State, stored_node
 from langchain_threadmem.core.numbered import numbered
 from langchain_threadmem.storage.queries import ends, nodes
@@ -22,7 +22,7 @@ from langchain_threadmem.storage.schema import LAST_POSITION
 from langchain_threadmem.storage.statements import Conn
 
 Said = tuple[BaseMessage, str, str]
-"""A message, its role, and its body."""
+"""A message that is nobody else's, its role, and its body."""
 
 
 def _together(conn: Conn, chains: Sequence[Chain]) -> list[list[ConversationNode]]:
@@ -47,7 +47,8 @@ def _together(conn: Conn, chains: Sequence[Chain]) -> list[list[ConversationNode
             seq += 1
             id = numbered(stem, seq)
             rows.append((key, tree, seq, above, id, role, body, created, opens))
-            written.append(stored_node(seq, with_id(message, id), above, None, at, State.LIVE, None))
+            give_id(message, id)
+            written.append(stored_node(seq, message, above, None, at, State.LIVE, None))
             above = seq
         end.tip, end.tip_seq, end.seq, end.stale = key, above, seq, end.stale or end.pinned
         results.append(written)
@@ -64,7 +65,7 @@ class Chain:
 
     Attributes:
         tree: The tree.
-        said: The messages, in order. None is a system message or has an id.
+        said: The messages, in order, which get their ids here. None is a system message or has an id before.
         stem: The beginning of their ids.
         created: When they were said, in seconds since 1970, UTC.
     """
