@@ -233,8 +233,8 @@ class SqliteDatabase:
         appends = getattr(transaction, "appends", False)
         if inside_transaction.get():
             raise _inside()
-        # An append calls nothing that could open a transaction, so it needs no mark.
-        token = None if appends else enter_transaction()
+        # An append calls no code of others, but for a cipher: nothing in it could open a transaction.
+        token = None if appends and self.seal is None else inside_transaction.set(True)
         try:
             with self._lock:
                 if self.closed:

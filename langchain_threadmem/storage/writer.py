@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import groupby, islice, repeat
+from itertools import groupby, islice
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
@@ -29,6 +29,7 @@ from langchain_threadmem.storage.statements import Conn
 T = TypeVar("T")
 Write = Callable[[Conn], Any]
 MOST_AT_ONCE = 512
+"""With so many writes at hand a commit waits for no more."""
 
 
 def run_all(conn: Conn, writes: Sequence[Write]) -> list[Any]:
@@ -122,7 +123,7 @@ class GroupWriter:
                 except BaseException as error:
                     ended = PersistenceError(f"the writer thread died of {error!r}; open the database again")
                     for jobs in batch:
-                        _answer(jobs, repeat(_Failed(ended)))
+                        _answer(jobs, [_Failed(ended)] * len(jobs.waiting))
                     raise
                 following = iter(results)
                 for jobs in batch:
@@ -166,17 +167,17 @@ class GroupWriter:
             except Empty:
                 return
             if jobs is not None:
-                _answer(jobs, repeat(_Failed(error)))
+                _answer(jobs, [_Failed(error)] * len(jobs.waiting))
 
 
-def _answer(jobs: _Jobs, results: Iterable[Any]) -> None:
+def _answer(jobs: _Jobs, results: Sequence[Any]) -> None:
     # It fails if the loop is closed: nobody waits there any more, and the rows are committed.
     with suppress(RuntimeError):
         jobs.loop.call_soon_threadsafe(_deliver, jobs.waiting, results)
 
 
-def _deliver(waiting: Sequence[asyncio.Future[Any]], results: Iterable[Any]) -> None:
-    for future, result in zip(waiting, results, strict=False):
+def _deliver(waiting: Sequence[asyncio.Future[Any]], results: Sequence[Any]) -> None:
+    for future, result in zip(waiting, results, strict=True):
         if future.done():  # Its caller was cancelled.
             continue
         if type(result) is _Failed:

@@ -26,7 +26,7 @@ from langchain_threadmem import (
     create_threaded_chat,
     select_thread_node,
 )
-from langchain_threadmem.errors import EncryptionError, InputError
+from langchain_threadmem.errors import DriverError, EncryptionError, InputError
 from langchain_threadmem.storage.schema import metadata
 from langchain_threadmem.storage.statements import Statement
 
@@ -310,6 +310,19 @@ def test_rows_that_were_tampered_with_are_refused(sql: str) -> None:
         system.runtime.database.encrypt(type(system.runtime.database.seal)(cipher))  # nothing at hand
         with pytest.raises(EncryptionError):
             assert system.conversation("t").messages
+
+
+def test_a_cipher_that_reads_the_memory_it_encrypts_is_told_so_and_does_not_hang() -> None:
+    class Curious(StreamCipher):
+        def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
+            assert not memory.history
+            return super().encrypt(plaintext)
+
+    with MemorySystem(embeddings=False, cipher=Curious()) as system:
+        memory = system.conversation("t")
+        with pytest.raises(DriverError, match="inside"):
+            memory.append("a heron", "grey, with some white")
+        assert memory.history == []
 
 
 def test_equal_messages_do_not_look_equal(sealed: MemorySystem) -> None:
