@@ -13,7 +13,7 @@ from langchain_threadmem.flows.rows import Given, drafts_of, messages_of, nodes_
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import growth, nodes, revision, trees
 from langchain_threadmem.storage.queries.growth import Draft, Placed
-from langchain_threadmem.storage.queries.nodes import NodeRow
+from langchain_threadmem.storage.queries.nodes import NodeRow, Outline
 from langchain_threadmem.storage.statements import Conn
 
 
@@ -29,14 +29,18 @@ def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[Convers
 
     def write(conn: Conn) -> list[Placed]:
         trees.lock(conn, tree)
-        old = _current(conn, tree, node_in(conn, tree, node_id))
+        old, passed = _current(conn, tree, node_in(conn, tree, node_id))
         if old.role != message.type:
             raise InputError(
                 f"node {node_id!r} is a {old.role} message and cannot become a {message.type} message; "
                 "pass a message of the same role, or text"
             )
         if old.role != "system":
-            return _replace(conn, tree, drafts, old.parent, rest_of_turn(conn, tree, [old]))
+            answers = nodes.answers(conn, tree, old.key, old.seq)
+            places = _replace(conn, tree, drafts, old.parent, [old, *answers])
+            if passed:
+                revision.supersede(conn, tree, passed, places[0].seq)
+            return places
         # What the program says is no part of the conversation: nothing answers it, and the thread goes on.
         tip = trees.head(conn, tree).tip
         places = _replace(conn, tree, drafts, old.parent, [old])
@@ -66,7 +70,7 @@ def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[l
             if asked.parent is None:
                 raise InputError(f"node {node_id!r} answers no human message; edit() it instead")
             asked = node_in(conn, tree, asked.parent)
-        return _replace(conn, tree, drafts, asked.seq, rest_of_turn(conn, tree, [asked])[1:])
+        return _replace(conn, tree, drafts, asked.seq, nodes.answers(conn, tree, asked.key, asked.seq))
 
     places = yield from Sql(write, write=True)
     return placed_nodes(messages, drafts, places)
@@ -107,18 +111,24 @@ def checkout(conversation: Conversation, node_id: int) -> Flow[ConversationNode]
     return nodes_of([(yield from Sql(write, write=True))])[0]
 
 
-def _current(conn: Conn, tree: int, row: NodeRow) -> NodeRow:
-    """The version that has taken a message's place, so that an edit of an old version leaves none behind."""
+def _current(conn: Conn, tree: int, row: NodeRow) -> tuple[NodeRow, list[int]]:
+    """The version that has taken a message's place, so that an edit of an old version leaves none behind.
+
+    Also the keys of the older versions on the way to it. They are to point at the next version, or the way
+    would grow with every edit.
+    """
+    passed: list[int] = []
     while row.superseded_by is not None:
         newer = node_in(conn, tree, row.superseded_by)
         if newer.role != row.role:
             break  # It went with the turn that was replaced; no version of it is left.
+        passed.append(row.key)
         row = newer
-    return row
+    return row, passed
 
 
 def _replace(
-    conn: Conn, tree: int, drafts: Sequence[Draft], parent: int | None, old: Sequence[NodeRow]
+    conn: Conn, tree: int, drafts: Sequence[Draft], parent: int | None, old: Sequence[NodeRow | Outline]
 ) -> list[Placed]:
     """Write a new version, unless the very same one is there already."""
     first = nodes.by_message(conn, tree, drafts[0].message) if drafts[0].given else None
@@ -126,17 +136,6 @@ def _replace(
         return growth.append(conn, tree, drafts)
     replaced = [(row.key, row.seq) for row in old if row.state == State.LIVE]
     return revision.replace(conn, tree, drafts, parent, replaced)
-
-
-def rest_of_turn(conn: Conn, tree: int, start: Sequence[NodeRow]) -> list[NodeRow]:
-    """A message, and every AI and tool message that answers it, on all branches of the turn."""
-    found = list(start)
-    inside = {row.seq for row in found}
-    for row in nodes.since(conn, tree, found[0].seq):
-        if row.parent in inside and row.role not in ("human", "system"):
-            inside.add(row.seq)
-            found.append(row)
-    return found
 
 
 def _descendants(rows: Sequence[NodeRow]) -> list[NodeRow]:

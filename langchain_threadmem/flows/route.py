@@ -32,7 +32,7 @@ from langchain_threadmem.flows.select import select
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import growth, nodes, revision, trees
 from langchain_threadmem.storage.queries.growth import TIP, Draft
-from langchain_threadmem.storage.queries.nodes import NodeRow
+from langchain_threadmem.storage.queries.nodes import NodeRow, Outline
 from langchain_threadmem.storage.statements import Conn
 
 _ANSWERS = ("ai", "tool", "function")
@@ -302,7 +302,7 @@ def _is_routed(conn: Conn, tree: int, message: BaseMessage, above: str | None) -
     parent = None if rows[0].parent is None else nodes.by_seq(conn, tree, rows[0].parent)
     if (None if parent is None or parent.role == "system" else parent.message) != above:
         return True
-    return not nodes.roles_below(conn, tree, rows[0].seq).isdisjoint(_ANSWERS)
+    return any(row.role in _ANSWERS for row in nodes.children(conn, tree, [(rows[0].key, rows[0].seq)]))
 
 
 def _is_system(conn: Conn, tree: int, seq: int | None) -> bool:
@@ -324,11 +324,13 @@ def _write(conn: Conn, tree: int, drafts: Sequence[Draft], start: int) -> None:
     new = drafts[start:]
     before = _stored_as(conn, tree, drafts[start - 1]) if start else None
     old = [row for draft in new for row in nodes.versions(conn, tree, draft.message)]
-    replaced = {row.key: row for one in old for row in revise.rest_of_turn(conn, tree, [one])}
+    replaced: dict[int, NodeRow | Outline] = {row.key: row for row in old}
+    for one in old:
+        replaced.update({row.key: row for row in nodes.answers(conn, tree, one.key, one.seq)})
     if before is not None:
         parent: int | None = before.seq
         if new[0].role in _ANSWERS:
-            other_answers = revise.rest_of_turn(conn, tree, [before])[1:]
+            other_answers = nodes.answers(conn, tree, before.key, before.seq)
             replaced.update({row.key: row for row in other_answers})
     elif old and old[0].message == new[0].message:
         parent = old[0].parent  # The list was trimmed: the new version stands beside the old one.

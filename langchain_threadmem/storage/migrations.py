@@ -39,7 +39,17 @@ def create_all(conn: Conn) -> None:
     conn.script(*schema.LEXICON_DDL[conn.dialect])
 
 
-MIGRATIONS = (Migration(1, "trees of segments, with their derived indexes", create_all),)
+def index_parents(conn: Conn) -> None:
+    """Let the forks below a message be found without a look at all segments of its tree."""
+    conn.script("DROP INDEX ix_threadmem_segment_tree")
+    for index in schema.segment.indexes:
+        conn.run(Statement(CreateIndex(index)))
+
+
+MIGRATIONS = (
+    Migration(1, "trees of segments, with their derived indexes", create_all),
+    Migration(2, "messages below a message are found by it", index_parents),
+)
 
 _CREATE_RECORD = Statement(CreateTable(schema.migration, if_not_exists=True))
 _LATEST = Statement(select(func.max(schema.migration.c.number)))

@@ -81,10 +81,11 @@ segment = Table(
     "threadmem_segment",
     metadata,
     Column("id", Key, primary_key=True, autoincrement=True),
-    Column("tree", Key, ForeignKey(tree.c.id), nullable=False, index=True),
+    Column("tree", Key, ForeignKey(tree.c.id), nullable=False),
     Column("parent", Key),  # key of the node it forks from; null at a root
     sqlite_autoincrement=True,
 )
+Index("threadmem_segment_parent", segment.c.tree, segment.c.parent)
 
 node = Table(
     "threadmem_node",

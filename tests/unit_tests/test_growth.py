@@ -263,12 +263,15 @@ class Growing(RuleBasedStateMachine):
     @rule(n=st.integers(0, 1000))
     def edit(self, n: int) -> None:
         asked = old = self.node(n)
+        passed = []
         while old in self.dead and self.roles[self.dead[old]] == self.roles[old]:
+            passed.append(old)
             old = self.dead[old]
         gone = self.turn(old)
         new = self.grow(self.parents[old], self.roles[old])
         assert self.memory.edit(asked, f"version {new}").id == new
         self.supersede(gone, new)
+        self.dead.update(dict.fromkeys(passed, new))
 
     @precondition(lambda self: self.parents)
     @rule(n=st.integers(0, 1000))

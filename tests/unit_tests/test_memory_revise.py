@@ -220,3 +220,10 @@ def test_editing_an_old_version_again_supersedes_the_newer_one(system: MemorySys
     live = [node.message.content for node in memory.history() if node.state == State.LIVE]
     assert live == ["Meet at two"]
     assert newest.parent_id is None
+
+
+def test_old_versions_name_the_one_that_is_in_their_place_now(memory: ChatMemory, verbs: Wrap) -> None:
+    verb = verbs(memory)
+    for text in ("glacier", "desert", "river"):
+        newest = verb.edit(3, text)
+    assert [node.superseded_by for node in verb.history()[2:]] == [newest.id, 5, 6, newest.id, None]

@@ -129,7 +129,7 @@ class _Growth:
         self._next = head.next_seq
         self._system = head.system
         self._rows: dict[int, tuple[object, ...]] = {}
-        self._replaced: dict[int, int] = {}  # by the number of what was replaced, that of its new version
+        self._replaced: dict[int, int] = {}  # by the key of what was replaced, the number of its new version
 
     def add(self, new: New, parent: int | None, message: Said) -> Located:
         """Take a key for a message; what it replaces is superseded at once, since one place may be live."""
@@ -141,7 +141,7 @@ class _Growth:
             if parent + 1 not in self._rows and not self._conn.all(_NODE, parent + 1):
                 key = parent + 1
             elif stored and under is not None and new.supersedes is None:
-                self._supersede_answers(under, message.role)
+                self._supersede_answers(parent, under, message.role)
         if key is None:
             row = self._conn.one(_NEW_SEGMENT, self._tree, parent)
             assert row is not None
@@ -149,7 +149,7 @@ class _Growth:
         if new.supersedes is not None:
             revision.supersede(self._conn, self._tree, [new.supersedes], self._next)
             if message.role != "system":
-                self._replaced[self._seq(new.supersedes)] = self._next
+                self._replaced[new.supersedes] = self._next
         self._rows[key] = (
             *(key, self._tree, self._next, under, *self._row(message)),
             *(int(new.state), None, nodes.named(message.id, self._next)),
@@ -164,37 +164,29 @@ class _Growth:
     def _row(self, message: Said) -> tuple[object, ...]:
         return message.id, message.role, message.body, self._now
 
-    def _supersede_answers(self, under: int, role: str) -> None:
+    def _supersede_answers(self, parent: int, under: int, role: str) -> None:
         """A second answer to the same message is a regeneration: what answered before is superseded.
 
         AI and tool messages of that turn, that is; other people's messages and later turns stay.
         """
         if role in ("human", "system"):
             return
-        inside, old = {under}, []
-        for row in nodes.since(self._conn, self._tree, under):
-            if row.parent in inside and row.role not in ("human", "system") and row.state == State.LIVE:
-                inside.add(row.seq)
-                old.append(row.key)
+        old = nodes.answers(self._conn, self._tree, parent, under, lambda row: row.state == State.LIVE)
         if old:
-            revision.supersede(self._conn, self._tree, old, self._next)
+            revision.supersede(self._conn, self._tree, [row.key for row in old], self._next)
 
     def supersede_answers_to_old_versions(self, kept: Collection[int]) -> None:
         """What answered an old version of a message is superseded with it, but for what the list still shows.
 
         That is `ChatMemory.edit`: AI and tool messages of that turn go, later turns stay.
         """
-        if not self._replaced:
-            return
-        by = dict(self._replaced)
-        old: dict[int, list[int]] = {}
-        for row in nodes.since(self._conn, self._tree, min(by)):
-            if row.parent in by and row.role not in ("human", "system") and row.seq not in by:
-                by[row.seq] = by[row.parent]
-                if row.state == State.LIVE and row.key not in kept:
-                    old.setdefault(by[row.seq], []).append(row.key)
-        for version, keys in old.items():
-            revision.supersede(self._conn, self._tree, keys, version)
+        for key, version in self._replaced.items():
+            rows = nodes.answers(
+                *(self._conn, self._tree, key, self._seq(key)), lambda row: row.key not in self._replaced
+            )
+            old = [row.key for row in rows if row.state == State.LIVE and row.key not in kept]
+            if old:
+                revision.supersede(self._conn, self._tree, old, version)
 
     def _seq(self, key: int) -> int:
         if key not in self._seqs:

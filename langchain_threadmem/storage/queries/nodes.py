@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -51,6 +51,16 @@ class NodeRow(NamedTuple):
     superseded_by: int | None
     title: str | None
     summary: str | None
+
+
+class Outline(NamedTuple):
+    """A node without what was said in it."""
+
+    key: int
+    seq: int
+    parent: int | None
+    role: str
+    state: int
 
 
 STORED = node.c.state != literal_column(str(int(State.PURGED)))
@@ -130,11 +140,16 @@ _OF_OWNER = Statement(
 _at = select(node.c.key, node.c.seq, node.c.parent).where(strides.is_at(node, _TREE, _SEQ))
 _OUTLINE_AT = Statement(_at, "tree", "seq")
 _VERSIONS = Statement(of_message(_rows()).order_by("state", desc("seq")), *OF_MESSAGE)
-_ROLES_BELOW = Statement(
-    # A child is written after its parent.
-    strides.after(select(node.c.role).where(node.c.parent == _SEQ), _TREE, _SEQ),
+_FORKS = Statement(
+    select(segment.c.id).where(segment.c.tree == bindparam("tree"), within(segment.c.parent, "keys")),
     "tree",
-    "seq",
+    "keys",
+)
+_OUTLINES = Statement(
+    select(*node.c["key", "seq", "parent", "role", "state"])
+    .where(within(node.c.key, "keys"))
+    .order_by(node.c.seq),
+    "keys",
 )
 _INSERT = insert_of(node)
 _OF_NEW = ("key", "tree", "seq", "parent", "message", "role", "body", "created", "opens")
@@ -292,9 +307,51 @@ def versions(conn: Conn, tree_id: int, message: str) -> list[NodeRow]:
     return _opened(conn, conn.all(_VERSIONS, tree_id, message, number_in(message)))
 
 
-def roles_below(conn: Conn, tree_id: int, seq: int) -> set[str]:
-    """The roles of the messages directly below a node, whatever their state."""
-    return {row[0] for row in conn.all(_ROLES_BELOW, tree_id, seq)}
+def children(conn: Conn, tree_id: int, above: Iterable[tuple[int, int]]) -> list[Outline]:
+    """The nodes directly below some nodes, whatever their state, in the order of their numbers.
+
+    Args:
+        conn: A transaction.
+        tree_id: The tree.
+        above: Key and number of each of those nodes.
+
+    What hung below a purged node hangs below what that hung under. Cost grows with what is below, not with
+    what was written since.
+    """
+    keys, found = [], []
+    inside = set()
+    for key, seq in above:
+        keys.append(key)
+        inside.add(seq)
+    while keys:
+        below = [key + 1 for key in keys if key & LAST_POSITION != LAST_POSITION]
+        below += [row[0] << POSITION_BITS for row in conn.all(_FORKS, tree_id, json.dumps(keys))]
+        rows = [Outline(*row) for row in conn.all(_OUTLINES, json.dumps(below))]
+        found += [row for row in rows if row.state != State.PURGED and row.parent in inside]
+        keys = [row.key for row in rows if row.state == State.PURGED]
+    return sorted(found, key=lambda row: row.seq)
+
+
+def answers(
+    conn: Conn, tree_id: int, key: int, seq: int, among: Callable[[Outline], bool] = lambda row: True
+) -> list[Outline]:
+    """Every AI and tool message that answers a message, on all branches of its turn, whatever their state.
+
+    Args:
+        conn: A transaction.
+        tree_id: The tree.
+        key: Of the message.
+        seq: Its number.
+        among: Which of them count; what is below others does not.
+    """
+    found: list[Outline] = []
+    above = [(key, seq)]
+    while above:
+        below = children(conn, tree_id, above)
+        rows = [row for row in below if row.role not in ("human", "system") and among(row)]
+        found += rows
+        above = [(row.key, row.seq) for row in rows]
+    return found
 
 
 def _opened(conn: Conn, rows: Sequence[Sequence[Any]]) -> list[NodeRow]:
