@@ -19,6 +19,7 @@ from langchain_threadmem.storage.queries import (
     choices,
     embeddings,
     gists,
+    grafts,
     lexicon,
     marks,
     memory,
@@ -110,23 +111,26 @@ def ledger(runtime: Runtime, tree: int) -> Flow[Ledger]:
     What is encrypted is in no index on disk: its ledger is made from the messages themselves.
     """
 
-    def news(conn: Conn) -> tuple[bool, trees.Head, list[Record], list[int]]:
+    def news(conn: Conn) -> tuple[bool, trees.Head, list[Record], list[int], list[tuple[int, int]]]:
         behind = not runtime.encrypted and is_behind(conn, tree, runtime.lexicon)
         head = trees.head(conn, tree)
         known = runtime.ledgers.get((tree, head.epoch))
         records = records_of(conn, runtime, tree, known.last if known else 0)
         changed = known is None or known.version != head.version
-        return behind, head, records, gists.dead(conn, tree) if changed else []
+        if not changed:
+            return behind, head, records, [], []
+        return behind, head, records, gists.dead(conn, tree), grafts.hung(conn, tree)
 
-    behind, head, records, dead = yield from Sql(news)
+    behind, head, records, dead, hung = yield from Sql(news)
     if behind:
         yield from catch_up_words(runtime, tree)
-        _, head, records, dead = yield from Sql(news)
+        _, head, records, dead, hung = yield from Sql(news)
     held = runtime.ledgers.setdefault((tree, head.epoch), Ledger)
     with held.lock:
         held.add(records)
         if held.version != head.version:
             held.mark_live(dead, head.version)
+            held.hang(hung)
     return held
 
 

@@ -77,7 +77,10 @@ def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[l
 
 
 def place(conversation: Conversation, node_id: int, parent_id: int | None) -> Flow[ConversationNode]:
-    """Move a turn, and what follows it, below the message that it really answers."""
+    """Move a turn, and what follows it, below the message that it really answers.
+
+    The message gets a new place; what follows it keeps its own, and hangs under the new one.
+    """
     tree = yield from tree_of(conversation)
 
     def write(conn: Conn) -> tuple[NodeRow, Placed]:
@@ -86,13 +89,14 @@ def place(conversation: Conversation, node_id: int, parent_id: int | None) -> Fl
         if node.state != State.LIVE:
             now = f"; node {node.superseded_by} has taken its place" if node.superseded_by else ""
             raise InputError(f"node {node_id!r} is {State(node.state).name.lower()} and cannot be moved{now}")
-        later = [row for row in nodes.since(conn, tree, node.seq) if row.state == State.LIVE]
-        moved = _descendants([node, *later])
+        below = nodes.children(conn, tree, [(node.key, node.seq)])
+        following = [row for row in below if row.state == State.LIVE]
         if parent_id is not None:
-            _check_parent(node_in(conn, tree, parent_id), {row.seq for row in moved}, node_id)
+            moved = {node.key, *(row.key for row in following)}
+            _check_parent(conn, node_in(conn, tree, parent_id), moved, node_id)
         if node.parent == parent_id:
             return node, Placed(node.key, node.seq, node.parent, node.created)
-        return node, revision.move(conn, tree, moved, parent_id)[0]
+        return node, revision.move(conn, tree, node, following, parent_id)
 
     row, where = yield from Sql(write, write=True)
     return nodes_of([row._replace(key=where.key, seq=where.seq, parent=where.parent)])[0]
@@ -138,17 +142,9 @@ def _replace(
     return revision.replace(conn, tree, drafts, parent, replaced)
 
 
-def _descendants(rows: Sequence[NodeRow]) -> list[NodeRow]:
-    """The first of some rows, and those below it; parents come before their children."""
-    inside = {rows[0].seq}
-    for row in rows[1:]:
-        if row.parent in inside:
-            inside.add(row.seq)
-    return [row for row in rows if row.seq in inside]
-
-
-def _check_parent(parent: NodeRow, moved: set[int], node_id: int) -> None:
-    if parent.seq in moved:
+def _check_parent(conn: Conn, parent: NodeRow, moved: set[int], node_id: int) -> None:
+    above = nodes.spans(conn, parent.key)
+    if any(first <= key <= last for key in moved for first, last in above):
         raise InvalidGraphStateError(
             f"node {node_id!r} cannot be placed below node {parent.seq}, which is itself or descends from it"
         )

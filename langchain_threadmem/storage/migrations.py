@@ -39,16 +39,18 @@ def create_all(conn: Conn) -> None:
     conn.script(*schema.LEXICON_DDL[conn.dialect])
 
 
-def index_parents(conn: Conn) -> None:
-    """Let the forks below a message be found without a look at all segments of its tree."""
+def share_what_follows(conn: Conn) -> None:
+    """Let what follows a message hang under another one, and the forks below a message be found by it."""
     conn.script("DROP INDEX ix_threadmem_segment_tree")
-    for index in schema.segment.indexes:
-        conn.run(Statement(CreateIndex(index)))
+    conn.run(Statement(CreateTable(schema.graft)))
+    for table in (schema.segment, schema.graft):
+        for index in table.indexes:
+            conn.run(Statement(CreateIndex(index)))
 
 
 MIGRATIONS = (
     Migration(1, "trees of segments, with their derived indexes", create_all),
-    Migration(2, "messages below a message are found by it", index_parents),
+    Migration(2, "what follows a message is shared by its versions", share_what_follows),
 )
 
 _CREATE_RECORD = Statement(CreateTable(schema.migration, if_not_exists=True))

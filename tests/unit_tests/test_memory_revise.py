@@ -164,9 +164,9 @@ def test_a_placed_turn_moves_with_what_follows_it(memory: ChatMemory, verbs: Wra
     verb = verbs(memory)
     new = verb.place(3, None)
     assert (new.id, new.parent_id, new.message.content) == (5, None, "volcano eruptions")
-    assert [[node.id for node in thread] for thread in verb.threads()] == [[1, 2], [5, 6]]
+    assert [[node.id for node in thread] for thread in verb.threads()] == [[1, 2], [5, 4]]
     assert verb.thread(3)[-1].superseded_by == 5
-    assert verb.tip().id == 6
+    assert verb.tip().id == 4
     assert verb.verify().ok
 
 

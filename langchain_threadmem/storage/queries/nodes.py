@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -15,6 +16,7 @@ from sqlalchemy import (
     Select,
     bindparam,
     desc,
+    func,
     literal_column,
     null,
     select,
@@ -27,6 +29,7 @@ from langchain_threadmem.storage.queries import strides
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     POSITION_BITS,
+    graft,
     node,
     segment,
     summary,
@@ -99,15 +102,46 @@ _RANGE = node.c.key.between(bindparam("first"), bindparam("last"))
 
 # PostgreSQL shifts by an INTEGER, not by a BIGINT as a parameter beside a key would be.
 _BITS: ColumnElement[int] = literal_column(str(POSITION_BITS))
-_tip = bindparam("key", type_=BigInteger())
-_path = select(_tip.op(">>")(_BITS).label("segment"), _tip.label("last")).cte("path", recursive=True)
-_path = _path.union_all(
-    select(segment.c.parent.op(">>")(_BITS), segment.c.parent)
-    .join(_path, segment.c.id == _path.c.segment)
-    .where(segment.c.parent.is_not(None))
-)
-# A segment is made after the one it forks from, so rising ids lead from the root to the tip.
-_SPANS = Statement(select(_path.c.segment, _path.c.last).order_by(_path.c.segment), "key")
+_ZERO: ColumnElement[int] = literal_column("0")
+_ONE: ColumnElement[int] = literal_column("1")
+
+
+def _grafted(last: ColumnElement[int], column: ColumnElement[int]) -> ColumnElement[int]:
+    """A column of the last graft in the segment of a key, up to it."""
+    first = last.op(">>")(_BITS).op("<<")(_BITS)
+    return (
+        select(column)
+        .where(graft.c.key.between(first, last))
+        .order_by(graft.c.key.desc())
+        .limit(_ONE)
+        .offset(_ZERO)
+        .correlate_except(graft)
+        .scalar_subquery()
+    )
+
+
+def _spans(*, written: bool) -> Statement:
+    """The ranges that lead to a node, as they were written or as they hang now."""
+    tip = bindparam("key", type_=BigInteger())
+    path = select(_ZERO.label("depth"), tip.label("last")).cte("path", recursive=True)
+    above: ColumnElement[int] = segment.c.parent
+    if not written:
+        above = func.coalesce(_grafted(path.c.last, graft.c.parent), above)
+    path = path.union_all(
+        select(path.c.depth + _ONE, above)
+        .select_from(path.join(segment, segment.c.id == path.c.last.op(">>")(_BITS)))
+        .where(path.c.last.is_not(None))
+    )
+    first: ColumnElement[int] = path.c.last.op(">>")(_BITS).op("<<")(_BITS)
+    if not written:
+        first = func.coalesce(_grafted(path.c.last, graft.c.key), first)
+    return Statement(
+        select(first, path.c.last).where(path.c.last.is_not(None)).order_by(path.c.depth.desc()), "key"
+    )
+
+
+_SPANS = _spans(written=False)
+_WRITTEN_SPANS = _spans(written=True)
 _ROWS_OF_RANGE = Statement(_rows().where(_RANGE).order_by(node.c.key), "first", "last")
 _MESSAGES_OF_RANGE = Statement(
     select(*node.c["message", "body", "role", "seq"]).where(_RANGE, STORED).order_by(node.c.key),
@@ -145,6 +179,11 @@ _FORKS = Statement(
     "tree",
     "keys",
 )
+_GRAFTS = Statement(
+    select(graft.c.key).where(graft.c.tree == bindparam("tree"), within(graft.c.parent, "keys")),
+    "tree",
+    "keys",
+)
 _OUTLINES = Statement(
     select(*node.c["key", "seq", "parent", "role", "state"])
     .where(within(node.c.key, "keys"))
@@ -153,7 +192,6 @@ _OUTLINES = Statement(
 )
 _INSERT = insert_of(node)
 _OF_NEW = ("key", "tree", "seq", "parent", "message", "role", "body", "created", "opens")
-_ZERO: ColumnElement[int] = literal_column("0")
 _INSERT_NEW = Statement(
     # What is the same for all of them is no parameter: each takes as long as a column.
     node.insert().values(
@@ -191,7 +229,12 @@ def named(message: str, seq: int) -> int:
 
 def spans(conn: Conn, key: int) -> list[tuple[int, int]]:
     """The ranges of keys that lead from the root to a node, root first."""
-    return [(row[0] << POSITION_BITS, row[1]) for row in conn.all(_SPANS, key)]
+    return [(row[0], row[1]) for row in conn.all(_SPANS, key)]
+
+
+def written_spans(conn: Conn, key: int) -> list[tuple[int, int]]:
+    """Like `spans`, but as the messages were written: what stored lists refer to."""
+    return [(row[0], row[1]) for row in conn.all(_WRITTEN_SPANS, key)]
 
 
 def newest_spans(conn: Conn, key: int, most: int) -> list[tuple[int, int]]:
@@ -221,13 +264,18 @@ def threads(conn: Conn, keys: Iterable[int], most: int) -> dict[int, list[NodeRo
         ranges = newest_spans(conn, key, most) if near else [(key - most + 1, key)]
         paths[key] = [one for first, last in ranges for one in range(first, last + 1)]
     row_of = {row.key: row for row in by_keys(conn, {one for path in paths.values() for one in path})}
-    return {key: [row_of[one] for one in path if one in row_of] for key, path in paths.items()}
+    found = {key: [row_of[one] for one in path if one in row_of] for key, path in paths.items()}
+    for key, rows in found.items():
+        if any(row.parent != above.seq for above, row in pairwise(rows)):
+            found[key] = thread(conn, key, most)  # Something on the way hangs elsewhere.
+    return found
 
 
 def below(conn: Conn, key: int, most: int) -> list[NodeRow]:
     """The live nodes of the segment of one that follow it, up to `most` places further, oldest first."""
-    last = min(key + most, key | LAST_POSITION)
-    return [row for row in _opened(conn, conn.all(_ROWS_OF_RANGE, key + 1, last)) if row.state == State.LIVE]
+    rows = _opened(conn, conn.all(_ROWS_OF_RANGE, key, min(key + most, key | LAST_POSITION)))
+    end = next((n for n, (above, row) in enumerate(pairwise(rows), 1) if row.parent != above.seq), len(rows))
+    return [row for row in rows[1:end] if row.state == State.LIVE]
 
 
 def thread_messages(conn: Conn, key: int, most: int | None = None) -> list[tuple[str, str, str, int]]:
@@ -325,7 +373,9 @@ def children(conn: Conn, tree_id: int, above: Iterable[tuple[int, int]]) -> list
         inside.add(seq)
     while keys:
         below = [key + 1 for key in keys if key & LAST_POSITION != LAST_POSITION]
-        below += [row[0] << POSITION_BITS for row in conn.all(_FORKS, tree_id, json.dumps(keys))]
+        listed = json.dumps(keys)
+        below += [row[0] << POSITION_BITS for row in conn.all(_FORKS, tree_id, listed)]
+        below += [row[0] for row in conn.all(_GRAFTS, tree_id, listed)]
         rows = [Outline(*row) for row in conn.all(_OUTLINES, json.dumps(below))]
         found += [row for row in rows if row.state != State.PURGED and row.parent in inside]
         keys = [row.key for row in rows if row.state == State.PURGED]
