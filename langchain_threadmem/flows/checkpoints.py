@@ -294,8 +294,8 @@ def _place_all(
     learnt = {}
     for channel, value in listed.items():
         home = homes[channel]
-        located = lists.place(conn, home, value.rest, value.after, now)
-        learnt[channel] = value.learnt(home, trees.head(conn, home), located)
+        placed = lists.place(conn, home, value.rest, value.after, now, value.ending)
+        learnt[channel] = value.learnt(home, trees.head(conn, home), placed)
     return learnt
 
 

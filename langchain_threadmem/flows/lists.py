@@ -35,7 +35,7 @@ from langchain_threadmem.core.interning import (
 from langchain_threadmem.core.placing import runs
 from langchain_threadmem.storage.queries import checkpoints, lists
 from langchain_threadmem.storage.queries.checkpoints import WriteRow
-from langchain_threadmem.storage.queries.lists import Located
+from langchain_threadmem.storage.queries.lists import Located, Stored
 from langchain_threadmem.storage.queries.trees import Head
 from langchain_threadmem.storage.statements import Conn
 
@@ -78,6 +78,8 @@ class Remembered(NamedTuple):
         located: Where each message lives.
         tail: The messages after the last whole chunk.
         runs: The runs that it is.
+        shared: Index of the first of the messages at its end that it, a former version, shares with the
+            present one; such a list is looked at as a whole when it is continued. `None` for any other.
     """
 
     tree: int
@@ -87,6 +89,7 @@ class Remembered(NamedTuple):
     located: Sequence[Located]
     tail: Sequence[Said]
     runs: Sequence[tuple[int, int]]
+    shared: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,8 @@ class Listed:
         chunks: Digests of its whole chunks.
         known: A remembered list that begins like it, if there is one.
         matched: How many messages they share.
-        rest: The messages after those.
+        rest: The messages after those; if they end alike too, up to the first message of that end.
+        ending: Where the messages of that end live, if they do.
     """
 
     messages: Sequence[BaseMessage]
@@ -106,6 +110,7 @@ class Listed:
     known: Remembered | None
     matched: int
     rest: Sequence[Said]
+    ending: Sequence[Located] = ()
 
     @classmethod
     def of(cls, value: Any, remembered: Sequence[Remembered] = ()) -> Listed | None:
@@ -113,6 +118,8 @@ class Listed:
         if not is_message_list(value):
             return None
         messages, chunks = list(value), digests(value)
+        if (replaced := cls._replaced(messages, chunks, remembered)) is not None:
+            return replaced
         counts = [(_shared(one.chunks, chunks), one) for one in remembered]
         whole = max((count for count, _ in counts), default=0)
         rest = said(messages[whole * CHUNK :])
@@ -124,7 +131,27 @@ class Listed:
             if count == whole
         ]
         matched, known = max(ends, key=lambda end: end[0], default=(0, None))
+        if known is not None and known.shared is not None and matched > known.shared:
+            return cls.of(messages)
         return cls(messages, chunks, known if matched else None, matched, rest[matched - whole * CHUNK :])
+
+    @classmethod
+    def _replaced(
+        cls, messages: Sequence[BaseMessage], chunks: Sequence[bytes], remembered: Sequence[Remembered]
+    ) -> Listed | None:
+        """A list in which something was replaced far from its end; `None` for any other."""
+        for one in remembered:
+            front = _shared(one.chunks, chunks)
+            back = _shared(one.chunks[::-1], chunks[::-1])
+            if not front < len(chunks) or not back or one.shared is not None:
+                continue
+            if len(one.chunks) != len(chunks) or one.tail != said(messages[len(chunks) * CHUNK :]):
+                continue
+            end = (len(chunks) - back) * CHUNK
+            end = next((n for n in range(end, len(messages)) if not one.located[n].aside), len(messages))
+            if end < len(messages) and (rest := said(messages[front * CHUNK : end + 1])) is not None:
+                return cls(messages, chunks, one, front * CHUNK, rest, one.located[end:])
+        return None
 
     def anew(self) -> Listed:
         """The same list with nothing known of it."""
@@ -143,11 +170,15 @@ class Listed:
         known = self.known
         return known is None or (known.tree, known.epoch, known.version) == (tree, head.epoch, head.version)
 
-    def learnt(self, tree: int, head: Head, located: Sequence[Located]) -> Remembered:
+    def learnt(self, tree: int, head: Head, stored: Stored) -> Remembered:
         """What to remember once the rest of it is stored."""
+        located = stored.located
         before = list(self.known.located[: self.matched]) if self.known else []
         start = len(self.chunks) * CHUNK
-        if start >= self.matched:
+        tail: Sequence[Said]
+        if self.ending and self.known is not None:
+            tail = self.known.tail
+        elif start >= self.matched:
             tail = self.rest[start - self.matched :]
         else:
             assert self.known is not None
@@ -158,7 +189,8 @@ class Listed:
             found = runs(((where.key, where.follows) for where in located), self.known.runs)
         else:
             found = runs((where.key, where.follows) for where in places)
-        return Remembered(tree, head.epoch, head.version, self.chunks, places, tail, found)
+        shared = None if stored.shared is None else len(before) + stored.shared
+        return Remembered(tree, head.epoch, head.version, self.chunks, places, tail, found, shared)
 
 
 class Latecomer(NamedTuple):

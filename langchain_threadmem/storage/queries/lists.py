@@ -14,8 +14,8 @@ from sqlalchemy import bindparam, select
 from langchain_threadmem.core.interning import Said
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.numbered import number_in
-from langchain_threadmem.core.placing import Element, New, Place, Planned, Use, live_of, plan_list
-from langchain_threadmem.storage.queries import nodes, revision, strides, trees
+from langchain_threadmem.core.placing import Element, New, Place, Planned, Use, live_of, plan, plan_list
+from langchain_threadmem.storage.queries import grafts, nodes, revision, strides, trees
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, node, segment
 from langchain_threadmem.storage.statements import Conn, Statement
 
@@ -25,7 +25,7 @@ class Located(NamedTuple):
 
     Attributes:
         key: Its key.
-        follows: Key of the node that it hangs under.
+        follows: Key of the node that it was written under.
         aside: Whether it is no part of the conversation.
     """
 
@@ -34,9 +34,24 @@ class Located(NamedTuple):
     aside: bool
 
 
-_PARENT = f"CASE WHEN n.key & {LAST_POSITION} = 0 THEN s.parent ELSE n.key - 1 END"
-_FOUND = f"SELECT n.key, {_PARENT}, n.message, n.body, n.state, n.seq FROM threadmem_node n "
-_OF_SEGMENT = f"LEFT JOIN threadmem_segment s ON s.id = n.key >> {POSITION_BITS} "
+class Stored(NamedTuple):
+    """A list that was stored.
+
+    Attributes:
+        located: Where each of its messages lives.
+        shared: See `core.placing.Plan`.
+    """
+
+    located: list[Located]
+    shared: int | None
+
+
+_WRITTEN = f"CASE WHEN n.key & {LAST_POSITION} = 0 THEN s.parent ELSE n.key - 1 END"
+_FOUND = f"SELECT n.key, {_WRITTEN}, g.parent, n.message, n.body, n.state, n.seq FROM threadmem_node n "
+_OF_SEGMENT = (
+    f"LEFT JOIN threadmem_segment s ON s.id = n.key >> {POSITION_BITS} "
+    "LEFT JOIN threadmem_graft g ON g.key = n.key "
+)
 
 
 def _by_ids(ids: str, numbers: str, mark: str) -> str:
@@ -79,22 +94,32 @@ def find(conn: Conn, tree_id: int, messages: Sequence[Said]) -> list[Located | N
     if len({message.id for message in messages}) < len(messages):
         return [_best(message, places.get(message.id, ())) for message in messages]
     known = {row.place.key: row.place for rows in places.values() for row in rows}
-    plan = plan_list(_elements(messages), _values(places), None)
-    return [_located(known[step.key]) if isinstance(step, Use) else None for step in plan]
+    steps = plan_list(_elements(messages), _values(places), None)
+    found = [step.copies if isinstance(step, New) else step.key for step in steps]
+    return [None if key is None else _located(known[key]) for key in found]
 
 
-def place(conn: Conn, tree_id: int, messages: Sequence[Said], after: int | None, now: float) -> list[Located]:
+def place(
+    conn: Conn,
+    tree_id: int,
+    messages: Sequence[Said],
+    after: int | None,
+    now: float,
+    ending: Sequence[Located] = (),
+) -> Stored:
     """Store a list's messages where the placing rule says, and let the active thread end in its last one.
 
     Args:
         conn: A write transaction.
         tree_id: The tree.
-        messages: The list, or what follows a part of it that is stored; each id once.
+        messages: The list, or what follows a part of it that is stored and shared with no other version;
+            each id once.
         after: Key of the last message of that part that is no aside.
         now: Seconds since 1970, for the new rows.
+        ending: Where the last of `messages`, and what follows it in the list, lived in another list.
 
     Returns:
-        Where each message lives.
+        Where each message lives. Beside the messages that are new, one row is written, however many follow.
     """
     trees.lock(conn, tree_id)
     head = trees.head(conn, tree_id)
@@ -102,19 +127,29 @@ def place(conn: Conn, tree_id: int, messages: Sequence[Said], after: int | None,
     known = {row.place.key: row for rows in places.values() for row in rows}
     seqs = {key: row.seq for key, row in known.items()}
     home = _home(conn, tree_id, after, seqs) if messages else None
-    plan = plan_list(_elements(messages), _values(places), head.tip, after=after, home=home)
+    planned = plan(_elements(messages), _values(places), head.tip, after=after, home=home)
+    if ending:
+        last = planned.steps[-1]
+        if isinstance(last, New) or last.key != ending[0].key:
+            return place(conn, tree_id, [*messages, *_said(conn, ending[1:])], after, now)
     growing = _Growth(conn, tree_id, head, seqs, now)
     located: list[Located] = []
-    for step, message in zip(plan, messages, strict=True):
+    for step, message in zip(planned.steps, messages, strict=True):
         if isinstance(step, Use):
             located.append(_located(known[step.key].place))
-        else:
-            parent = located[step.parent.index].key if isinstance(step.parent, Planned) else step.parent
+            continue
+        parent = located[step.parent.index].key if isinstance(step.parent, Planned) else step.parent
+        if isinstance(step, New):
             located.append(growing.add(step, parent, message))
+        else:
+            assert parent is not None
+            growing.graft(step.key, parent, message.role)
+            located.append(_located(known[step.key].place))
+    located += ending[1:]
     growing.supersede_answers_to_old_versions({found.key for found in located})
     spoken = [found.key for found in located if not found.aside]
     growing.finish(spoken[-1] if spoken else after if after is not None else head.tip)
-    return located
+    return Stored(located, planned.shared)
 
 
 class _Growth:
@@ -129,7 +164,8 @@ class _Growth:
         self._next = head.next_seq
         self._system = head.system
         self._rows: dict[int, tuple[object, ...]] = {}
-        self._replaced: dict[int, int] = {}  # by the key of what was replaced, the number of its new version
+        # By the key of what was replaced, or answered it and follows: the number of the new version.
+        self._replaced: dict[int, int] = {}
 
     def add(self, new: New, parent: int | None, message: Said) -> Located:
         """Take a key for a message; what it replaces is superseded at once, since one place may be live."""
@@ -140,7 +176,7 @@ class _Growth:
         if parent is not None and not aside and parent & LAST_POSITION != LAST_POSITION:
             if parent + 1 not in self._rows and not self._conn.all(_NODE, parent + 1):
                 key = parent + 1
-            elif stored and under is not None and new.supersedes is None:
+            elif stored and under is not None and new.supersedes is None and new.copies is None:
                 self._supersede_answers(parent, under, message.role)
         if key is None:
             row = self._conn.one(_NEW_SEGMENT, self._tree, parent)
@@ -150,19 +186,27 @@ class _Growth:
             revision.supersede(self._conn, self._tree, [new.supersedes], self._next)
             if message.role != "system":
                 self._replaced[new.supersedes] = self._next
+        created, by = self._now, None
+        if new.copies is not None:
+            original = nodes.by_keys(self._conn, [new.copies])[0]
+            created, by = original.created, original.superseded_by or original.seq
         self._rows[key] = (
-            *(key, self._tree, self._next, under, *self._row(message)),
-            *(int(new.state), None, nodes.named(message.id, self._next)),
+            *(key, self._tree, self._next, under, message.id, message.role, message.body, created),
+            *(int(new.state), by, nodes.named(message.id, self._next)),
             strides.opens(key, self._next, under),
         )
         self._seqs[key] = self._next
         self._next += 1
-        if message.role == "system" and not aside:
+        if message.role == "system" and new.state == State.LIVE:
             self._system = key
         return Located(key, parent, aside)
 
-    def _row(self, message: Said) -> tuple[object, ...]:
-        return message.id, message.role, message.body, self._now
+    def graft(self, key: int, parent: int, role: str) -> None:
+        """Let a stored message, and all that follows it, hang under another one."""
+        if role not in ("human", "system"):
+            self._replaced[key] = self._seq(parent)
+        grafts.hang(self._conn, self._tree, key, parent, self._seq(parent))
+        trees.changed(self._conn, self._tree)
 
     def _supersede_answers(self, parent: int, under: int, role: str) -> None:
         """A second answer to the same message is a regeneration: what answered before is superseded.
@@ -216,10 +260,13 @@ def _places(conn: Conn, tree_id: int, messages: Sequence[Said]) -> dict[str, lis
     found: dict[str, list[_Found]] = {}
     numbers = json.dumps([number for message in messages if (number := number_in(message.id))])
     rows = conn.all(_PLACES, tree_id, ids, tree_id, ids, numbers, tree_id, tree_id, ids)
-    for key, parent, message, body, state, seq in rows:
+    for key, written, parent, message, body, state, seq in rows:
         if conn.seal is not None:
             body = conn.seal.open_text(message, body)
-        found.setdefault(message, []).append(_Found(Place(key, parent, message, body, State(state)), seq))
+        former = None if parent in (None, written) else written
+        hangs = written if former is None else parent
+        place = Place(key, hangs, message, body, State(state), former)
+        found.setdefault(message, []).append(_Found(place, seq))
     return found
 
 
@@ -246,6 +293,12 @@ def _home(conn: Conn, tree_id: int, key: int | None, seqs: dict[int, int]) -> in
     return found
 
 
+def _said(conn: Conn, located: Sequence[Located]) -> list[Said]:
+    row_of = {row.key: row for row in nodes.by_keys(conn, [one.key for one in located])}
+    rows = [row_of[one.key] for one in located]
+    return [Said(row.message, row.body, row.role) for row in rows]
+
+
 def _values(places: dict[str, list[_Found]]) -> dict[str, list[Place]]:
     return {message: [row.place for row in rows] for message, rows in places.items()}
 
@@ -261,4 +314,4 @@ def _best(message: Said, found: Sequence[_Found]) -> Located | None:
 
 
 def _located(place: Place) -> Located:
-    return Located(place.key, place.parent, place.state == State.ASIDE)
+    return Located(place.key, place.written, place.state == State.ASIDE)
