@@ -1,8 +1,8 @@
-"""Changing what was said long ago: an edit, a new answer, a move, and an early message replaced in a checkpoint.
+"""Changing what was said long ago: an edit, an answer, a move, an early message replaced in a checkpoint.
 
-Each is to cost what it changes, however much follows it: milliseconds and bytes on disk at several lengths of a
-conversation. A checkpoint of a list is looked at as a whole by every saver, so replacing a message through one is
-measured up to 1,000 messages, beside LangGraph's `SqliteSaver`; longer lists are shown without a bar on time.
+Each is to cost what it changes, however much follows it: milliseconds and bytes on disk at several lengths of
+a conversation. Every saver looks at the whole list that it is to save, so replacing a message through one has
+a bar on time at 1,000 messages, beside LangGraph's `SqliteSaver`; longer lists have a bar on bytes alone.
 
     python -m benchmarks.revise [--full]
 """

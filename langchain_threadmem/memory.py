@@ -261,7 +261,8 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
     def place(self, node_id: int, parent_id: int | None) -> ConversationNode:
         """Move a turn, and what follows it, to the message that it really answers.
 
-        It gets a new place with new ids; the old one is superseded and points at the new.
+        The message gets a new place with a new id; the old one is superseded and points at the new. What
+        follows it keeps its ids and hangs under the new place.
 
         Args:
             node_id: The node to move, usually a human message.

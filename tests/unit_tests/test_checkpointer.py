@@ -263,6 +263,18 @@ def test_an_edited_message_supersedes_what_answered_it_but_not_later_turns(saver
     ]
 
 
+def test_however_much_follows_a_replaced_message_one_is_written(saver: Both, system: MemorySystem) -> None:
+    said = [human(f"m{n}") for n in range(200)]
+    first = saver.save(messages=said)
+    for version in (2, 3):
+        said[1] = human("m1", f"version {version}")
+        saver.save(parent=first, version=version, messages=said)
+    assert rows(system, "node") == 202
+    assert [message.text for message in system.conversation("t").messages] == [m.text for m in said]
+    assert len(saver.values(first)["messages"]) == 200
+    assert system.verify().problems == ()
+
+
 def test_an_edited_message_keeps_what_the_list_still_shows_after_it(saver: Both) -> None:
     first = saver.save(messages=[human("h1"), ai("a1"), ai("a2")])
     saver.save(parent=first, version=2, messages=[human("h1", "better"), ai("a1")])
@@ -478,6 +490,18 @@ def test_taking_a_run_back_revives_what_it_had_superseded(saver: Both, system: M
     saver.delete_for_runs(["r1"])
     assert saver.tree()[:2] == before
     assert [state for _, _, _, state in saver.tree()[2:]] == ["superseded", "superseded"]
+    assert system.verify().problems == ()
+
+
+def test_taking_a_run_back_gives_what_followed_back_to_the_old_version(
+    saver: Both, system: MemorySystem
+) -> None:
+    first = saver.save(messages=[human("h1"), ai("a1"), human("h2")])
+    before = saver.tree()
+    edited = [human("h1", "better"), ai("a1"), human("h2")]
+    saver.save(parent=first, version=2, messages=edited, metadata={"run_id": "r1"})
+    saver.delete_for_runs(["r1"])
+    assert saver.tree() == [*before, (4, None, "h1", "superseded")]
     assert system.verify().problems == ()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,6 +169,26 @@ def test_a_placed_turn_moves_with_what_follows_it(memory: ChatMemory, verbs: Wra
     assert verb.thread(3)[-1].superseded_by == 5
     assert verb.tip().id == 4
     assert verb.verify().ok
+
+
+def test_what_follows_a_placed_message_is_recalled_with_it(memory: ChatMemory, verbs: Wrap) -> None:
+    verb = verbs(memory)
+    verb.recall("volcano")
+    verb.place(3, None)
+    (hit,) = [hit for hit in verb.recall("lava", context_depth=5) if hit.why.terms]
+    assert [node.id for node in hit.thread] == [5, 4]
+
+
+def test_a_conversation_is_saved_and_loaded_as_it_was_moved(
+    memory: ChatMemory, system: MemorySystem, verbs: Wrap, tmp_path: Path
+) -> None:
+    memory.place(3, None)
+    memory.append("late", "turn")
+    memory.save(tmp_path / "talk.json")
+    copy = ChatMemory.load(tmp_path / "talk.json")
+    assert [node.parent_id for node in copy.history] == [None, 1, 2, 5, None, 4, 6]
+    assert copy.history == memory.history
+    assert copy.verify().problems == ()
 
 
 def test_a_placed_turn_is_recalled_once_and_from_its_new_place(memory: ChatMemory, verbs: Wrap) -> None:

@@ -543,6 +543,19 @@ def test_whatever_is_cut_or_summarised_a_conversation_stays_one_thread(steps: li
     assert conversation.threads() == [" ".join(said)]
 
 
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 40)), max_size=30))
+def test_however_a_conversation_is_edited_each_version_is_stored_once(steps: list[tuple[bool, int]]) -> None:
+    conversation, words = stored("m"), ["m"]
+    for number, (grows, i) in enumerate(steps):
+        if grows:
+            words.append(f"m{number}")
+        else:
+            words[i % len(words)] += "'"
+        conversation.store(" ".join(words))
+    assert conversation.threads() == [" ".join(words)]
+    assert len(conversation.rows) == 1 + len(steps)
+
+
 @given(st.lists(st.integers(1, 30), max_size=40), st.lists(st.integers(0, 30), min_size=31, max_size=31))
 def test_runs_are_as_few_as_can_be(keys: list[int], parents: list[int]) -> None:
     above = {key: parents[key] % key or None for key in range(1, 31)}
