@@ -228,6 +228,6 @@ def _existing(database: str, owner: str, **options: Any) -> MemorySystem:
 
 
 def _say(text: str) -> None:
-    from langchain_threadmem.core.layout import one_line
+    from langchain_threadmem.core.text import one_line
 
     print(f"threadmem: {one_line(text)}", file=sys.stderr)

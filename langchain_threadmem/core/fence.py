@@ -26,10 +26,7 @@ MADE_UP = frozenset({SOURCE, "summarization"})
 _LONGEST = 2000
 # What Unicode's confusables.txt and its decompositions hold for the less-than sign, and every opening angle
 # bracket; not «, with which French and Russian quote.
-_LESS_THAN = (
-    "<≮＜﹤‹❮˂\u1438\u16b2\U0001d236"
-    "≪⟨⟪\u2329\u3008\u300a\u276c\u2770\u2991\u2993\u29fc\ufe3d\ufe3f"
-)
+_LESS_THAN = "<≮＜﹤‹❮˂\u1438\u16b2\U0001d236≪⟨⟪\u2329\u3008\u300a\u276c\u2770\u2991\u2993\u29fc\ufe3d\ufe3f"
 _ANGLES = re.compile(f"[{_LESS_THAN}]")
 _NO_LABEL = re.compile(rf'[\s">&\uff02\u201c-\u201f\u2033{_LESS_THAN}]+')
 _PREFACE = (

@@ -11,9 +11,10 @@ import html
 import re
 from collections.abc import Sequence
 
-from langchain_threadmem.core.layout import Layout, label_of, one_line, said
+from langchain_threadmem.core.layout import Layout, label_of, said
 from langchain_threadmem.core.nodes import EPOCH, ConversationNode, State
 from langchain_threadmem.core.records import role_of
+from langchain_threadmem.core.text import one_line, visible
 from langchain_threadmem.errors import InputError
 
 _STYLE = """
@@ -252,4 +253,4 @@ def _count(number: int, what: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return html.escape(_ILLEGAL.sub("\ufffd", text))
+    return html.escape(_ILLEGAL.sub("\ufffd", visible(text)))

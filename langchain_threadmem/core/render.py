@@ -14,10 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from langchain_threadmem.core.layout import Layout, label_of, one_line, said
+from langchain_threadmem.core.layout import Layout, label_of, said
 from langchain_threadmem.core.nodes import ConversationNode, State
 from langchain_threadmem.core.page import to_html, to_svg
 from langchain_threadmem.core.records import KINDS, role_of
+from langchain_threadmem.core.text import one_line
 from langchain_threadmem.errors import InputError
 
 __all__ = ["to_html", "to_mermaid", "to_outline", "to_svg", "to_text"]
