@@ -92,8 +92,10 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
         single_tree: bool = False,
         on_selection_failure: OnFailure = "latest",
     ) -> None:
-        if context_depth < 0:
-            raise InputError("context_depth must be non-negative")
+        if not isinstance(context_depth, int) or context_depth < 0:
+            raise InputError(f"context_depth must be non-negative, not {context_depth!r}")
+        if summarizer is not None and not isinstance(summarizer, Summarizer):
+            raise InputError(f"{summarizer!r} is no summarizer; pass an object with summarize(message)")
         check_on_failure(on_selection_failure)
         if conversation_id is not None:
             check_name("a conversation_id", conversation_id)

@@ -172,10 +172,17 @@ class MemorySettings(BaseModel):
         )
 
 
+def _yaml(text: str) -> Any:
+    # A few lines of aliases may stand for gigabytes, and settings need none.
+    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+        raise ValueError("an alias (*name) is not read, write its value out")
+    return yaml.safe_load(text)
+
+
 _PARSERS: dict[str, Callable[[str], Any]] = {
     ".toml": tomllib.loads,
-    ".yaml": yaml.safe_load,
-    ".yml": yaml.safe_load,
+    ".yaml": _yaml,
+    ".yml": _yaml,
     ".json": json.loads,
 }
 _ENDINGS = ", ".join(_PARSERS)
@@ -185,4 +192,4 @@ def _explained(error: Any) -> str:
     name = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
         return f"there is no setting {name!r}; the settings are {', '.join(MemorySettings.model_fields)}"
-    return f"{name}={error['input']!r}: {error['msg']}"
+    return f"{name}={error['input']!r:.200}: {error['msg']}"

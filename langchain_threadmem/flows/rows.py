@@ -122,6 +122,10 @@ def _draft(message: BaseMessage, created: float, beginning: str) -> Draft:
 
 
 def _seconds(said: datetime) -> float:
+    if not isinstance(said, datetime):
+        raise InputError(
+            f"{said!r} is no time; pass a datetime, such as datetime.fromisoformat('2020-01-31')"
+        )
     return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
 
 
