@@ -92,8 +92,10 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
         single_tree: bool = False,
         on_selection_failure: OnFailure = "latest",
     ) -> None:
-        if not isinstance(context_depth, int) or context_depth < 0:
-            raise InputError(f"context_depth must be non-negative, not {context_depth!r}")
+        if not isinstance(context_depth, int):
+            raise InputError(f"context_depth must be a number, not {context_depth!r}")
+        if context_depth < 0:
+            raise InputError("context_depth must be non-negative")
         if summarizer is not None and not isinstance(summarizer, Summarizer):
             raise InputError(f"{summarizer!r} is no summarizer; pass an object with summarize(message)")
         check_on_failure(on_selection_failure)
@@ -270,7 +272,7 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
             parent_id: The node it goes below; `None` makes it a root.
 
         Returns:
-            The node in its new place.
+            The node in its new place; its `placement` says that it was moved by hand.
 
         Raises:
             NodeNotFoundError: One of the nodes does not exist.
