@@ -34,20 +34,11 @@ ANSWERS = {
 
 # What it fills in where it is asked for a value of that name.
 VALUES = {
+    "selected_node_id": None,
     "reasoning": "It is about something else.",
     "title": "Bread",
     "summary": "It needs time.",
 }
-
-
-def continued(prompt: str) -> int | None:
-    """The exchange in a selector's prompt that shares a long word with the new message."""
-    earlier, _, new = prompt.partition("New message:")
-    words = set(re.findall(r"[A-Z]{3}|[a-z]{6,}", new))
-    found = [
-        int(node) for node, text in re.findall(r"Node (\d+): (.*)", earlier) if words & set(text.split())
-    ]
-    return found[0] if found else None
 
 
 class FakeOpenAI(BaseChatModel):
@@ -67,7 +58,7 @@ class FakeOpenAI(BaseChatModel):
         answer = AIMessage(ANSWERS.get(asked, "Hello from the model."))
         form = options.get("form")
         if form and messages[-1].type != "tool":
-            values = {**VALUES, "query": asked, "selected_node_id": continued(asked)}
+            values = {**VALUES, "query": asked}
             args = {name: values[name] for name in form["parameters"]["properties"]}
             answer = AIMessage("", tool_calls=[{"name": form["name"], "args": args, "id": "call"}])
         return ChatResult(generations=[ChatGeneration(message=answer)])
