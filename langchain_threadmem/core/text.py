@@ -25,6 +25,16 @@ def visible(text: str) -> str:
     return _ACTING.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
+def plural(number: int, what: str) -> str:
+    """A number of things.
+
+    Example:
+        >>> plural(1, "message"), plural(2000, "message")
+        ('1 message', '2,000 messages')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def one_line(text: str, width: int | None = None) -> str:
     """Put a text on one line, line ends and tabs as spaces, `visible`; cut to `width` characters, if given.
 

@@ -176,6 +176,7 @@ def test_case_53_mermaid() -> None:
         "style 1 fill:#a7c7e7",
         "style 2 fill:#cdb4f6",
         "style 3 fill:#e0e0e0",
+        "classDef default color:#26282c",
     ]
 
 

@@ -47,7 +47,8 @@ def vector_of(text: str) -> list[float]:
 
 
 def test_a_vector_finds_what_is_near_it(memory: MemorySystem, verbs: Wrap) -> None:
-    found = verbs(memory).query(query_vector=vector_of("Camomile tea calms."), recall_context=False)
+    vector = vector_of("Camomile tea calms.")
+    found = verbs(memory).query(query_vector=vector, k_limit=1, recall_context=False)
     assert texts(found) == [["Camomile tea calms."]]
     assert found[0][0].group_id == "kitchen"
 
