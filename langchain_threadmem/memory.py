@@ -92,7 +92,7 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
         single_tree: bool = False,
         on_selection_failure: OnFailure = "latest",
     ) -> None:
-        if not isinstance(context_depth, int):
+        if not hasattr(context_depth, "__index__"):
             raise InputError(f"context_depth must be a number, not {context_depth!r}")
         if context_depth < 0:
             raise InputError("context_depth must be non-negative")

@@ -102,7 +102,7 @@ class Wanted:
     wait: bool | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_results, int) or self.n_results < 0:
+        if not hasattr(self.n_results, "__index__") or self.n_results < 0:
             raise InputError(
                 f"n_results={self.n_results!r} is no number from 0 up; pass how many messages to find"
             )
@@ -118,7 +118,9 @@ class Wanted:
             isinstance(self.half_life, timedelta) and self.half_life > timedelta()
         ):
             raise InputError(f"half_life={self.half_life!r} is no timedelta above zero")
-        if self.max_tokens is not None and not (isinstance(self.max_tokens, int) and self.max_tokens > 0):
+        if self.max_tokens is not None and not (
+            hasattr(self.max_tokens, "__index__") and self.max_tokens > 0
+        ):
             raise InputError(
                 f"max_tokens={self.max_tokens!r} leaves room for nothing; pass a positive number"
             )

@@ -69,7 +69,7 @@ def node_in(conn: Conn, tree: int, node_id: int) -> NodeRow:
     Raises:
         NodeNotFoundError: The conversation has no such node.
     """
-    row = nodes.by_seq(conn, tree, node_id) if isinstance(node_id, int) and is_key(node_id) else None
+    row = nodes.by_seq(conn, tree, node_id) if is_key(node_id) else None
     if row is None:
         last = trees.head(conn, tree).next_seq - 1
         raise NodeNotFoundError(

@@ -153,7 +153,8 @@ def _route(
 
     def write(conn: Conn) -> list[Placed]:
         places = growth.append(conn, tree, drafts, parent)
-        if selected.placement is not None and places[0].created != drafts[0].created:
+        known = places[0].created != drafts[0].created
+        if known and places[0].parent == parent and selected.placement is not None:
             # Stored by somebody else before us, who did not know why it goes there.
             choices.put(conn, [(places[0].key, drafts[0].message, selected.placement)])
         return places

@@ -245,6 +245,14 @@ def test_an_option_of_another_kind_is_refused(options: Any, said: str) -> None:
         ChatMemory(**options)
 
 
+@pytest.mark.parametrize(
+    "options", [{"n_results": "3"}, {"context_depth": "3"}, {"max_tokens": "3"}], ids=str
+)
+def test_a_number_of_a_recall_is_a_number(memory: ChatMemory, verbs: Wrap, options: Any) -> None:
+    with pytest.raises(InputError, match="'3'"):
+        verbs(memory).recall("flour", **options)
+
+
 @pytest.mark.parametrize("name", [None, "", 5, HALF])
 def test_a_conversation_has_a_name(system: MemorySystem, name: Any) -> None:
     with pytest.raises(InputError):
