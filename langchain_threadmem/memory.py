@@ -110,6 +110,8 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
             )
         if system is not None and embeddings is not None:
             raise InputError("embeddings belong to the system; pass them to MemorySystem(embeddings=...)")
+        if not hasattr(system, "runtime") and system is not None:
+            raise InputError(f"system is a MemorySystem, not {system!r}; pass MemorySystem(url)")
         runtime = system.runtime if system else Runtime.open(None, owner="user", embeddings=embeddings)
         name = conversation_id or str(uuid4())
         self._conversation = Conversation(

@@ -37,10 +37,10 @@ def is_key(number: object) -> bool:
     """Whether a number may be that of something stored: a whole one from 1 up that a database can hold.
 
     Example:
-        >>> is_key(1), is_key(0), is_key(2**63), is_key("1")
-        (True, False, False, False)
+        >>> is_key(1), is_key(0), is_key(2**63), is_key("1"), is_key(True)
+        (True, False, False, False, False)
     """
-    return isinstance(number, int) and 0 < number < 1 << 63
+    return isinstance(number, int) and not isinstance(number, bool) and 0 < number < 1 << 63
 
 
 def kept_text(text: str) -> str:

@@ -70,7 +70,7 @@ def test_a_time_of_an_added_memory_is_a_datetime(system: MemorySystem) -> None:
         system.add_memory("x", creation_time="2020")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("number", [2**63, 2**70, -(2**70), 0])
+@pytest.mark.parametrize("number", [2**63, 2**70, -(2**70), 0, True])
 @pytest.mark.parametrize(
     ("verb", "rest"),
     [
@@ -236,7 +236,8 @@ def test_what_is_no_embedding_model_is_refused_when_it_is_passed(model: Any) -> 
     [
         ({"window": 3}, r"3 is no window; pass MessageWindow"),
         ({"summarizer": 3}, "3 is no summarizer"),
-        ({"context_depth": "5"}, "context_depth must be non-negative, not '5'"),
+        ({"system": 3}, "system is a MemorySystem, not 3"),
+        ({"context_depth": "5"}, "context_depth must be a number, not '5'"),
     ],
     ids=str,
 )
@@ -251,6 +252,11 @@ def test_an_option_of_another_kind_is_refused(options: Any, said: str) -> None:
 def test_a_number_of_a_recall_is_a_number(memory: ChatMemory, verbs: Wrap, options: Any) -> None:
     with pytest.raises(InputError, match="'3'"):
         verbs(memory).recall("flour", **options)
+
+
+def test_the_length_of_a_context_is_a_number(system: MemorySystem, verbs: Wrap) -> None:
+    with pytest.raises(InputError, match="length='x'"):
+        verbs(system).get_context("x")
 
 
 @pytest.mark.parametrize("name", [None, "", 5, HALF])
