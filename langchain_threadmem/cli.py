@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_threadmem import __version__
+from langchain_threadmem.core.text import one_line, visible
 from langchain_threadmem.errors import InputError, ThreadMemError
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def _verify(options: argparse.Namespace) -> int:
         found = system.verify()
     print(f"{found.conversations} conversations, {found.nodes} nodes: {len(found.problems) or 'no'} problems")
     for problem in found.problems:
-        print(f"  {problem}")
+        print(f"  {visible(problem)}")
     return 0 if found.ok else 1
 
 
@@ -212,7 +213,7 @@ def _import(options: argparse.Namespace) -> int:
         f"{len(done.differences) or 'no'} differences"
     )
     for difference in done.differences:
-        print(f"  {difference}")
+        print(f"  {visible(difference)}")
     return 0 if done.ok else 1
 
 
@@ -228,6 +229,4 @@ def _existing(database: str, owner: str, **options: Any) -> MemorySystem:
 
 
 def _say(text: str) -> None:
-    from langchain_threadmem.core.layout import one_line
-
     print(f"threadmem: {one_line(text)}", file=sys.stderr)

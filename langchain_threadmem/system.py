@@ -12,6 +12,7 @@ from langchain_threadmem.background import Background
 from langchain_threadmem.core.english import ENGLISH
 from langchain_threadmem.core.grouping import Limits, count_tokens
 from langchain_threadmem.core.language import Language
+from langchain_threadmem.core.names import check_name
 from langchain_threadmem.flows.embedding import Progress, flush
 from langchain_threadmem.flows.extractive import ExtractiveSummarizer
 from langchain_threadmem.flows.index import reindex
@@ -114,7 +115,11 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
         Args:
             conversation_id: Its name: a LangGraph `thread_id`, a `session_id`.
             **options: As for `ChatMemory`; `context_depth` is that of the settings.
+
+        Raises:
+            InputError: The name is no text, or an option is out of its range.
         """
+        check_name("a conversation_id", conversation_id)
         chosen = {"context_depth": self.settings.context_depth, **options}
         return ChatMemory(system=self, conversation_id=conversation_id, **chosen)
 

@@ -122,7 +122,7 @@ class LongTermVerbs:
                 `MemoryUnit` and the keys of its metadata (`metadata.topic`).
             k_limit: How many hits at most, their neighbours not counted; by default 5.
             search_range: The lowest and highest cosine of a hit, each `None` for no limit; by default
-                `(0.75, None)`, which is much for most models. Of no effect where words are compared.
+                none, and hits are ranked as `ChatMemory.recall` ranks them. No effect without embeddings.
             recall_context: Whether the messages before and after a hit come with it; by default they do.
             add_ltm_to_stm: Whether hits from elsewhere enter short-term memory; by default they do.
             query_external_first: Whether external hits come before one's own; by default they do.

@@ -10,6 +10,7 @@ from uuid import uuid4
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.core.units import MemoryUnit
+from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import sessions
 from langchain_threadmem.flows.steps import Flow, Sql, arun, run
 from langchain_threadmem.flows.whole import Cascade
@@ -212,4 +213,6 @@ class SessionVerbs(LongTermVerbs):
 
     def _length(self, length: int | None) -> int:
         most = self.settings.max_context_length
+        if not (length is None or hasattr(length, "__index__")):
+            raise InputError(f"length={length!r} is no number; pass how many messages to show")
         return most if length is None else min(length, most)

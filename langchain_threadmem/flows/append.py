@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from langchain_threadmem.core.bodies import decode
 from langchain_threadmem.core.nodes import ConversationNode
+from langchain_threadmem.core.records import KINDS
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.embedding import embed_soon
@@ -70,6 +71,10 @@ def extend(
     conversation: Conversation, given: Iterable[Given], timestamps: Iterable[datetime] | None = None
 ) -> Flow[list[ConversationNode]]:
     """Store messages as one chain below the tip, without asking the selector."""
+    if not isinstance(given, Iterable) or isinstance(given, str | Mapping | BaseMessage) or _is_pair(given):
+        raise InputError(f"extend() takes a list of messages, not {given!r:.200}; pass [message]")
+    if not isinstance(timestamps, Iterable | None) or isinstance(timestamps, str):
+        raise InputError(f"timestamps is a list of datetimes, one for each message, not {timestamps!r:.200}")
     messages = [message for item in given for message in messages_of(item)]
     times = None if timestamps is None else list(timestamps)
     if times is not None and len(times) != len(messages):
@@ -79,6 +84,11 @@ def extend(
     if times is None:
         return (yield from _write_below(conversation, messages))
     return (yield from _write(conversation, messages, drafts_of(messages, times), TIP))
+
+
+def _is_pair(given: Iterable[Given]) -> bool:
+    """Whether it is one message as LangChain takes them: a role and a text."""
+    return isinstance(given, tuple) and len(given) == 2 and given[0] in KINDS and isinstance(given[1], str)
 
 
 def remember(

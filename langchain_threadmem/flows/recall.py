@@ -128,7 +128,7 @@ def depth_of(conversation: Conversation, context_depth: int | None) -> int:
         InputError: It is negative.
     """
     depth = conversation.context_depth if context_depth is None else context_depth
-    if depth < 0:
+    if not hasattr(depth, "__index__") or depth < 0:
         raise InputError(f"context_depth must be non-negative, not {depth!r}")
     return depth
 

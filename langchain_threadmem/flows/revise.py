@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from langchain_core.messages import AIMessage
 
-from langchain_threadmem.core.nodes import ConversationNode, State
+from langchain_threadmem.core.nodes import BY_HAND, ConversationNode, Placement, State
 from langchain_threadmem.errors import InputError, InvalidGraphStateError
 from langchain_threadmem.flows.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.flows.rows import Given, drafts_of, messages_of, nodes_of, placed_nodes
 from langchain_threadmem.flows.steps import Flow, Sql
-from langchain_threadmem.storage.queries import growth, nodes, revision, trees
+from langchain_threadmem.storage.queries import choices, growth, nodes, revision, trees
 from langchain_threadmem.storage.queries.growth import Draft, Placed
 from langchain_threadmem.storage.queries.nodes import NodeRow, Outline
 from langchain_threadmem.storage.statements import Conn
@@ -76,14 +77,16 @@ def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[l
     return placed_nodes(messages, drafts, places)
 
 
-def place(conversation: Conversation, node_id: int, parent_id: int | None) -> Flow[ConversationNode]:
-    """Move a turn, and what follows it, below the message that it really answers.
+def place(
+    conversation: Conversation, node_id: int, parent_id: int | None, why: Placement | None = BY_HAND
+) -> Flow[ConversationNode]:
+    """Move a turn, and what follows it, below the message that it really answers, and keep why.
 
     The message gets a new place; what follows it keeps its own, and hangs under the new one.
     """
     tree = yield from tree_of(conversation)
 
-    def write(conn: Conn) -> tuple[NodeRow, Placed]:
+    def write(conn: Conn) -> tuple[NodeRow, Placed, Placement | None]:
         trees.lock(conn, tree)
         node = node_in(conn, tree, node_id)
         if node.state != State.LIVE:
@@ -95,11 +98,16 @@ def place(conversation: Conversation, node_id: int, parent_id: int | None) -> Fl
             moved = {node.key, *(row.key for row in following)}
             _check_parent(conn, node_in(conn, tree, parent_id), moved, node_id)
         if node.parent == parent_id:
-            return node, Placed(node.key, node.seq, node.parent, node.created)
-        return node, revision.move(conn, tree, node, following, parent_id)
+            kept = choices.since(conn, tree, node.seq - 1).get(node.seq)
+            return node, Placed(node.key, node.seq, node.parent, node.created), kept
+        where = revision.move(conn, tree, node, following, parent_id)
+        if why is not None:
+            choices.put(conn, [(where.key, node.message, why)])
+        return node, where, why
 
-    row, where = yield from Sql(write, write=True)
-    return nodes_of([row._replace(key=where.key, seq=where.seq, parent=where.parent)])[0]
+    row, where, kept = yield from Sql(write, write=True)
+    placed = nodes_of([row._replace(key=where.key, seq=where.seq, parent=where.parent)])[0]
+    return replace(placed, placement=kept)
 
 
 def checkout(conversation: Conversation, node_id: int) -> Flow[ConversationNode]:

@@ -30,8 +30,8 @@ from langchain_threadmem.flows.recall import recall
 from langchain_threadmem.flows.rows import drafts_of
 from langchain_threadmem.flows.select import select
 from langchain_threadmem.flows.steps import Flow, Sql
-from langchain_threadmem.storage.queries import growth, nodes, revision, trees
-from langchain_threadmem.storage.queries.growth import TIP, Draft
+from langchain_threadmem.storage.queries import choices, growth, nodes, revision, trees
+from langchain_threadmem.storage.queries.growth import TIP, Draft, Placed
 from langchain_threadmem.storage.queries.nodes import NodeRow, Outline
 from langchain_threadmem.storage.statements import Conn
 
@@ -150,14 +150,23 @@ def _route(
     selected = yield from select(conversation, said[newest])
     parent, reason = selected.parent, selected.reason
     drafts = selected.explains(drafts_of([said[first]]))
-    places = yield from Sql(lambda conn: growth.append(conn, tree, drafts, parent), write=True)
+
+    def write(conn: Conn) -> list[Placed]:
+        places = growth.append(conn, tree, drafts, parent)
+        known = places[0].created != drafts[0].created
+        if known and places[0].parent == parent and selected.placement is not None:
+            # Stored by somebody else before us, who did not know why it goes there.
+            choices.put(conn, [(places[0].key, drafts[0].message, selected.placement)])
+        return places
+
+    places = yield from Sql(write, write=True)
     # Stored by somebody else before us, under the old tip: only `place` moves.
     if (
         parent is not TIP
         and places[0].parent != parent
         and not (parent is None and (yield from Sql(lambda conn: _is_system(conn, tree, places[0].parent))))
     ):
-        yield from revise.place(conversation, places[0].seq, parent)
+        yield from revise.place(conversation, places[0].seq, parent, selected.placement)
     yield from store(conversation, said[: newest + 1])
     return reason
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -60,7 +61,10 @@ def placed_nodes(
         if created != at:  # Most often all were said at once.
             at, said = created, datetime.fromtimestamp(created, UTC)
         give_id(message, other or draft.message)
-        nodes.append(stored_node(seq, message, parent, None, said, STATES[state], superseded_by))
+        node = stored_node(seq, message, parent, None, said, STATES[state], superseded_by)
+        if draft.placement is not None and created == draft.created:  # Else it was there before.
+            node = replace(node, placement=draft.placement)
+        nodes.append(node)
     return nodes
 
 
@@ -122,6 +126,10 @@ def _draft(message: BaseMessage, created: float, beginning: str) -> Draft:
 
 
 def _seconds(said: datetime) -> float:
+    if not isinstance(said, datetime):
+        raise InputError(
+            f"{said!r} is no time; pass a datetime, such as datetime.fromisoformat('2020-01-31')"
+        )
     return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
 
 

@@ -118,7 +118,13 @@ def open_database(url: str | Path | None) -> Database:
             )
         return SqliteDatabase(path, str(parsed.query.get("synchronous", "NORMAL")))
     if backend in ("postgresql", "postgres"):
-        from langchain_threadmem.storage.postgres import PostgresDatabase
+        try:
+            from langchain_threadmem.storage.postgres import PostgresDatabase
+        except ImportError as error:
+            raise PersistenceError(
+                f"{parsed.render_as_string()!r} needs the driver psycopg, which is not installed ({error}); "
+                'install it with pip install "langchain-threadmem[postgres]"'
+            ) from error
 
         return PostgresDatabase(parsed.set(drivername="postgresql+psycopg"))
     raise InputError(

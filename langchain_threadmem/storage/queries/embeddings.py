@@ -83,6 +83,13 @@ _COUNT = Statement(
     .where(tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model"), recallable),
     *("owner", "model"),
 )
+_ANY = Statement(
+    select(embedding.c.vector)
+    .select_from(_kept)
+    .where(tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model"))
+    .limit(1),
+    *("owner", "model"),
+)
 _BY_KEYS = Statement(
     select(embedding.c.key, embedding.c.vector).where(
         within(embedding.c.key, "keys"), embedding.c.model == bindparam("model")
@@ -168,6 +175,12 @@ def of_owner(conn: Conn, owner: str, model: str) -> Vectors:
 def count(conn: Conn, owner: str, model: str) -> int:
     """How many vectors of a model all conversations of an owner have."""
     return int(conn.all(_COUNT, owner, model)[0][0])
+
+
+def dimensions(conn: Conn, owner: str, model: str) -> int | None:
+    """How long the vectors of a model are; `None` if the owner has none."""
+    row = conn.one(_ANY, owner, model)
+    return None if row is None else len(_opened(conn, row[0])) // 2
 
 
 def by_keys(conn: Conn, model: str, keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:
