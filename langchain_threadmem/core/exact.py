@@ -36,6 +36,10 @@ _MARK = f'"{TAG}":'
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
+UNTRUSTED = "untrusted "
+"""Stands before the format of an opaque value that came from a file: no class of a caller's is made of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Opaque:
     """A value that JSON does not know, as a serializer wrote it.
@@ -56,18 +60,19 @@ class Opaque:
             raise TypeError(f"an opaque value consists of three texts, not {astuple(self)!r}")
 
 
-Writer = Callable[[Any, str], Any]
-"""From a value of another class, and the path to it, to an `Opaque`."""
+Writer = Callable[[Any, str], Opaque | None]
+"""From a value of another class, and the path to it, to an `Opaque`; `None` if it cannot be written."""
 Reader = Callable[[Opaque], Any]
 """From an `Opaque` to the value that it stands for, or to itself."""
 
 
-def dumps(value: Any, path: str = "value") -> str:
+def dumps(value: Any, path: str = "value", other: Writer | None = None) -> str:
     """Write a value as JSON text.
 
     Args:
         value: Text, numbers, `None`, lists, dictionaries, tuples, sets, bytes, dates, decimals, UUIDs.
         path: What the value is called in errors.
+        other: Writes values of any other class.
 
     Returns:
         JSON text that any encoding holds and that has no NUL in it.
@@ -84,7 +89,7 @@ def dumps(value: Any, path: str = "value") -> str:
             text = _encode(value)
             if _MARK not in text and (text.isascii() or is_unicode(text)):
                 return text
-        return json.dumps(tag(value, path), separators=(",", ":"))
+        return json.dumps(tag(value, path, other), separators=(",", ":"))
     except RecursionError as error:
         raise InputError(f"{path} is nested too deeply, or holds itself; flatten it first") from error
     except (ValueError, OverflowError) as error:
@@ -231,8 +236,8 @@ def tag(value: Any, path: str, other: Writer | None = None) -> Any:
     if kind in _WRITERS:
         name, write = _WRITERS[kind]
         return {TAG: name, "v": write(value)}
-    if kind is Opaque or other is not None:
-        opaque = value if kind is Opaque else other(value, path)
+    opaque = value if kind is Opaque else other and other(value, path)
+    if opaque is not None:
         return {TAG: _OPAQUE, "v": astuple(opaque)}
     raise InputError(
         f"cannot store {value!r} ({kind.__name__}) at {path!r} exactly; "

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.core.cache import LruCache
+from langchain_threadmem.core.exact import Writer
 from langchain_threadmem.core.interning import (
     CHUNK,
     Inline,
@@ -108,14 +109,22 @@ class Listed:
     rest: Sequence[Said]
 
     @classmethod
-    def of(cls, value: Any, remembered: Sequence[Remembered] = ()) -> Listed | None:
-        """Make a channel's value ready; `None` if it cannot be stored as messages alone."""
+    def of(
+        cls, value: Any, remembered: Sequence[Remembered] = (), other: Writer | None = None
+    ) -> Listed | None:
+        """Make a channel's value ready; `None` if it cannot be stored as messages alone.
+
+        Args:
+            value: The value.
+            remembered: Lists that were stored before.
+            other: Writes parts that JSON does not know.
+        """
         if not is_message_list(value):
             return None
-        messages, chunks = list(value), digests(value)
+        messages, chunks = list(value), digests(value, other)
         counts = [(_shared(one.chunks, chunks), one) for one in remembered]
         whole = max((count for count, _ in counts), default=0)
-        rest = said(messages[whole * CHUNK :])
+        rest = said(messages[whole * CHUNK :], other)
         if rest is None:
             return None
         ends = [
@@ -126,9 +135,9 @@ class Listed:
         matched, known = max(ends, key=lambda end: end[0], default=(0, None))
         return cls(messages, chunks, known if matched else None, matched, rest[matched - whole * CHUNK :])
 
-    def anew(self) -> Listed:
+    def anew(self, other: Writer | None = None) -> Listed:
         """The same list with nothing known of it."""
-        made = Listed.of(self.messages)
+        made = Listed.of(self.messages, other=other)
         assert made is not None
         return made
 

@@ -25,7 +25,7 @@ def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[Convers
     if len(versions) != 1:
         raise InputError(f"edit() puts one message in the place of node {node_id!r}, not {len(versions)}")
     message = versions[0]
-    drafts = drafts_of(versions)
+    drafts = drafts_of(versions, other=conversation.runtime.parts.write)
 
     def write(conn: Conn) -> list[Placed]:
         trees.lock(conn, tree)
@@ -52,7 +52,7 @@ def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[l
     """Put a new answer beside the AI and tool messages of a turn; later turns stay as they are."""
     tree = yield from tree_of(conversation)
     messages = messages_of(given, "ai")
-    drafts = drafts_of(messages)
+    drafts = drafts_of(messages, other=conversation.runtime.parts.write)
     if not messages:
         raise InputError("regenerate() was given no message; pass the new answer")
     for message in messages:
@@ -91,7 +91,8 @@ def place(conversation: Conversation, node_id: int, parent_id: int | None) -> Fl
         return node, revision.move(conn, tree, moved, parent_id)[0]
 
     row, where = yield from Sql(write, write=True)
-    return nodes_of([row._replace(key=where.key, seq=where.seq, parent=where.parent)])[0]
+    moved = row._replace(key=where.key, seq=where.seq, parent=where.parent)
+    return nodes_of([moved], conversation.runtime.parts.read)[0]
 
 
 def checkout(conversation: Conversation, node_id: int) -> Flow[ConversationNode]:
@@ -104,7 +105,7 @@ def checkout(conversation: Conversation, node_id: int) -> Flow[ConversationNode]
         trees.move_tip(conn, tree, row.key)
         return row
 
-    return nodes_of([(yield from Sql(write, write=True))])[0]
+    return nodes_of([(yield from Sql(write, write=True))], conversation.runtime.parts.read)[0]
 
 
 def _current(conn: Conn, tree: int, row: NodeRow) -> NodeRow:
