@@ -32,7 +32,7 @@ from langchain_threadmem.flows.lists import (
     packed,
     scope_of,
 )
-from langchain_threadmem.flows.parts import Parts, Serializer, Stored, is_written_by
+from langchain_threadmem.flows.parts import Parts, Serializer, Stored, is_written_by, say_what_stays_outside
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import checkpoints, lists, trees
@@ -109,7 +109,12 @@ class Archive:
         if channel == START:
             return self.written(value)
         known = self.lists.lists(thread, scope_of(ns, channel))
-        return Listed.of(value, known, self.parts.write) or self.verbatim(value)
+        listed = Listed.of(value, known, self.parts.write)
+        if listed is not None:
+            return listed
+        if isinstance(value, list):
+            say_what_stays_outside(value)
+        return self.verbatim(value)
 
     def written(self, value: Any) -> Stored | Mixture:
         """The value of a pending write made ready."""

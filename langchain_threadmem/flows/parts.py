@@ -11,14 +11,19 @@ from __future__ import annotations
 
 import base64
 import logging
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
+from langchain_core.messages import BaseMessage, RemoveMessage
+
+from langchain_threadmem.core.bodies import MESSAGE_CLASSES
 from langchain_threadmem.core.exact import UNTRUSTED, Opaque
 
 log = logging.getLogger(__name__)
 PLAIN = frozenset({"null", "bytes", "bytearray", "msgpack"})
 """The formats that LangGraph's serializer writes; it would read others, which build objects by name."""
+_CLASSES = frozenset({*MESSAGE_CLASSES.values(), RemoveMessage})
 REPR = "repr"
 """The format of a value that no serializer takes: its `repr`, for people."""
 
@@ -125,6 +130,17 @@ class Parts:
             part.name,
         )
         return part
+
+
+def say_what_stays_outside(values: Sequence[Any]) -> None:
+    """Warn once of each class of messages, not LangChain's own, that keeps a list out of the tree."""
+    for value in values:
+        if isinstance(value, BaseMessage) and type(value) not in _CLASSES:
+            _say_once(
+                "a list of messages holds a %s, which is no class of LangChain's own: the whole list is kept "
+                "by the serializer, outside of the conversation's tree",
+                _name(value),
+            )
 
 
 def _name(value: Any) -> str:
