@@ -45,5 +45,7 @@ class Handle:
 
 
 OWN: list[Any] = [Note(), Point(), Colour.RED, Pair(1, "b")]
-ODD: list[Any] = [*OWN, Document("text", metadata={"page": 1}), {"deep": [(Note(n=2), {3: Point()})]}]
+DOCUMENT = Document("text", metadata={"page": 1})
+"""What LangGraph's serializer gives back in its strict mode too."""
+ODD: list[Any] = [*OWN, DOCUMENT, {"deep": [(Note(n=2), {3: Point()})]}]
 """Values that LangGraph's serializer keeps; the last holds some among plain ones."""

@@ -150,6 +150,12 @@ def observed(city: str) -> tuple[str, list[Any]]:
     return f"sunny in {city}", [Note(text=city), Document(city), Handle()]
 
 
+@tool("weather", response_format="content_and_artifact")
+def noted(city: str) -> tuple[str, Note]:
+    """The weather in a city, and a note."""
+    return f"sunny in {city}", Note(text=city)
+
+
 def test_a_tool_may_hand_over_any_object(system: MemorySystem, model: Recorder, invoke: Invoke) -> None:
     agent = create_agent(model, [observed], middleware=[ThreadMemMiddleware(system)])
     for _ in range(2):
@@ -172,12 +178,6 @@ def test_a_state_that_is_rewritten_keeps_the_objects_of_its_tools(
         state = invoke(agent, turn)
     tools = [message for message in state["messages"] if isinstance(message, ToolMessage)]
     assert [message.artifact for message in tools] == [Note(text="Oslo"), Note(text="Rome")]
-
-
-@tool("weather", response_format="content_and_artifact")
-def noted(city: str) -> tuple[str, Note]:
-    """The weather in a city, and a note."""
-    return f"sunny in {city}", Note(text=city)
 
 
 def test_the_state_says_which_thread_and_what_was_recalled(

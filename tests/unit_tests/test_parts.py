@@ -18,7 +18,7 @@ from conftest import StreamCipher
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.serde import _msgpack
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from own_classes import ODD, OWN, Handle, Note, Point
+from own_classes import DOCUMENT, ODD, OWN, Handle, Note, Point
 from pydantic import BaseModel
 
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemSaver
@@ -65,7 +65,7 @@ def test_a_part_comes_back_with_its_message(memory: ChatMemory, verbs: Wrap, par
     verb, said = verbs(memory), turn(part)
     verb.append(*said)
     assert verb.messages() == said
-    assert [type(value) for value in (artifact_of(memory),)] == [type(part)]
+    assert type(artifact_of(memory)) is type(part)
 
 
 def test_an_array_comes_back(memory: ChatMemory) -> None:
@@ -160,9 +160,9 @@ def test_langgraphs_strict_mode_holds_without_a_saver(
     alone: MemorySystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_msgpack, "STRICT_MSGPACK_ENABLED", True)
-    alone.conversation("talk").append(*turn([Note(), *ODD[4:5]]))
+    alone.conversation("talk").append(*turn([Note(), DOCUMENT]))
     note, document = artifact_of(alone.conversation("talk"))
-    assert (type(note), document) == (Opaque, ODD[4])
+    assert (type(note), document) == (Opaque, DOCUMENT)
 
 
 def test_a_class_that_is_gone_is_shown_as_data(alone: MemorySystem) -> None:
@@ -228,11 +228,11 @@ def test_a_forged_row_imports_nothing_through_a_strict_system(alone: MemorySyste
 def test_a_file_brings_parts_of_safe_classes_and_shows_others_as_data(
     alone: MemorySystem, tmp_path: Path
 ) -> None:
-    alone.conversation("talk").append(*turn([ODD[4], Note()]))
+    alone.conversation("talk").append(*turn([DOCUMENT, Note()]))
     alone.conversation("talk").save(tmp_path / "talk.json")
     loaded = ChatMemory.load(tmp_path / "talk.json")
     document, note = artifact_of(loaded)
-    assert (document, type(note), note.name) == (ODD[4], Opaque, "own_classes.Note")
+    assert (document, type(note), note.name) == (DOCUMENT, Opaque, "own_classes.Note")
     loaded.save(tmp_path / "again.json")
     assert artifact_of(ChatMemory.load(tmp_path / "again.json")) == [document, note]
 
