@@ -36,7 +36,7 @@ def append(
 ) -> Flow[list[ConversationNode]] | Step[list[ConversationNode]]:
     """Store one turn: its human message where the selector says, answers below what they answer."""
     linear = isinstance(conversation.selector, LinearNodeSelector)
-    if linear and (said := new_turn(human, answers)):
+    if linear and (said := new_turn(human, answers, conversation.runtime.parts.write)):
         if not (tree := conversation.tree) or conversation.runtime.searched:
             return _follow(conversation, said)
         return Sql(chain_of(tree, said), write=True)  # Nothing comes before it, nothing after.
@@ -54,7 +54,7 @@ def _place(
     check_turn(messages, open_calls)
     if linear or messages[0].type != "human" or (yield from _is_stored(conversation, messages[0])):
         return (yield from _write_below(conversation, messages))
-    drafts = drafts_of(messages)
+    drafts = drafts_of(messages, other=conversation.runtime.parts.write)
     selected = yield from select(conversation, messages[0])
     return (yield from _write(conversation, messages, selected.explains(drafts), selected.parent))
 
@@ -83,7 +83,11 @@ def extend(
         )
     if times is None:
         return (yield from _write_below(conversation, messages))
-    return (yield from _write(conversation, messages, drafts_of(messages, times), TIP))
+    return (
+        yield from _write(
+            conversation, messages, drafts_of(messages, times, conversation.runtime.parts.write), TIP
+        )
+    )
 
 
 def _is_pair(given: Iterable[Given]) -> bool:
@@ -98,7 +102,7 @@ def remember(
     says.
     """
     messages = [message for item in given for message in messages_of(item)]
-    drafts, parent = drafts_of(messages), seen
+    drafts, parent = drafts_of(messages, other=conversation.runtime.parts.write), seen
     first = next((message for message in messages if message.type == "human"), None)
     if first is not None and not isinstance(conversation.selector, LinearNodeSelector):
         selected = yield from select(conversation, first)
@@ -108,9 +112,13 @@ def remember(
 
 def _write_below(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[list[ConversationNode]]:
     """Write messages below the tip, now."""
-    if said := all_new(messages):
+    if said := all_new(messages, conversation.runtime.parts.write):
         return (yield from _follow(conversation, said))
-    return (yield from _write(conversation, messages, drafts_of(messages), TIP))
+    return (
+        yield from _write(
+            conversation, messages, drafts_of(messages, other=conversation.runtime.parts.write), TIP
+        )
+    )
 
 
 def _follow(conversation: Conversation, said: Sequence[Said]) -> Flow[list[ConversationNode]]:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.core.cache import LruCache
+from langchain_threadmem.core.exact import Writer
 from langchain_threadmem.core.interning import (
     CHUNK,
     Inline,
@@ -113,16 +114,24 @@ class Listed:
     ending: Sequence[Located] = ()
 
     @classmethod
-    def of(cls, value: Any, remembered: Sequence[Remembered] = ()) -> Listed | None:
-        """Make a channel's value ready; `None` if it cannot be stored as messages alone."""
+    def of(
+        cls, value: Any, remembered: Sequence[Remembered] = (), other: Writer | None = None
+    ) -> Listed | None:
+        """Make a channel's value ready; `None` if it cannot be stored as messages alone.
+
+        Args:
+            value: The value.
+            remembered: Lists that were stored before.
+            other: Writes parts that JSON does not know.
+        """
         if not is_message_list(value):
             return None
-        messages, chunks = list(value), digests(value)
-        if (replaced := cls._replaced(messages, chunks, remembered)) is not None:
+        messages, chunks = list(value), digests(value, other)
+        if (replaced := cls._replaced(messages, chunks, remembered, other)) is not None:
             return replaced
         counts = [(_shared(one.chunks, chunks), one) for one in remembered]
         whole = max((count for count, _ in counts), default=0)
-        rest = said(messages[whole * CHUNK :])
+        rest = said(messages[whole * CHUNK :], other)
         if rest is None:
             return None
         ends = [
@@ -132,12 +141,16 @@ class Listed:
         ]
         matched, known = max(ends, key=lambda end: end[0], default=(0, None))
         if known is not None and known.shared is not None and matched > known.shared:
-            return cls.of(messages)
+            return cls.of(messages, other=other)
         return cls(messages, chunks, known if matched else None, matched, rest[matched - whole * CHUNK :])
 
     @classmethod
     def _replaced(
-        cls, messages: Sequence[BaseMessage], chunks: Sequence[bytes], remembered: Sequence[Remembered]
+        cls,
+        messages: Sequence[BaseMessage],
+        chunks: Sequence[bytes],
+        remembered: Sequence[Remembered],
+        other: Writer | None,
     ) -> Listed | None:
         """A list in which something was replaced far from its end; `None` for any other."""
         for one in remembered:
@@ -145,17 +158,17 @@ class Listed:
             back = _shared(one.chunks[::-1], chunks[::-1])
             if not front < len(chunks) or not back or one.shared is not None:
                 continue
-            if len(one.chunks) != len(chunks) or one.tail != said(messages[len(chunks) * CHUNK :]):
+            if len(one.chunks) != len(chunks) or one.tail != said(messages[len(chunks) * CHUNK :], other):
                 continue
             end = (len(chunks) - back) * CHUNK
             end = next((n for n in range(end, len(messages)) if not one.located[n].aside), len(messages))
-            if end < len(messages) and (rest := said(messages[front * CHUNK : end + 1])) is not None:
+            if end < len(messages) and (rest := said(messages[front * CHUNK : end + 1], other)) is not None:
                 return cls(messages, chunks, one, front * CHUNK, rest, one.located[end:])
         return None
 
-    def anew(self) -> Listed:
+    def anew(self, other: Writer | None = None) -> Listed:
         """The same list with nothing known of it."""
-        made = Listed.of(self.messages)
+        made = Listed.of(self.messages, other=other)
         assert made is not None
         return made
 

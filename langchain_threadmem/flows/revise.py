@@ -26,7 +26,7 @@ def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[Convers
     if len(versions) != 1:
         raise InputError(f"edit() puts one message in the place of node {node_id!r}, not {len(versions)}")
     message = versions[0]
-    drafts = drafts_of(versions)
+    drafts = drafts_of(versions, other=conversation.runtime.parts.write)
 
     def write(conn: Conn) -> list[Placed]:
         trees.lock(conn, tree)
@@ -57,7 +57,7 @@ def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[l
     """Put a new answer beside the AI and tool messages of a turn; later turns stay as they are."""
     tree = yield from tree_of(conversation)
     messages = messages_of(given, "ai")
-    drafts = drafts_of(messages)
+    drafts = drafts_of(messages, other=conversation.runtime.parts.write)
     if not messages:
         raise InputError("regenerate() was given no message; pass the new answer")
     for message in messages:
@@ -106,7 +106,8 @@ def place(
         return node, where, why
 
     row, where, kept = yield from Sql(write, write=True)
-    placed = nodes_of([row._replace(key=where.key, seq=where.seq, parent=where.parent)])[0]
+    moved_row = row._replace(key=where.key, seq=where.seq, parent=where.parent)
+    placed = nodes_of([moved_row], conversation.runtime.parts.read)[0]
     return replace(placed, placement=kept)
 
 
@@ -120,7 +121,7 @@ def checkout(conversation: Conversation, node_id: int) -> Flow[ConversationNode]
         trees.move_tip(conn, tree, row.key)
         return row
 
-    return nodes_of([(yield from Sql(write, write=True))])[0]
+    return nodes_of([(yield from Sql(write, write=True))], conversation.runtime.parts.read)[0]
 
 
 def _current(conn: Conn, tree: int, row: NodeRow) -> tuple[NodeRow, list[int]]:

@@ -18,6 +18,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from typing_extensions import TypedDict
 
 from langchain_threadmem.core.bodies import decode, encode
+from langchain_threadmem.core.exact import Writer
 from langchain_threadmem.core.fence import Recalled, is_made_up, recalled
 from langchain_threadmem.core.nodes import Recollection, State
 from langchain_threadmem.core.prompt import newest_human, shown
@@ -108,7 +109,7 @@ def route(
         return row, path, _shows(conn, tree, said[:newest], [one for one, _ in path])
 
     row, bodies, shows = yield from Sql(read)
-    path = decode(bodies)
+    path = decode(bodies, other=conversation.runtime.parts.read)
     rewritten = list(given)
     if not shows:
         told = [message for message in given if isinstance(message, SystemMessage)]
@@ -129,7 +130,7 @@ def _route(
     conversation: Conversation, said: Sequence[BaseMessage], newest: int, routed: str | None
 ) -> Flow[str]:
     """Bring an unanswered human message, and those said right before it, to where they belong."""
-    tree = yield from tree_of(conversation)
+    tree, other = (yield from tree_of(conversation)), conversation.runtime.parts.keep
     start = newest
     while start and isinstance(said[start - 1], HumanMessage):
         start -= 1
@@ -138,7 +139,7 @@ def _route(
     def first_unrouted(conn: Conn) -> int:
         for index in range(start, newest + 1):
             above = said[index - 1].id if index else None
-            if said[index].id != routed and not _is_routed(conn, tree, said[index], above):
+            if said[index].id != routed and not _is_routed(conn, tree, said[index], above, other):
                 return index
         return newest + 1
 
@@ -149,7 +150,7 @@ def _route(
         return "it is a new version of a message" if written else "it has its place already"
     selected = yield from select(conversation, said[newest])
     parent, reason = selected.parent, selected.reason
-    drafts = selected.explains(drafts_of([said[first]]))
+    drafts = selected.explains(drafts_of([said[first]], other=other))
 
     def write(conn: Conn) -> list[Placed]:
         places = growth.append(conn, tree, drafts, parent)
@@ -186,16 +187,16 @@ def store(conversation: Conversation, given: Sequence[BaseMessage]) -> Flow[int]
         How many messages were written.
     """
     said = _said(given)
-    tree = yield from tree_of(conversation)
-    first = yield from Sql(lambda conn: _first_new(conn, tree, said))
+    tree, other = (yield from tree_of(conversation)), conversation.runtime.parts.keep
+    first = yield from Sql(lambda conn: _first_new(conn, tree, said, other))
     if first == len(said):
         return 0
     tail = said[max(first - 1, 0) :]  # from the last message that is stored already
-    drafts = drafts_of(tail)
+    drafts = drafts_of(tail, other=other)
 
     def write(conn: Conn) -> int:
         trees.lock(conn, tree)
-        start = _first_new(conn, tree, tail)  # Another writer may have been here since.
+        start = _first_new(conn, tree, tail, other)  # Another writer may have been here since.
         if start < len(tail):
             _write(conn, tree, drafts, start)
         return len(tail) - start
@@ -285,7 +286,7 @@ def thread_to(conversation: Conversation, message_id: str) -> Flow[list[BaseMess
         rows = [] if row is None else nodes.thread_messages(conn, row.key)
         return [(one, body) for one, body, role, _ in rows if role != "system"]
 
-    return decode((yield from Sql(read)))
+    return decode((yield from Sql(read)), other=conversation.runtime.parts.read)
 
 
 def _said(given: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -300,12 +301,12 @@ def _said(given: Sequence[BaseMessage]) -> list[BaseMessage]:
     return said
 
 
-def _is_routed(conn: Conn, tree: int, message: BaseMessage, above: str | None) -> bool:
+def _is_routed(conn: Conn, tree: int, message: BaseMessage, above: str | None, other: Writer) -> bool:
     """Whether a human message has the place it was routed to, rather than the one its list implies."""
     rows = nodes.versions(conn, tree, str(message.id))
     if not rows:
         return False
-    body = encode(message)
+    body = encode(message, other)
     if any(row.body != body for row in rows):
         return True  # It is a new version, or has one.
     parent = None if rows[0].parent is None else nodes.by_seq(conn, tree, rows[0].parent)
@@ -319,11 +320,11 @@ def _is_system(conn: Conn, tree: int, seq: int | None) -> bool:
     return row is not None and row.role == "system"
 
 
-def _first_new(conn: Conn, tree: int, said: Sequence[BaseMessage]) -> int:
+def _first_new(conn: Conn, tree: int, said: Sequence[BaseMessage], other: Writer) -> int:
     """The position after the last message that is stored as it is; usually found at the first look."""
     for index in range(len(said) - 1, -1, -1):
         rows = nodes.versions(conn, tree, str(said[index].id))
-        if rows and (body := encode(said[index])) and any(row.body == body for row in rows):
+        if rows and (body := encode(said[index], other)) and any(row.body == body for row in rows):
             return index + 1
     return 0
 

@@ -26,6 +26,7 @@ from langchain_threadmem.core.turns import TurnIndex
 from langchain_threadmem.core.usage import Usage
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.embedder import Embedder
+from langchain_threadmem.flows.parts import Parts
 from langchain_threadmem.flows.steps import arun, run
 from langchain_threadmem.flows.visits import Visits, settle
 from langchain_threadmem.storage.database import Database, open_database
@@ -86,6 +87,8 @@ class Runtime:
         self.database = database
         self.owner = owner
         self.embedder = embedder
+        self.parts = Parts()
+        """Writes and reads parts of messages that JSON does not know; a saver puts its own in their place."""
         self.turns = LruCache[int, TurnIndex](CACHED_TREES)
         self.ledgers = LruCache[tuple[int, int], Ledger](CACHED_LEDGERS)
         self.digests = LruCache[tuple[int, int], Digests](CACHED_LEDGERS)

@@ -155,7 +155,9 @@ def summarize(conversation: Conversation, node_id: int | None) -> Flow[list[Conv
             put = partial(summaries.put, tree_id=tree, key=row.key, message=row.message, written=summary)
             yield from Sql(put, write=True)
             written.append(row.key)
-    return nodes_of((yield from Sql(lambda conn: nodes.by_keys(conn, written))))
+    return nodes_of(
+        (yield from Sql(lambda conn: nodes.by_keys(conn, written))), conversation.runtime.parts.read
+    )
 
 
 def summary_of(

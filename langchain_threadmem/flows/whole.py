@@ -101,7 +101,7 @@ def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: 
             node.parent_id,
             node.message.id or f"node-{node.id}",
             node.message.type,
-            encode(node.message),
+            encode(node.message, conversation.runtime.parts.write),
             node.timestamp.timestamp(),
             int(node.state),
             node.superseded_by,
