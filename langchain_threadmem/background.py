@@ -93,6 +93,7 @@ class Gradual:
         self._failed: dict[Hashable, Exception] = {}
         self._doing: Hashable = None
         self._dropped = False
+        self._pieces = 0
         self._thread: threading.Thread | None = None
         self._closed = False
         self._done = threading.Condition()
@@ -126,14 +127,14 @@ class Gradual:
         with self._done:
             self._jobs.pop(name, None)
             self._dropped = self._dropped or self._doing == name
-            self._done.wait_for(lambda: self._doing != name)
+            now = self._pieces
+            self._done.wait_for(lambda: self._doing != name or self._pieces != now)
 
-    def pause(self) -> None:
-        """Do no more of any job, and wait for the piece that is being done."""
+    def wait(self, name: Hashable) -> None:
+        """Wait for the piece of a job that is being done, if one is."""
         with self._done:
-            self._jobs.clear()
-            self._dropped = True
-            self._done.wait_for(lambda: self._doing is None)
+            now = self._pieces
+            self._done.wait_for(lambda: self._doing != name or self._pieces != now)
 
     def close(self) -> None:
         """Do no more of any job from now on; waits a little for the piece that is being done."""
@@ -167,6 +168,7 @@ class Gradual:
     def _finish(self, name: Hashable, more: Callable[[], bool] | None, error: Exception | None) -> None:
         with self._done:
             self._doing = None
+            self._pieces += 1
             self._done.notify_all()
             if self._closed:
                 return

@@ -17,6 +17,7 @@ from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.splicing import with_results
 from langchain_threadmem.errors import InputError, StorageBusyError
 from langchain_threadmem.flows.forget import Leaving, leave_caches
+from langchain_threadmem.flows.index import FILLING
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Search, Sql
 from langchain_threadmem.flows.unindex import take_out
@@ -107,7 +108,7 @@ def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -
             return _erase_whole(conn, owner, conversation)
         return _erase_older(conn, owner, conversation, time)
 
-    yield from Search(runtime.ahead.pause)  # Nothing shall be reading an older state of the file.
+    yield from Search(lambda: runtime.ahead.drop(FILLING))
     # Opened before, since afterwards nothing may tell that it held anything.
     index = yield from Search(runtime.index)
     done = yield from Sql(write, write=True)

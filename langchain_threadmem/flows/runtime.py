@@ -96,6 +96,10 @@ class Runtime:
         self.parsed: Parsed = {}
         self.ahead = Gradual("indexing in the background")
         """Embeds what was said before anybody asks, and fills the index."""
+        self.unembedded: dict[int, None] = {}
+        """Trees that wait to be embedded in the background, in their order."""
+        self.embedded_now: frozenset[int] = frozenset()
+        """Trees that are being embedded there."""
         self.usage = Usage()
         self.visits = Visits()
         self.gone: set[int] = set()
