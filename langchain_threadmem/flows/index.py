@@ -35,7 +35,7 @@ from langchain_threadmem.storage.queries.embeddings import NONE, Vectors
 from langchain_threadmem.storage.queries.gists import Kept
 from langchain_threadmem.storage.queries.marks import At, Mark, Reached
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.vectors import ExactIndex, VectorIndex, Whole
+from langchain_threadmem.storage.vectors import ClearableIndex, ExactIndex, VectorIndex, Whole
 
 WORDS_AT_ONCE = 5000
 EXACT_BELOW = 20_000
@@ -46,6 +46,8 @@ Chroma takes half a millisecond for each vector that enters it, and 600 KB on di
 FEW_TO_ENTER = 1_000
 """How many vectors a search enters into Chroma itself, half a second; more are entered in the background, and
 searched exactly meanwhile."""
+ENTERED_AT_ONCE = 300
+"""Vectors that enter Chroma in one piece, some 0.2 s, for which an erasure waits."""
 FILLING = "filling the index"
 """The job of the background that enters vectors into Chroma."""
 
@@ -210,7 +212,7 @@ def _compare(runtime: Runtime, index: VectorIndex) -> Flow[None]:
     if not held or not runtime.compared:
         runtime.compared = True
         if held != (yield from Sql(lambda conn: marks.total(conn, runtime.owner, index.name))).documents:
-            yield from _empty(index, runtime.owner)
+            yield from empty(index, runtime.owner)
 
 
 def _fill_some(runtime: Runtime, index: VectorIndex, lacking: dict[int, int]) -> Flow[bool]:
@@ -224,7 +226,7 @@ def _fill_some(runtime: Runtime, index: VectorIndex, lacking: dict[int, int]) ->
     owner, model = runtime.owner, runtime.model
     if not lacking:
         lacking.update((yield from Sql(lambda conn: marks.lacking(conn, owner, model, index.name))))
-    piece = next(in_pieces(lacking, FEW_TO_ENTER), [])
+    piece = next(in_pieces(lacking, ENTERED_AT_ONCE), [])
     more = (yield from _enter_some(runtime, index, piece)) if piece else False
     if more is None:
         lacking.clear()
@@ -272,10 +274,18 @@ def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
     return held.index
 
 
-def _empty(index: VectorIndex, owner: str) -> Flow[None]:
+def empty(index: VectorIndex, owner: str) -> Flow[str]:
+    """Empty an index, which is filled again when it is next searched.
+
+    Returns:
+        Why bytes of what it held may be left in files; empty if they are not.
+    """
+    yield from Sql(lambda conn: marks.clear(conn, owner, index.name), write=True)
+    if isinstance(index, ClearableIndex):
+        return (yield from Search(index.clear))
     keys = yield from Search(index.keys)
     yield from Search(lambda: index.remove(keys))
-    yield from Sql(lambda conn: marks.clear(conn, owner, index.name), write=True)
+    return f"the index {index.name!r}: it can only remove vectors, and keeps its files itself"
 
 
 def _enter_some(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) -> Flow[bool | None]:
@@ -291,12 +301,12 @@ def _enter_some(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) -> 
         if len(at) > 1:
             return at, ends, *embeddings.after_marks(conn, model, made, name, list(at))
         for tree, one in at.items():
-            news = embedded(conn, tree, model, one.mark.seq, FEW_TO_ENTER)
+            news = embedded(conn, tree, model, one.mark.seq, ENTERED_AT_ONCE)
             return at, ends, news, [tree] * len(news.keys)
         return at, ends, NONE, []
 
     at, ends, news, of_tree = yield from Sql(read)
-    more = len(at) == 1 and len(of_tree) == FEW_TO_ENTER
+    more = len(at) == 1 and len(of_tree) == ENTERED_AT_ONCE
     if more:
         ends[of_tree[0]] = int(news.seqs[-1])
     entered: list[int] = news.keys.tolist()
@@ -319,9 +329,14 @@ def _enter_some(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) -> 
 
     if (yield from Sql(record, write=True)):
         # An index that is told to remove a vector may keep its bytes.
-        yield from _empty(index, runtime.owner)
+        yield from empty(index, runtime.owner)
         return None
     return more
+
+
+def needs_index(runtime: Runtime, vectors: int) -> bool:
+    """Whether so many vectors are searched in an index outside of the database."""
+    return vectors >= EXACT_BELOW or not runtime.chooses_index
 
 
 def is_behind(conn: Conn, tree: int, name: str) -> bool:
@@ -362,10 +377,10 @@ def reindex(runtime: Runtime) -> Flow[int]:
     if index is None:
         return 0
     yield from Search(lambda: runtime.ahead.drop(FILLING))
-    yield from _empty(index, runtime.owner)
+    yield from empty(index, runtime.owner)
     yield from catch_up_owner(runtime)
     made, _ = yield from Sql(lambda conn: _counts(conn, runtime.owner, runtime.model))
-    if made >= EXACT_BELOW or not runtime.chooses_index:
+    if needs_index(runtime, made):
         yield from Search(lambda: runtime.ahead.drop(FILLING))
         yield from _fill(runtime, index)
     return (yield from Search(index.count))

@@ -117,6 +117,18 @@ _LEXICONS = Statement(
     ),
     *("trees", "name"),
 )
+_INDEXES = Statement(
+    select(mark.c.name)
+    .distinct()
+    .join(tree, tree.c.id == mark.c.tree)
+    .where(
+        tree.c.owner == bindparam("owner"),
+        mark.c.name.startswith("chroma:", autoescape=True),
+        mark.c.documents > 0,
+    )
+    .order_by(mark.c.name),
+    "owner",
+)
 _CLEAR = Statement(
     delete(mark).where(
         mark.c.tree.in_(select(tree.c.id).where(tree.c.owner == bindparam("owner"))),
@@ -163,6 +175,11 @@ def get(conn: Conn, tree_id: int, name: str) -> Mark:
     """How far an index has come in a tree; nothing yet is zero."""
     row = conn.one(_GET, tree_id, name)
     return Mark(*row) if row else Mark()
+
+
+def indexes(conn: Conn, owner: str) -> list[str]:
+    """The embedding models whose vectors of an owner are in an owner-wide index."""
+    return [row[0].removeprefix(index_of("")) for row in conn.all(_INDEXES, owner)]
 
 
 def indexed(conn: Conn, tree_id: int) -> bool:
