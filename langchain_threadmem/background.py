@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
+import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
@@ -91,6 +92,7 @@ class Gradual:
         self._what = what
         self._jobs: dict[Hashable, Callable[[], bool]] = {}
         self._failed: dict[Hashable, Exception] = {}
+        self._gentle: set[Hashable] = set()
         self._doing: Hashable = None
         self._dropped = False
         self._pieces = 0
@@ -98,12 +100,20 @@ class Gradual:
         self._closed = False
         self._done = threading.Condition()
 
-    def want(self, job: Hashable, piece: Callable[[], bool]) -> None:
-        """Have a job done; returns at once."""
+    def want(self, job: Hashable, piece: Callable[[], bool], *, gently: bool = False) -> None:
+        """Have a job done; returns at once.
+
+        Args:
+            job: Its name.
+            piece: Does the next piece; whether there is more.
+            gently: Rest after each piece for as long as it took: for pieces that let no other thread run.
+        """
         with self._done:
             if self._closed:
                 return
             self._jobs[job] = piece
+            if gently:
+                self._gentle.add(job)
             # A child process has the thread's object and not the thread.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
@@ -148,6 +158,7 @@ class Gradual:
     def _work(self) -> None:
         while (job := self._next()) is not None:
             name, piece = job
+            begin = time.monotonic()
             more, error = False, None
             try:
                 more = piece()
@@ -155,6 +166,8 @@ class Gradual:
                 error = raised
             finally:
                 self._finish(name, piece if more else None, error)
+            if name in self._gentle:
+                time.sleep(min(time.monotonic() - begin, GRACE))
 
     def _next(self) -> tuple[Hashable, Callable[[], bool]] | None:
         with self._done:

@@ -177,9 +177,8 @@ def _scrub_database(runtime: Runtime) -> Flow[list[str]]:
         why = yield from Search(runtime.database.scrub)
     except ClosedError:
         raise
-    except (
-        PersistenceError
-    ) as error:  # What was deleted is gone; its bytes lie in free space a little longer.
+    except PersistenceError as error:
+        # What was deleted is gone; its bytes lie in free space a little longer.
         why = str(error)
     return [why] if why else []
 

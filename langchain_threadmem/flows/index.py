@@ -190,7 +190,8 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
         made, indexed = yield from Sql(lambda conn: _counts(conn, owner, model))
         if made - indexed > FEW_TO_ENTER:
             left: dict[int, int] = {}
-            runtime.ahead.want(FILLING, lambda: run(_fill_some(runtime, index, left), runtime))
+            # Chroma lets no other thread run while it takes vectors in.
+            runtime.ahead.want(FILLING, lambda: run(_fill_some(runtime, index, left), runtime), gently=True)
         if runtime.ahead.busy(FILLING):
             return (yield from _exact_of_owner(runtime))
     yield from _fill(runtime, index)
