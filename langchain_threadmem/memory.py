@@ -313,7 +313,7 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
 
     def reset(self) -> None:
         """Remove every message of this conversation, with its words and vectors. Other conversations are not
-        touched.
+        touched. Its bytes stay in free space of the files until `MemorySystem.scrub`.
         """
         run(whole.reset(self._conversation), self._conversation.runtime)
 

@@ -41,7 +41,9 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
     Nothing that one owner has stored is ever shown to another, even in the same database.
 
     Args:
-        url: `sqlite:///memory.db` or a path, `postgresql://user@host/name`, or `None` to live in memory.
+        url: `sqlite:///memory.db` or a path, `postgresql://user@host/name`, or `None` to live in memory. A
+            database may hold tables of others: those of this package, which are made if they are not there,
+            have names that begin with `threadmem_`.
             `sqlite:///memory.db?synchronous=FULL` waits for the disk at every turn; the default survives the
             death of the process, not a power cut.
         owner: Whose memory it is.
@@ -64,6 +66,8 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
         summarizer: What writes them instead: an `LLMSummarizer`, an `ExtractiveSummarizer`, or your own.
         token_counter: Counts the tokens of a text for `max_token_count`; by default one for each character,
             which no tokenizer exceeds.
+        read_only: Look only: nothing is written to the database, every verb that would fails, and a database
+            that is not there, holds no memory or would have to be migrated is refused.
 
     Raises:
         InputError: The URL, the owner, a setting or the cipher cannot be used.
@@ -89,6 +93,7 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
         model: Model | None = None,
         summarizer: Summarizer | None = None,
         token_counter: Callable[[str], int] = count_tokens,
+        read_only: bool = False,
     ) -> None:
         self.settings = MemorySettings.of(settings)
         self.summarizer = summarizer or (ExtractiveSummarizer() if model is None else LLMSummarizer(model))
@@ -102,6 +107,7 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
             cipher=cipher,
             language=ENGLISH if language is None else language,
             history=self.settings.embedding_history_length,
+            read_only=read_only,
         )
 
     @property

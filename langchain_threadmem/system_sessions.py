@@ -84,7 +84,8 @@ class SessionVerbs(LongTermVerbs):
         return self._session
 
     def remove_session(self, id: str, *, cascade: Cascade = "stale") -> None:
-        """Remove a session for good: its messages, its summaries, their words and vectors.
+        """Remove a session for good: its messages, its summaries, their words and vectors. Their bytes stay
+        in free space of the files until `scrub`.
 
         If it was the session at hand, there is none until the next is started.
 

@@ -125,7 +125,7 @@ def _follow(conversation: Conversation, said: Sequence[Said]) -> Flow[list[Conve
     # Only now: what cannot be stored is to leave no trace.
     tree = conversation.tree or (yield from tree_of(conversation))
     nodes = yield from Sql(chain_of(tree, said), write=True)
-    embed_soon(conversation.runtime, tree)
+    embed_soon(conversation.runtime, (tree,))
     return nodes
 
 
@@ -136,7 +136,7 @@ def _write(
         return []
     tree = conversation.tree or (yield from tree_of(conversation))
     places = yield from Sql(growth.Append(tree, drafts, parent), write=True)
-    embed_soon(conversation.runtime, tree)
+    embed_soon(conversation.runtime, (tree,))
     return placed_nodes(messages, drafts, places)
 
 

@@ -99,6 +99,10 @@ class Runtime:
         self.parsed: Parsed = {}
         self.ahead = Gradual("indexing in the background")
         """Embeds what was said before anybody asks, and fills the index."""
+        self.unembedded: dict[int, None] = {}
+        """Trees that wait to be embedded in the background, in their order."""
+        self.embedded_now: frozenset[int] = frozenset()
+        """Trees that are being embedded there."""
         self.usage = Usage()
         self.visits = Visits()
         self.gone: set[int] = set()
@@ -128,10 +132,13 @@ class Runtime:
         cipher: Cipher | None = None,
         language: Language = ENGLISH,
         history: int = 1,
+        read_only: bool = False,
     ) -> Runtime:
         """Open the database behind a URL; see `MemorySystem` for the arguments."""
         check_name("an owner", owner)
-        runtime = cls(open_database(url), owner, Embedder(embeddings), vectors, language, history)
+        runtime = cls(
+            open_database(url, read_only=read_only), owner, Embedder(embeddings), vectors, language, history
+        )
         if cipher is not None:
             runtime.encrypt(cipher)
         return runtime
@@ -169,6 +176,21 @@ class Runtime:
         model = self.embedder.model
         return embeddings.with_history(model, self.history) if model else ""
 
+    @property
+    def keeps_index(self) -> bool:
+        """Whether there may be an index outside of the database that holds anything."""
+        directory = self._directory()
+        return self._index is not None or not (
+            isinstance(self._vectors, str | Path | None) and (directory is None or not directory.exists())
+        )
+
+    def index_of(self, model: str) -> VectorIndex | None:
+        """The index over vectors of any model, to empty it; `None` if it cannot be opened."""
+        if model == self.model:
+            return self.index()
+        with self._lock:
+            return self._open_index(model)
+
     def index(self) -> VectorIndex | None:
         """The index over all conversations of the owner; `None` if SQL must serve instead.
 
@@ -176,30 +198,34 @@ class Runtime:
         """
         with self._lock:
             if not self._looked:
-                self._index = self._open_index()
+                self._index = self._open_index(self.model)
                 self._looked = True
             return self._index
 
-    def _open_index(self) -> VectorIndex | None:
-        model, given = self.model, self._vectors
+    def _directory(self) -> Path | None:
+        """Where Chroma keeps its files, unless a client was passed; `None` for memory."""
+        if isinstance(self._vectors, str | Path):
+            return Path(self._vectors)
+        path = self.database.path
+        return None if path is None else path.with_name(path.name + ".chroma")
+
+    def _open_index(self, model: str) -> VectorIndex | None:
+        given = self._vectors
         if not model:
             return None
         if given is not None and not isinstance(given, str | Path):
             if hasattr(given, "get_or_create_collection"):
                 return ChromaIndex(cast("ClientAPI", given), self.owner, model, marks.index_of(model))
             return given
-        if given is not None:
-            directory: Path | None = Path(given)
-        elif self.database.path is not None:
-            directory = self.database.path.with_name(self.database.path.name + ".chroma")
-        elif self.database.dialect == "sqlite":
-            directory = None
-        else:
+        directory = self._directory()
+        if directory is None and self.database.dialect != "sqlite":
             return None  # A server's files have no place beside them here: pass vectors=... to use Chroma.
-        opened = open_chroma(directory)
-        if opened is None:
-            return None
-        client, self._claim = self._client, _ = opened
+        if self._client is None:
+            opened = open_chroma(directory)
+            if opened is None:
+                return None
+            self._client, self._claim = opened
+        client = self._client
         # In memory every process-wide client shares its collections, so each memory needs a name of its own.
         owner = self.owner if directory is not None else f"{self.owner}/{uuid.uuid4()}"
         return ChromaIndex(client, owner, model, marks.index_of(model))

@@ -278,7 +278,9 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
         )
 
     def delete_thread(self, thread_id: str) -> None:
-        """Remove a thread for good: its checkpoints and its whole conversation, with words and vectors."""
+        """Remove a thread for good: its checkpoints and its whole conversation, with words and vectors. Their
+        bytes stay in free space of the files until `MemorySystem.scrub`.
+        """
         self._run(upkeep.delete_thread(self._archive, _name(thread_id)))
 
     async def adelete_thread(self, thread_id: str) -> None:

@@ -34,7 +34,7 @@ from langchain_threadmem.errors import (
     PersistenceError,
     StorageBusyError,
 )
-from langchain_threadmem.storage.migrations import migrate
+from langchain_threadmem.storage.migrations import check, migrate
 from langchain_threadmem.storage.sealing import Seal
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.writer import Batch, GroupWriter, guarded
@@ -74,20 +74,22 @@ class Database(Protocol):
     def write(self, transaction: Transaction[T]) -> T: ...
     async def aread(self, transaction: Transaction[T]) -> T: ...
     def awrite(self, transaction: Transaction[T]) -> Coroutine[Any, Any, T]: ...
-    def scrub(self) -> bool: ...
+    def scrub(self) -> str: ...
     def close(self) -> None: ...
     async def aclose(self) -> None: ...
 
 
-def open_database(url: str | Path | None) -> Database:
+def open_database(url: str | Path | None, *, read_only: bool = False) -> Database:
     """Open a database, creating or migrating its tables.
 
     Args:
         url: `sqlite:///file.db`, a path to an SQLite file, `postgresql://user@host/name`, or
             `None` (`sqlite://`) for one in memory. For SQLite, `?synchronous=FULL` waits for the disk.
+        read_only: Look only: nothing is written, and a database that is not there or holds no memory is
+            refused.
 
     Raises:
-        InputError: The URL names no database that this package can use.
+        InputError: The URL names no database that this package can use, or none that can be looked at.
         PersistenceError: It cannot be opened.
         NewerDatabaseError: A newer version of this package wrote it.
 
@@ -101,7 +103,8 @@ def open_database(url: str | Path | None) -> Database:
     from sqlalchemy.exc import ArgumentError
 
     if url is None or isinstance(url, Path) or "://" not in url:
-        return SqliteDatabase(None if url is None or str(url) == ":memory:" else Path(url))
+        path = None if url is None or str(url) == ":memory:" else Path(url)
+        return SqliteDatabase(path, read_only=read_only)
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
@@ -116,7 +119,7 @@ def open_database(url: str | Path | None) -> Database:
             raise InputError(
                 f"{url!r} has the unknown option {min(unknown)!r}; SQLite takes only synchronous="
             )
-        return SqliteDatabase(path, str(parsed.query.get("synchronous", "NORMAL")))
+        return SqliteDatabase(path, str(parsed.query.get("synchronous", "NORMAL")), read_only=read_only)
     if backend in ("postgresql", "postgres"):
         try:
             from langchain_threadmem.storage.postgres import PostgresDatabase
@@ -126,7 +129,7 @@ def open_database(url: str | Path | None) -> Database:
                 'install it with pip install "langchain-threadmem[postgres]"'
             ) from error
 
-        return PostgresDatabase(parsed.set(drivername="postgresql+psycopg"))
+        return PostgresDatabase(parsed.set(drivername="postgresql+psycopg"), read_only=read_only)
     raise InputError(
         f"no support for {backend!r} databases (in {parsed.render_as_string()!r}); use sqlite:/// or postgresql://"
     )
@@ -176,14 +179,18 @@ class SqliteDatabase:
     Args:
         path: The file; `None` for memory.
         synchronous: SQLite's setting: NORMAL, FULL, EXTRA or OFF.
+        read_only: Whether to look only.
     """
 
     dialect = "sqlite"
 
-    def __init__(self, path: Path | None, synchronous: str = "NORMAL") -> None:
+    def __init__(self, path: Path | None, synchronous: str = "NORMAL", *, read_only: bool = False) -> None:
         if synchronous.upper() not in _PAGES_TO_CHECKPOINT:
             raise InputError(f"synchronous={synchronous!r} is not one of OFF, NORMAL, FULL, EXTRA")
         self.path = path
+        self._read_only = read_only
+        if read_only and (path is None or not path.is_file()):
+            raise InputError(f"there is no database file {str(path)!r}; check the path")
         self._synchronous = synchronous.upper()
         self._lock = threading.Lock()
         self._readers: deque[sqlite3.Connection] = deque()
@@ -197,7 +204,10 @@ class SqliteDatabase:
         self._ends: dict[int, Any] = {}
         self._others: object = None  # changes with every commit of another connection
         try:
-            self.write(lambda conn: migrate(conn, time.time()))
+            if read_only:
+                self.read(lambda conn: check(conn, self._name))
+            else:
+                self.write(lambda conn: migrate(conn, time.time()))
         except BaseException:
             self._writer.close()
             raise
@@ -215,13 +225,19 @@ class SqliteDatabase:
     def _connect(self) -> sqlite3.Connection:
         connection = None
         try:
+            place: str | Path = ":memory:" if self.path is None else self.path
+            if self._read_only:
+                place = f"{Path(place).absolute().as_uri()}?mode=ro"
             connection = sqlite3.connect(
-                ":memory:" if self.path is None else self.path,
+                place,
                 timeout=BUSY_SECONDS,
                 isolation_level=None,
                 check_same_thread=False,
                 cached_statements=256,
+                uri=self._read_only,
             )
+            if self._read_only:
+                return connection
             # A commit writes whole pages, so small ones; for new files only, and it must come before WAL.
             connection.execute("PRAGMA page_size=2048")
             connection.execute("PRAGMA journal_mode=WAL")
@@ -319,13 +335,16 @@ class SqliteDatabase:
                     self._pool = ThreadPoolExecutor(READER_THREADS, "threadmem-reader")
         return await asyncio.get_running_loop().run_in_executor(self._pool, guarded, self.read, transaction)
 
-    def scrub(self) -> bool:
+    def scrub(self) -> str:
         """Write the file anew without what was deleted, so that its bytes hold nothing of it.
 
-        Takes about a second for 100 MB, in which nobody else can write.
+        Takes about a second for 100 MB, in which nobody else can write, and as much free space as the file.
 
         Returns:
-            Whether that was possible: nobody else may be reading an older state.
+            Why it may still hold some; empty if it does not.
+
+        Raises:
+            PersistenceError: There is no room for it, or somebody writes all the time.
         """
         token = enter_transaction()
         try:
@@ -342,7 +361,7 @@ class SqliteDatabase:
                     self._cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
         finally:
             inside_transaction.reset(token)
-        return not busy
+        return f"{self._name}: somebody is reading an older state of it" if busy else ""
 
     def close(self) -> None:
         """Finish queued writes and close all connections; a second call does nothing."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from sqlalchemy.util import greenlet_spawn
 
 from langchain_threadmem.errors import ClosedError, PersistenceError
 from langchain_threadmem.storage.database import Transaction, enter_transaction, inside_transaction
-from langchain_threadmem.storage.migrations import migrate
+from langchain_threadmem.storage.migrations import check, migrate
 from langchain_threadmem.storage.sealing import Seal
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.writer import guarded
@@ -38,19 +38,24 @@ class PostgresDatabase:
 
     Args:
         url: A SQLAlchemy URL with the psycopg driver.
+        read_only: Whether to look only.
     """
 
     dialect = "postgresql"
     path: Path | None = None
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, *, read_only: bool = False) -> None:
         self._url = url
-        self._engine = create_engine(url, pool_pre_ping=True)
+        self._options = {"postgresql_readonly": True} if read_only else {}
+        self._engine = create_engine(url, pool_pre_ping=True, execution_options=self._options)
         self._async: dict[asyncio.AbstractEventLoop, _LoopEngine] = {}
         self.closed = False
         self.seal: Seal | None = None
 
         def setup(conn: Conn) -> None:
+            if read_only:
+                check(conn, repr(url.render_as_string(hide_password=True)))
+                return
             conn.script(f"SELECT pg_advisory_xact_lock({_SETUP_LOCK})")
             migrate(conn, time.time())
 
@@ -95,9 +100,10 @@ class PostgresDatabase:
         """Run a function in a transaction on the async driver."""
         return await self.awrite(transaction)
 
-    def scrub(self) -> bool:
-        """What was deleted stays in the server's files until its own VACUUM: that is up to who runs it."""
-        return False
+    def scrub(self) -> str:
+        """Why the server's files may hold what was deleted: its own VACUUM is up to who runs it."""
+        name = self._url.render_as_string(hide_password=True)
+        return f"{name!r}: the server keeps what was deleted in its files until its own VACUUM"
 
     def _async_engine(self) -> AsyncEngine:
         # Connections belong to the loop that opened them: each loop gets a pool of its own.
@@ -105,7 +111,7 @@ class PostgresDatabase:
         if loop not in self._async:
             for ended in [other for other in self._async if other.is_closed()]:
                 self._async.pop(ended).abandon()
-            self._async[loop] = _LoopEngine(self._url)
+            self._async[loop] = _LoopEngine(self._url, self._options)
         return self._async[loop].engine
 
     def close(self) -> None:
@@ -146,8 +152,8 @@ class PostgresDatabase:
 class _LoopEngine:
     """The pool of one event loop, whose connections can be closed after the loop has ended."""
 
-    def __init__(self, url: URL) -> None:
-        self.engine = create_async_engine(url, pool_pre_ping=True)
+    def __init__(self, url: URL, options: Mapping[str, Any]) -> None:
+        self.engine = create_async_engine(url, pool_pre_ping=True, execution_options=options)
         self._opened: WeakSet[Any] = WeakSet()
         event.listen(self.engine.sync_engine, "connect", self._remember)
 

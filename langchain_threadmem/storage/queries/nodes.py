@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -156,6 +156,17 @@ _SINCE = Statement(
     "tree",
     "seq",
     "most",
+)
+# Nodes are found by their range of keys: joined by their tree, SQLite would index all nodes for it.
+_AFTER_MARKS = Statement(
+    strides.after(
+        _rows().add_columns(tree.c.id).where(within(tree.c.id, "trees")),
+        tree.c.id,
+        strides.marked(tree.c.id, bindparam("name")),
+    )
+    .order_by(None)
+    .order_by(tree.c.id, node.c.seq),
+    *("trees", "name"),
 )
 _OF_OWNER = Statement(
     _rows()
@@ -310,6 +321,23 @@ def by_keys(conn: Conn, keys: Iterable[int]) -> list[NodeRow]:
 def since(conn: Conn, tree_id: int, seq: int = 0, most: int = EVERYTHING) -> list[NodeRow]:
     """The nodes of a tree that were written after the one numbered `seq`, oldest first."""
     return _opened(conn, conn.all(_SINCE, tree_id, seq, most))
+
+
+def after_marks(conn: Conn, name: str, trees: Mapping[int, int], most: int) -> list[tuple[int, NodeRow]]:
+    """The nodes of trees that an index does not know yet, each with its tree, in the order of their numbers.
+
+    Args:
+        conn: A transaction.
+        name: What the marks of the index are kept under.
+        trees: Up to which number it knows each.
+        most: How many nodes of a single tree; of several trees all are read.
+    """
+    if len(trees) == 1:
+        ((single, seq),) = trees.items()
+        return [(single, row) for row in since(conn, single, seq, most)]
+    rows = conn.all(_AFTER_MARKS, json.dumps(list(trees)), name)
+    found = _opened(conn, [row[:-1] for row in rows])
+    return [(row[-1], one) for row, one in zip(rows, found, strict=True)]
 
 
 def of_owner(conn: Conn, owner: str, keys: Iterable[int]) -> list[tuple[NodeRow, int, str]]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import BindParameter, ColumnElement, Table, and_, bindparam, delete, func, select
 
 from langchain_threadmem.storage import schema
-from langchain_threadmem.storage.queries import checkpoints, strides
+from langchain_threadmem.storage.queries import checkpoints, items, strides
 from langchain_threadmem.storage.queries.nodes import STORED
 from langchain_threadmem.storage.statements import Conn, Statement
 
@@ -165,8 +165,12 @@ def delete_rest(conn: Conn, owner: str, conversation: str | None) -> Counter[str
 
 
 def delete_older(conn: Conn, owner: str, before: float) -> Counter[str]:
-    """Delete values of the store and lists of chat memories that were last changed before a time."""
-    return _deleted(conn, _OLD, owner=owner, before=before)
+    """Delete values of the store and lists of chat memories that were last changed before a time, and the
+    names of namespaces that hold nothing then.
+    """
+    gone = _deleted(conn, _OLD, owner=owner, before=before)
+    gone["namespace"] += items.prune_all(conn, owner)
+    return gone
 
 
 _NAMING = tuple(
