@@ -189,6 +189,7 @@ class SqliteDatabase:
             raise InputError(f"synchronous={synchronous!r} is not one of OFF, NORMAL, FULL, EXTRA")
         self.path = path
         self._read_only = read_only
+        self._begin = "BEGIN" if read_only else "BEGIN IMMEDIATE"
         if read_only and (path is None or not path.is_file()):
             raise InputError(f"there is no database file {str(path)!r}; check the path")
         self._synchronous = synchronous.upper()
@@ -223,20 +224,23 @@ class SqliteDatabase:
         return "the database in memory" if self.path is None else repr(str(self.path))
 
     def _connect(self) -> sqlite3.Connection:
-        connection = None
+        connection: sqlite3.Connection | None = None
         try:
             place: str | Path = ":memory:" if self.path is None else self.path
+            options: dict[str, Any] = {}
             if self._read_only:
-                place = f"{Path(place).absolute().as_uri()}?mode=ro"
+                place = f"{Path(place).absolute().as_uri()}?mode={_looking_mode(Path(place))}"
+                options = {"uri": True}
             connection = sqlite3.connect(
                 place,
                 timeout=BUSY_SECONDS,
                 isolation_level=None,
                 check_same_thread=False,
                 cached_statements=256,
-                uri=self._read_only,
+                **options,
             )
             if self._read_only:
+                connection.execute("PRAGMA query_only=ON")
                 return connection
             # A commit writes whole pages, so small ones; for new files only, and it must come before WAL.
             connection.execute("PRAGMA page_size=2048")
@@ -262,7 +266,7 @@ class SqliteDatabase:
                 if self.closed:
                     raise self._closed()
                 try:
-                    cursor.execute("BEGIN IMMEDIATE")
+                    cursor.execute(self._begin)
                     conn.ends = self._known_ends() if appends else None
                     result = transaction(conn)
                     cursor.execute("COMMIT")
@@ -383,6 +387,16 @@ class SqliteDatabase:
 
     def _closed(self) -> ClosedError:
         return ClosedError(f"{self._name} was closed; make a new ChatMemory or MemorySystem to go on")
+
+
+def _looking_mode(path: Path) -> str:
+    """How to open a file that is only looked at: `ro`, but for a database in WAL mode that nobody has open.
+
+    Whoever opens one makes two files beside it, and only who may write takes them away again.
+    """
+    with path.open("rb") as file:
+        in_wal_mode = file.read(20)[18:] == b"\x02\x02"
+    return "rw" if in_wal_mode and not path.with_name(f"{path.name}-wal").exists() else "ro"
 
 
 def translated(error: sqlite3.DatabaseError, name: str) -> PersistenceError:

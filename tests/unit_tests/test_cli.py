@@ -298,8 +298,6 @@ def test_show_of_a_memory_without_conversations_says_so(capsys: pytest.CaptureFi
 def test_a_wrong_owner_is_told_the_owners_there_are(
     database: str, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
-    main(["verify", database])
-    capsys.readouterr()
     assert "no memory of 'ada'; there is 'user'" in refusal(capsys, *put(command, database), "--owner", "ada")
 
 
@@ -324,6 +322,7 @@ def test_looking_at_a_memory_does_not_change_its_file(database: str, command: li
     before = Path(database).read_bytes()
     assert main(put(command, database)) == 0
     assert Path(database).read_bytes() == before
+    assert not list(Path.cwd().glob(f"{database}-*"))
 
 
 @pytest.mark.postgres
@@ -355,8 +354,6 @@ def test_nothing_to_index_is_no_failure(database: str, capsys: pytest.CaptureFix
 def test_show_refuses_an_unknown_conversation_and_names_those_there_are(
     database: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    main(["verify", database])  # opens the file once, so that nothing is left to be made beside it
-    capsys.readouterr()
     assert "'first', 'second'" in refusal(capsys, "show", database, "third")
 
 

@@ -276,7 +276,7 @@ def test_an_index_that_was_half_filled_is_filled_on(tmp_path: Path, monkeypatch:
         fill(system)
         system.flush()
         index: Any = system.runtime.index()
-        monkeypatch.setattr(module, "FEW_TO_ENTER", 1)
+        monkeypatch.setattr(module, "ENTERED_AT_ONCE", 1)
         assert run(module._fill_some(system.runtime, index, {}), system.runtime)
         assert index.count() == 1
         monkeypatch.undo()
