@@ -34,6 +34,7 @@ from langchain_threadmem.errors import (
     PersistenceError,
     StorageBusyError,
 )
+from langchain_threadmem.storage import checksums
 from langchain_threadmem.storage.migrations import migrate
 from langchain_threadmem.storage.sealing import Seal
 from langchain_threadmem.storage.statements import Conn
@@ -192,6 +193,7 @@ class SqliteDatabase:
         self._others: object = None  # changes with every commit of another connection
         try:
             self.write(lambda conn: migrate(conn, time.time()))
+            checksums.keep(self._writer)
         except BaseException:
             self._writer.close()
             raise
@@ -221,6 +223,7 @@ class SqliteDatabase:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute(f"PRAGMA wal_autocheckpoint={_PAGES_TO_CHECKPOINT[self._synchronous]}")
             connection.execute(f"PRAGMA synchronous={self._synchronous}")
+            checksums.connect(connection)
         except sqlite3.DatabaseError as error:
             if connection is not None:
                 connection.close()

@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from langchain_threadmem.errors import NewerDatabaseError
-from langchain_threadmem.storage import schema
+from langchain_threadmem.storage import checksums, schema
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
 
 log = logging.getLogger(__name__)
@@ -32,14 +32,18 @@ class Migration(NamedTuple):
 
 def create_all(conn: Conn) -> None:
     """Create every table and index as `schema` defines it."""
-    for table in schema.metadata.sorted_tables:
+    tables = checksums.with_checksums() if conn.dialect == "sqlite" else schema.metadata
+    for table in tables.sorted_tables:
         conn.run(Statement(CreateTable(table, if_not_exists=True)))
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
             conn.run(Statement(CreateIndex(index, if_not_exists=True)))
     conn.script(*schema.LEXICON_DDL[conn.dialect])
 
 
-MIGRATIONS = (Migration(1, "trees of segments, with their derived indexes", create_all),)
+MIGRATIONS = (
+    Migration(1, "trees of segments, with their derived indexes", create_all),
+    Migration(2, "checksums of rows, so that damage is found", checksums.add),
+)
 
 _CREATE_RECORD = Statement(CreateTable(schema.migration, if_not_exists=True))
 _LATEST = Statement(select(func.max(schema.migration.c.number)))

@@ -10,6 +10,7 @@ import pytest
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.errors import NewerDatabaseError
 from langchain_threadmem.storage import migrations
+from langchain_threadmem.storage.checksums import COLUMN, tables
 from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.migrations import MIGRATIONS, Migration
 from langchain_threadmem.storage.statements import Conn, Statement
@@ -40,6 +41,7 @@ def filled(tmp_path: Path) -> Path:
 
 def set_schema(path: Path, number: int) -> None:
     with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM threadmem_migration WHERE number > 1")
         connection.execute("UPDATE threadmem_migration SET number = ?", (number,))
     connection.close()
 
@@ -81,11 +83,13 @@ def test_a_refused_database_is_not_kept_open(filled: Path) -> None:
 
 def test_an_older_database_gets_what_it_lacks_in_order(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[int] = []
-    later = [Migration(n, f"step {n}", lambda conn, n=n: ran.append(n)) for n in (2, 3)]  # type: ignore[misc]
+    newest = MIGRATIONS[-1].number
+    numbers = [newest + 1, newest + 2]
+    later = [Migration(n, f"step {n}", lambda conn, n=n: ran.append(n)) for n in numbers]  # type: ignore[misc]
     monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, *later))
     open_database(filled).close()
     open_database(filled).close()
-    assert ran == [2, 3]
+    assert ran == numbers
 
 
 def test_a_migration_that_fails_leaves_the_database_as_it_was(
@@ -96,10 +100,31 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(
         raise RuntimeError("power cut")
 
     before = dump(filled)
-    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, Migration(2, "half", half)))
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, Migration(MIGRATIONS[-1].number + 1, "half", half)))
     with pytest.raises(RuntimeError, match="power cut"):
         open_database(filled)
     assert dump(filled) == before
+
+
+def without_checksums(path: Path) -> None:
+    """Make a file one that was written before there were checksums."""
+    with sqlite3.connect(path) as connection:
+        for table in tables():
+            connection.execute(f"ALTER TABLE {table.name} DROP COLUMN {COLUMN}")
+        connection.execute("DELETE FROM threadmem_migration WHERE number > 1")
+    connection.close()
+
+
+def test_rows_of_an_older_database_get_their_checksums(filled: Path) -> None:
+    without_checksums(filled)
+    with MemorySystem(filled, embeddings=False) as system:
+        system.conversation("c").append("more", "yes")
+        assert system.verify().problems == ()
+    with sqlite3.connect(filled) as connection:
+        connection.execute("UPDATE threadmem_node SET body = replace(body, 'question', 'quesTion')")
+    connection.close()
+    with MemorySystem(filled, embeddings=False) as system:
+        assert len(system.verify().problems) == 1
 
 
 def test_tables_of_others_are_left_alone(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from sqlalchemy import (
 
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.numbered import is_numbered, number_in
+from langchain_threadmem.storage.checksums import COLUMN, of_node
 from langchain_threadmem.storage.queries import strides
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
@@ -151,18 +152,42 @@ _INSERT_NEW = Statement(
     ),
     *_OF_NEW,
 )
+# On SQLite with the checksum, which no trigger computes for nodes.
+_INSERT_SUMMED = Statement.of(
+    sqlite=f"INSERT INTO {node.name} ({', '.join(node.c.keys())}, {COLUMN}) "
+    f"VALUES ({'?, ' * len(node.c)}?)",
+    postgresql="",
+)
+_INSERT_NEW_SUMMED = Statement.of(
+    sqlite=f"INSERT INTO {node.name} ({', '.join(_OF_NEW)}, {COLUMN}, state, named) "
+    f"VALUES ({'?, ' * len(_OF_NEW)}?, 0, 0)",
+    postgresql="",
+)
 _PLACE = Statement(select(node.c.tree, node.c.seq).where(node.c.key == bindparam("key")), "key")
 EVERYTHING = (1 << 62) - 1
 
 
 def insert(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
     """Write nodes: rows with the columns of their table, their bodies open."""
-    conn.many(_INSERT, rows if conn.seal is None else _sealed(conn.seal, rows))
+    write(conn, rows if conn.seal is None else _sealed(conn.seal, rows))
+
+
+def write(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
+    """Write nodes: rows with the columns of their table, their bodies as they are stored."""
+    if conn.dialect == "sqlite":
+        conn.many(_INSERT_SUMMED, [(*row, of_node(*row)) for row in rows])
+    else:
+        conn.many(_INSERT, rows)
 
 
 def insert_new(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
     """Write live nodes whose ids end in their numbers: rows of `_OF_NEW`, their bodies open."""
-    conn.many(_INSERT_NEW, rows if conn.seal is None else _sealed(conn.seal, rows))
+    if conn.seal is not None:
+        rows = _sealed(conn.seal, rows)
+    if conn.dialect == "sqlite":
+        conn.many(_INSERT_NEW_SUMMED, [(*row, of_node(*row[:8], opens=row[8])) for row in rows])
+    else:
+        conn.many(_INSERT_NEW, rows)
 
 
 def _sealed(seal: Seal, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
