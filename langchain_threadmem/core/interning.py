@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import ormsgpack
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.core.bodies import MESSAGE_CLASSES, Parsed, decode, encode
+from langchain_threadmem.core.bodies import MESSAGE_CLASSES, Parsed, Stored, decode_stored, encode
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.errors import InputError
 
@@ -225,7 +225,7 @@ def unpack(data: bytes) -> Mixture:
 
 def put_together(
     mixture: Mixture,
-    rows: Callable[[Run], Sequence[tuple[str, str]]],
+    rows: Callable[[Run], Sequence[Stored]],
     loads: Callable[[str, bytes], Any],
     parsed: Parsed | None = None,
 ) -> Any:
@@ -274,11 +274,11 @@ def _body(message: BaseMessage) -> str | None:
 
 def _list(
     items: Items,
-    rows: Callable[[Run], Sequence[tuple[str, str]]],
+    rows: Callable[[Run], Sequence[Stored]],
     others: Iterator[Any],
     parsed: Parsed | None,
 ) -> list[Any]:
-    pairs: list[tuple[Any, str]] = []
+    pairs: list[Stored] = []
     made: list[tuple[int, Any]] = []
     for item in items:
         if isinstance(item, Run):
@@ -287,7 +287,7 @@ def _list(
             pairs.append((item.id, item.body))
         else:
             made += [(len(pairs) + len(made) + n, next(others)) for n in range(item.number)]
-    value: list[Any] = decode(pairs, parsed)
+    value: list[Any] = decode_stored(pairs, parsed)
     for position, other in made:
         value.insert(position, other)
     return value

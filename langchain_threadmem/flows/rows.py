@@ -16,7 +16,7 @@ from langchain_core.messages import (
 )
 from langchain_core.messages.utils import MessageLikeRepresentation, convert_to_messages
 
-from langchain_threadmem.core.bodies import decode, encode, give_id, text_of, with_id
+from langchain_threadmem.core.bodies import UNREADABLE, decode_stored, encode, give_id, text_of, with_id
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.nodes import EPOCH, ConversationNode, MessageSummary, State, stored_node
 from langchain_threadmem.core.numbered import new_stem
@@ -34,7 +34,7 @@ STATES = tuple(State)
 
 def nodes_of(rows: Sequence[NodeRow]) -> list[ConversationNode]:
     """The nodes that rows stand for, in their order."""
-    messages = decode([(row.message, row.body) for row in rows])
+    messages = decode_stored([(row.message, row.body, row.role) for row in rows])
     return [
         stored_node(
             row.seq,
@@ -175,5 +175,7 @@ def is_recallable(node: ConversationNode) -> bool:
     if message.type not in ("human", "ai", "chat"):
         return False
     if isinstance(message, AIMessage) and message.tool_calls:
+        return False
+    if UNREADABLE in message.response_metadata:
         return False
     return bool(text_of(message).strip())

@@ -29,7 +29,7 @@ from langchain_threadmem.flows.embedder import Embedder
 from langchain_threadmem.flows.steps import arun, run
 from langchain_threadmem.flows.visits import Visits, settle
 from langchain_threadmem.storage.database import Database, open_database
-from langchain_threadmem.storage.queries import embeddings, marks
+from langchain_threadmem.storage.queries import embeddings, keys, marks
 from langchain_threadmem.storage.queries.reading import Hot
 from langchain_threadmem.storage.sealing import Cipher, Seal
 from langchain_threadmem.storage.vectors import (
@@ -130,7 +130,11 @@ class Runtime:
         check_name("an owner", owner)
         runtime = cls(open_database(url), owner, Embedder(embeddings), vectors, language, history)
         if cipher is not None:
-            runtime.encrypt(cipher)
+            try:
+                runtime.encrypt(cipher)
+            except BaseException:
+                runtime.database.close()
+                raise
         return runtime
 
     def encrypt(self, cipher: Cipher) -> None:
@@ -138,6 +142,7 @@ class Runtime:
 
         Raises:
             InputError: It is encrypted with another key already, or `cipher` is no cipher.
+            EncryptionError: What is stored was written with another key.
         """
         if not (callable(getattr(cipher, "encrypt", None)) and callable(getattr(cipher, "decrypt", None))):
             raise InputError(
@@ -146,7 +151,10 @@ class Runtime:
             )
         seal = self.database.seal
         if seal is None:
-            self.database.encrypt(Seal(cipher))
+            seal = Seal(cipher)
+            if self.database.read(lambda conn: keys.admit(conn, self.owner, seal)):
+                self.database.write(lambda conn: keys.claim(conn, self.owner, seal))
+            self.database.encrypt(seal)
         else:
             seal.check(cipher)
 

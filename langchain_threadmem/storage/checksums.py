@@ -1,13 +1,13 @@
 """Checksums: on SQLite every row carries one over all its columns, so that damage is found.
 
-SQLite trusts its file: a bit that the disk turned over in a text, a number or a state is read as if it had been
-written. So every table of `schema` has one more column there, `checksum`, which no other statement knows of.
-Triggers fill it in, in the connection that writes: they are temporary and not part of the file, which any SQL
-tool can read and write as before (what it writes without a checksum, `verify` names). A row whose checksum is
-wrong keeps it when its state changes, so that no change hides damage; when its text is replaced or removed, it
-gets a new one.
+SQLite trusts its file: if the disk turns over a bit of a text, a number or a state, it is read as if it had
+been written. So every table of `schema` has one more column there, `checksum`, which no other statement
+names. Triggers fill it in on the connection that writes. They are temporary and no part of the file, which any
+SQL tool can read and write as before; what it writes without a checksum is named by `verify`. A damaged row
+keeps its wrong checksum when its state changes, and gets a right one when its text is replaced or removed.
 
-PostgreSQL has checksums of its own for pages (`initdb --data-checksums`), so nothing is added to them there.
+PostgreSQL checks its own pages (`initdb --data-checksums`, the default since version 18); nothing is added
+there.
 """
 
 from __future__ import annotations
@@ -16,9 +16,20 @@ import sqlite3
 import struct
 from collections.abc import Iterable
 from functools import cache
+from typing import Any
 from zlib import crc32
 
-from sqlalchemy import Column, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    literal_column,
+    select,
+)
 
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.statements import Conn, Statement
@@ -28,6 +39,7 @@ _FUNCTION = "threadmem_checksum"
 NULL = -0x6E756C6C
 """Stands for no value among numbers."""
 _INTEGER, _FLOAT, _NODE = (struct.Struct(form).pack for form in ("<q", "<d", "<4qd4q"))
+_NO_NUMBER = "WHEN 'text' THEN NULL WHEN 'blob' THEN NULL"
 _CHANGED_IN_PART = (
     schema.node,
     schema.tree,
@@ -69,10 +81,10 @@ def of_node(
     role: str,
     body: str,
     created: float,
-    state: int = 0,
-    superseded_by: int | None = None,
-    named: int = 0,
-    opens: int = 0,
+    state: int,
+    superseded_by: int | None,
+    named: int,
+    opens: int,
 ) -> int:
     """`checksum` of a row of `node`, in a fifth of its time: every append waits for it."""
     numbers = _NODE(
@@ -102,8 +114,10 @@ def add(conn: Conn) -> None:
     """Give the rows of a database that was made without them their checksums."""
     if conn.dialect != "sqlite":
         return
+    columns = Statement.of(sqlite="SELECT 1 FROM pragma_table_info(?) WHERE name = ?", postgresql="")
     for table in tables():
-        conn.script(f"ALTER TABLE {table.name} ADD COLUMN {COLUMN} INTEGER")
+        if not conn.all(columns, table.name, COLUMN):
+            conn.script(f"ALTER TABLE {table.name} ADD COLUMN {COLUMN} INTEGER")
         conn.script(f"UPDATE {table.name} SET {COLUMN} = {_expression(table)}")
 
 
@@ -119,14 +133,24 @@ def keep(connection: sqlite3.Connection) -> None:
             connection.execute(trigger)
 
 
-def wrong(conn: Conn, table: Table, condition: str = "1", *values: object) -> list[tuple[object, ...]]:
-    """The primary keys of the rows of a table that are not what was written; none on PostgreSQL."""
+def wrong(
+    conn: Conn, table: Table, within: ColumnElement[bool] | None = None, *under: int
+) -> list[tuple[Any, ...]]:
+    """The primary keys of the rows of a table that are not what was written; none on PostgreSQL.
+
+    Args:
+        conn: A transaction.
+        table: The table.
+        within: Which of its rows, with the parameter `under`; `None` for all.
+        under: The value of it.
+    """
     if conn.dialect != "sqlite":
         return []
-    keys = ", ".join(column.name for column in table.primary_key)
-    where = f"({condition}) AND {COLUMN} IS NOT {_expression(table)}"
-    statement = Statement.of(sqlite=f"SELECT {keys} FROM {table.name} WHERE {where}", postgresql="")
-    return conn.all(statement, *values)
+    damaged: ColumnElement[bool] = literal_column(
+        f"{table.name}.{COLUMN} IS NOT {_expression(table, table.name + '.')}"
+    )
+    rows = select(*table.primary_key).where(damaged, *(() if within is None else (within,)))
+    return conn.all(Statement(rows, *(["under"] if under else [])), *under)
 
 
 def _triggers(table: Table) -> tuple[str, ...]:
@@ -151,19 +175,17 @@ def _triggers(table: Table) -> tuple[str, ...]:
 
 
 def _expression(table: Table, prefix: str = "") -> str:
-    """The checksum of a row in SQL; texts go as bytes, since what is damaged may be no text."""
+    """The checksum of a row in SQL; of a value that is not of its column's kind, that it is not."""
     kinds, values = "", []
     for column in table.columns:
         value = prefix + column.name
-        if isinstance(column.type, Text):
+        if isinstance(column.type, Text):  # As bytes: a damaged text may be none.
             kinds += "t"
-            values.append(f"CASE typeof({value}) WHEN 'text' THEN CAST({value} AS BLOB) WHEN 'blob' THEN 0 ELSE {value} END")
-        elif isinstance(column.type, LargeBinary):
-            kinds += "b"
-            values.append(f"CASE typeof({value}) WHEN 'text' THEN 0 ELSE {value} END")
+            cases = f"WHEN 'text' THEN CAST({value} AS BLOB) WHEN 'blob' THEN 0"
         else:
-            kinds += "n"
-            values.append(f"CASE WHEN typeof({value}) IN ('text', 'blob') THEN NULL ELSE {value} END")
+            kinds += "-"
+            cases = "WHEN 'text' THEN 0" if isinstance(column.type, LargeBinary) else _NO_NUMBER
+        values.append(f"CASE typeof({value}) {cases} ELSE {value} END")
     return f"{_FUNCTION}('{kinds}', {', '.join(values)})"
 
 

@@ -40,9 +40,14 @@ def create_all(conn: Conn) -> None:
     conn.script(*schema.LEXICON_DDL[conn.dialect])
 
 
+def _checked(conn: Conn) -> None:
+    conn.run(Statement(CreateTable(schema.key)))
+    checksums.add(conn)
+
+
 MIGRATIONS = (
     Migration(1, "trees of segments, with their derived indexes", create_all),
-    Migration(2, "checksums of rows, so that damage is found", checksums.add),
+    Migration(2, "checksums of rows and proofs of keys, so that damage and wrong keys are found", _checked),
 )
 
 _CREATE_RECORD = Statement(CreateTable(schema.migration, if_not_exists=True))

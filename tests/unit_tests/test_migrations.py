@@ -100,7 +100,9 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(
         raise RuntimeError("power cut")
 
     before = dump(filled)
-    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, Migration(MIGRATIONS[-1].number + 1, "half", half)))
+    monkeypatch.setattr(
+        migrations, "MIGRATIONS", (*MIGRATIONS, Migration(MIGRATIONS[-1].number + 1, "half", half))
+    )
     with pytest.raises(RuntimeError, match="power cut"):
         open_database(filled)
     assert dump(filled) == before
@@ -111,6 +113,7 @@ def without_checksums(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         for table in tables():
             connection.execute(f"ALTER TABLE {table.name} DROP COLUMN {COLUMN}")
+        connection.execute("DROP TABLE threadmem_key")
         connection.execute("DELETE FROM threadmem_migration WHERE number > 1")
     connection.close()
 

@@ -35,11 +35,10 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from langchain_threadmem.errors import EncryptionError
+from langchain_threadmem.storage.queries import keys
 from langchain_threadmem.storage.schema import item, item_vector, namespace
+from langchain_threadmem.storage.sealing import SEALED_ITEM, name_of_item
 from langchain_threadmem.storage.statements import Conn, Statement, within
-
-_SEALED = "!"
-"""Comes before an encrypted value: no JSON text begins with it."""
 
 
 class Row(NamedTuple):
@@ -309,6 +308,7 @@ def enter(conn: Conn, owner: str, wanted: Collection[bytes], now: float) -> dict
     Returns:
         The id of each.
     """
+    keys.claim(conn, owner)
     ids: dict[bytes, int] = {}
     for path in sorted(wanted):
         ((ids[path],),) = conn.all(_ENTER, owner, path)
@@ -370,23 +370,18 @@ def sweep(conn: Conn, owner: str, now: float) -> int:
     return len(rows)
 
 
-def _name(path: bytes, key: bytes) -> str:
-    """What an encrypted value belongs to."""
-    return f"{bytes(path).hex()}/{bytes(key).hex()}"
-
-
 def _sealed(conn: Conn, new: NewItem) -> NewItem:
     if (seal := conn.seal) is None:
         return new
-    return new._replace(value=_SEALED + seal.text(_name(new.path, new.key), new.value))
+    return new._replace(value=SEALED_ITEM + seal.text(name_of_item(new.path, new.key), new.value))
 
 
 def _opened(conn: Conn, found: Sequence[Any]) -> Row:
     row = Row(*found)
     if (seal := conn.seal) is not None:
-        opened = seal.open_text(_name(row.path, row.key), row.value.removeprefix(_SEALED))
+        opened = seal.open_text(name_of_item(row.path, row.key), row.value.removeprefix(SEALED_ITEM))
         return row._replace(value=opened)
-    if row.value.startswith(_SEALED):
+    if row.value.startswith(SEALED_ITEM):
         raise EncryptionError(
             f"what is stored under {bytes(row.key)!r} is encrypted; open the memory with the cipher it was "
             "written with"

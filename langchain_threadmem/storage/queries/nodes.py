@@ -154,8 +154,7 @@ _INSERT_NEW = Statement(
 )
 # On SQLite with the checksum, which no trigger computes for nodes.
 _INSERT_SUMMED = Statement.of(
-    sqlite=f"INSERT INTO {node.name} ({', '.join(node.c.keys())}, {COLUMN}) "
-    f"VALUES ({'?, ' * len(node.c)}?)",
+    sqlite=f"INSERT INTO {node.name} ({', '.join(node.c.keys())}, {COLUMN}) VALUES ({'?, ' * len(node.c)}?)",
     postgresql="",
 )
 _INSERT_NEW_SUMMED = Statement.of(
@@ -185,7 +184,7 @@ def insert_new(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
     if conn.seal is not None:
         rows = _sealed(conn.seal, rows)
     if conn.dialect == "sqlite":
-        conn.many(_INSERT_NEW_SUMMED, [(*row, of_node(*row[:8], opens=row[8])) for row in rows])
+        conn.many(_INSERT_NEW_SUMMED, [(*row, of_node(*(*row[:8], 0, None, 0, row[8]))) for row in rows])
     else:
         conn.many(_INSERT_NEW, rows)
 
@@ -248,7 +247,7 @@ def thread_messages(conn: Conn, key: int, most: int | None = None) -> list[tuple
     for first, last in spans(conn, key) if most is None else newest_spans(conn, key, most):
         found += conn.all(_MESSAGES_OF_RANGE, first, last)
     if (seal := conn.seal) is not None:
-        return [(row[0], seal.open_text(row[0], row[1]), row[2], row[3]) for row in found]
+        return [(row[0], seal.open_body(row[0], row[2], row[1]), row[2], row[3]) for row in found]
     return found
 
 
@@ -329,9 +328,9 @@ def _opened(conn: Conn, rows: Sequence[Sequence[Any]]) -> list[NodeRow]:
         return found
     return [
         row._replace(
-            body=seal.open_text(row.message, row.body),
-            title=None if row.title is None else seal.open_text(row.message, row.title),
-            summary=None if row.summary is None else seal.open_text(row.message, row.summary),
+            body=seal.open_body(row.message, row.role, row.body),
+            title=None if row.title is None else seal.open_note(row.message, row.title),
+            summary=None if row.summary is None else seal.open_note(row.message, row.summary),
         )
         for row in found
     ]

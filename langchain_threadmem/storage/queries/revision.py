@@ -11,8 +11,10 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Column, and_, bindparam, select, update
 
+from langchain_threadmem.core.bodies import is_unreadable
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.numbered import number_in
+from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage.queries import digests, nodes, strides, trees, units
 from langchain_threadmem.storage.queries.ends import Anchor, anchor_of, next_key
 from langchain_threadmem.storage.queries.growth import Append, Draft, Placed, conflict, stored
@@ -177,6 +179,10 @@ def move(conn: Conn, tree_id: int, moved: Sequence[NodeRow], parent: int | None)
     Returns:
         The new places, in the order of `moved`.
     """
+    if lost := next((row for row in moved if is_unreadable(row.body)), None):
+        raise PersistenceError(
+            f"node {lost.seq} cannot be read, so it cannot be moved; verify() says why, purging removes it"
+        )
     head = trees.head(conn, tree_id)
     next_seq = head.next_seq
     anchors = {moved[0].seq: anchor_of(conn, tree_id, parent)}  # under which each old node is to live
