@@ -176,6 +176,11 @@ def is_recallable(node: ConversationNode) -> bool:
         return False
     if isinstance(message, AIMessage) and message.tool_calls:
         return False
-    if UNREADABLE in message.response_metadata:
+    if is_lost(node):
         return False
     return bool(text_of(message).strip())
+
+
+def is_lost(node: ConversationNode) -> bool:
+    """Whether what was said cannot be read any more: the node only says so."""
+    return UNREADABLE in node.message.response_metadata

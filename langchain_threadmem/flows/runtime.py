@@ -151,9 +151,9 @@ class Runtime:
             )
         seal = self.database.seal
         if seal is None:
-            seal = Seal(cipher)
-            if self.database.read(lambda conn: keys.admit(conn, self.owner, seal)):
-                self.database.write(lambda conn: keys.claim(conn, self.owner, seal))
+            seal = Seal(cipher, self.owner)
+            if self.database.read(lambda conn: keys.admit(conn, seal)):
+                self.database.write(lambda conn: keys.claim(conn, seal))
             self.database.encrypt(seal)
         else:
             seal.check(cipher)
@@ -232,18 +232,22 @@ class Runtime:
         What is being embedded is waited for a little; what is not embedded yet is when it is next needed.
         """
         self.ahead.close()
-        if not self.database.closed:
-            run(settle(self), self)
-        self.database.close()
-        self._release()
+        try:
+            if not self.database.closed:
+                run(settle(self), self)
+        finally:
+            self.database.close()
+            self._release()
 
     async def aclose(self) -> None:
         """`close`, on the event loop."""
         await asyncio.to_thread(self.ahead.close)
-        if not self.database.closed:
-            await arun(settle(self), self)
-        await self.database.aclose()
-        self._release()
+        try:
+            if not self.database.closed:
+                await arun(settle(self), self)
+        finally:
+            await self.database.aclose()
+            self._release()
 
     def _release(self) -> None:
         if self._client is not None:

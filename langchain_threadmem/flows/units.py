@@ -47,7 +47,7 @@ def units_of(owner: str, rows: Sequence[UnitRow], children: Mapping[int, Sequenc
             last_visit=row.last_visit,
             never_delete=bool(row.never_delete),
             metadata=message.additional_kwargs if row.id is None else _about(row),
-            title=message.additional_kwargs[TITLE] if row.id is not None else "",
+            title=message.additional_kwargs.get(TITLE, "") if row.id is not None else "",
             stale=bool(row.stale),
             node_id=row.seq if row.id is None else None,
         )

@@ -2,9 +2,9 @@
 
 SQLite trusts its file: if the disk turns over a bit of a text, a number or a state, it is read as if it had
 been written. So every table of `schema` has one more column there, `checksum`, which no other statement
-names. Triggers fill it in on the connection that writes. They are temporary and no part of the file, which any
-SQL tool can read and write as before; what it writes without a checksum is named by `verify`. A damaged row
-keeps its wrong checksum when its state changes, and gets a right one when its text is replaced or removed.
+names. Triggers fill it in on the connection that writes. They are temporary and no part of the file, which
+any SQL tool can read and write as before; what it writes without a checksum is named by `verify`. A damaged
+row keeps its wrong checksum when its state changes; one whose text is replaced or removed gets a right one.
 
 PostgreSQL checks its own pages (`initdb --data-checksums`, the default since version 18); nothing is added
 there.

@@ -49,6 +49,7 @@ class Seal:
 
     Args:
         cipher: Encrypts and decrypts bytes.
+        owner: Whose memory it is for.
 
     Example:
         >>> class Mirror:
@@ -63,8 +64,9 @@ class Seal:
         'Hello'
     """
 
-    def __init__(self, cipher: Cipher) -> None:
+    def __init__(self, cipher: Cipher, owner: str = "") -> None:
         self.cipher = cipher
+        self.owner = owner
         self.proven = False
         """Whether the owner's memory is known to be written with this key."""
         self._opened = LruCache[str, tuple[str | None, str]](REMEMBERED)

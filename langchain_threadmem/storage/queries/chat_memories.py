@@ -47,7 +47,7 @@ def get(conn: Conn, owner: str, id: str) -> list[Row]:
 def put(conn: Conn, owner: str, id: str, rows: Sequence[Row], now: float) -> None:
     """Store a list in the place of the one before."""
     if (seal := conn.seal) is not None:
-        keys.claim(conn, owner)
+        keys.claim(conn)
         rows = [(message, seal.text(id, body)) for message, body in rows]
     conn.run(_PUT, owner, id, json.dumps(rows), now)
 

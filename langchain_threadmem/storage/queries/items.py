@@ -11,6 +11,7 @@ prolongs the items it has read, passing over those that somebody else is just wr
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -39,6 +40,8 @@ from langchain_threadmem.storage.queries import keys
 from langchain_threadmem.storage.schema import item, item_vector, namespace
 from langchain_threadmem.storage.sealing import SEALED_ITEM, name_of_item
 from langchain_threadmem.storage.statements import Conn, Statement, within
+
+log = logging.getLogger(__name__)
 
 
 class Row(NamedTuple):
@@ -255,8 +258,15 @@ def below(
 
 
 def by_ids(conn: Conn, owner: str, ids: Sequence[int]) -> list[Row]:
-    """Items by their ids, in the order of these."""
-    found = {row[0]: _opened(conn, row) for row in conn.all(_BY_IDS, owner, json.dumps(ids))}
+    """Items by their ids, in the order of these; those that do not open are left out, with a warning."""
+    found: dict[int, Row] = {}
+    for row in conn.all(_BY_IDS, owner, json.dumps(ids)):
+        try:
+            found[row[0]] = _opened(conn, row)
+        except EncryptionError as error:
+            if conn.seal is None:
+                raise
+            log.warning("left out of a search: %s", error)
     return [found[id] for id in ids if id in found]
 
 
@@ -308,7 +318,6 @@ def enter(conn: Conn, owner: str, wanted: Collection[bytes], now: float) -> dict
     Returns:
         The id of each.
     """
-    keys.claim(conn, owner)
     ids: dict[bytes, int] = {}
     for path in sorted(wanted):
         ((ids[path],),) = conn.all(_ENTER, owner, path)
@@ -318,6 +327,7 @@ def enter(conn: Conn, owner: str, wanted: Collection[bytes], now: float) -> dict
 
 def put(conn: Conn, ids: dict[bytes, int], news: Iterable[NewItem], now: float) -> None:
     """Store items in namespaces that were entered; one that is there keeps its `created`, not its vectors."""
+    keys.claim(conn)
     rows = [(ids[new.path], _sealed(conn, new)) for new in news]
     conn.many(
         _PUT,
@@ -394,7 +404,11 @@ def _sealed_vector(conn: Conn, half: bytes) -> bytes:
 
 
 def _opened_vector(conn: Conn, stored: bytes) -> bytes:
-    return bytes(stored) if conn.seal is None else conn.seal.open_vector(bytes(stored))
+    """A stored vector; empty if it cannot be read: its item is found as one without meaning."""
+    try:
+        return bytes(stored) if conn.seal is None else conn.seal.open_vector(bytes(stored))
+    except EncryptionError:
+        return b""
 
 
 def _remove(conn: Conn, ids: Sequence[int]) -> None:

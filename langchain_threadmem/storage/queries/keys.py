@@ -7,12 +7,12 @@ cipher that does not open it is refused before it writes anything. Several owner
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlalchemy import bindparam, select
 
+from langchain_threadmem.core.nodes import State
 from langchain_threadmem.errors import EncryptionError
-from langchain_threadmem.storage.queries.nodes import STORED
 from langchain_threadmem.storage.schema import blob, chat_memory, checkpoint, item, key, namespace, node, tree
 from langchain_threadmem.storage.sealing import SEALED_ITEM, Seal, is_sealed, name_of_item
 from langchain_threadmem.storage.statements import Conn, Statement
@@ -29,7 +29,7 @@ _sealed_trees = (tree.c.owner == bindparam("owner"), tree.c.sealed)
 _BODIES = Statement(
     select(node.c.message, node.c.body)
     .join(tree, tree.c.id == node.c.tree)
-    .where(*_sealed_trees, STORED)
+    .where(*_sealed_trees, node.c.state != int(State.PURGED))
     .order_by(node.c.key.desc())
     .limit(SAMPLE),
     "owner",
@@ -59,57 +59,60 @@ _LISTS = Statement(
 )
 
 
-def admit(conn: Conn, owner: str, seal: Seal) -> bool:
+def admit(conn: Conn, seal: Seal) -> bool:
     """Whether something was written with this key, but no proof was kept of it; changes nothing.
 
     Raises:
         EncryptionError: What is stored of the owner does not open with it.
     """
-    seal.proven = _is_proven(conn, owner, seal)
-    if seal.proven:
+    if _is_proven(conn, seal):
         return False
     tried = False
-    for opens in _samples(conn, owner, seal):
+    for opens in _samples(conn, seal):
         if opens:
             return True
         tried = True
     if tried:
-        raise _refused(owner)
+        raise _refused(seal)
     return False
 
 
-def check(conn: Conn, owner: str) -> None:
-    """Refuse to read with another key than was written with, if that was not known when it was given.
+def check(conn: Conn) -> None:
+    """Refuse to read with another key than was written with since this one was given.
 
     Raises:
         EncryptionError: The key is another one.
     """
-    if (seal := conn.seal) is not None and not seal.proven:
-        seal.proven = _is_proven(conn, owner, seal)
+    if conn.seal is not None:
+        _is_proven(conn, conn.seal)
 
 
-def claim(conn: Conn, owner: str, seal: Seal | None = None) -> None:
+def claim(conn: Conn, seal: Seal | None = None) -> None:
     """`check`, before something is written: of the first key that is used, a proof is kept."""
     seal = seal or conn.seal
-    if seal is None or seal.proven or _is_proven(conn, owner, seal):
-        return
-    conn.run(_PUT, owner, seal.text(owner, _PROOF))
-    _is_proven(conn, owner, seal)  # Another transaction may have been first.
+    if seal is not None and not _is_proven(conn, seal):
+        conn.run(_PUT, seal.owner, seal.text(seal.owner, _PROOF))
+        if conn.dialect == "postgresql":  # Another transaction may have been first.
+            _refuse_other(seal, conn.all(_GET, seal.owner))
 
 
-def _is_proven(conn: Conn, owner: str, seal: Seal) -> bool:
-    row = conn.one(_GET, owner)
-    if row is None:
-        return False
-    if not _opens(seal, owner, row[0]):
-        raise _refused(owner)
-    return True
+def _is_proven(conn: Conn, seal: Seal) -> bool:
+    if not seal.proven:
+        rows = conn.all(_GET, seal.owner)
+        _refuse_other(seal, rows)
+        seal.proven = bool(rows)
+    return seal.proven
 
 
-def _refused(owner: str) -> EncryptionError:
+def _refuse_other(seal: Seal, rows: Sequence[Sequence[str]]) -> None:
+    if not all(_opens(seal, seal.owner, proof) for (proof,) in rows):
+        raise _refused(seal)
+
+
+def _refused(seal: Seal) -> EncryptionError:
     return EncryptionError(
-        f"the memory of {owner!r} was written with another key than that of this cipher; nothing was read or "
-        "written: pass the cipher it was written with"
+        f"the memory of {seal.owner!r} was written with another key than this cipher has; nothing was "
+        "read or written: pass the cipher that it was written with"
     )
 
 
@@ -121,8 +124,9 @@ def _opens(seal: Seal, name: str, sealed: str) -> bool:
     return True
 
 
-def _samples(conn: Conn, owner: str, seal: Seal) -> Iterator[bool]:
+def _samples(conn: Conn, seal: Seal) -> Iterator[bool]:
     """Of some of what is stored encrypted, whether it opens."""
+    owner = seal.owner
     for message, body in conn.all(_BODIES, owner):
         if is_sealed(body):
             yield _opens(seal, message, body)

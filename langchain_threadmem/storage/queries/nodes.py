@@ -24,7 +24,7 @@ from sqlalchemy import (
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.numbered import is_numbered, number_in
 from langchain_threadmem.storage.checksums import COLUMN, of_node
-from langchain_threadmem.storage.queries import strides
+from langchain_threadmem.storage.queries import keys, strides
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     POSITION_BITS,
@@ -168,7 +168,7 @@ EVERYTHING = (1 << 62) - 1
 
 def insert(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
     """Write nodes: rows with the columns of their table, their bodies open."""
-    write(conn, rows if conn.seal is None else _sealed(conn.seal, rows))
+    write(conn, rows if conn.seal is None else _sealed(conn, conn.seal, rows))
 
 
 def write(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
@@ -182,14 +182,15 @@ def write(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
 def insert_new(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
     """Write live nodes whose ids end in their numbers: rows of `_OF_NEW`, their bodies open."""
     if conn.seal is not None:
-        rows = _sealed(conn.seal, rows)
+        rows = _sealed(conn, conn.seal, rows)
     if conn.dialect == "sqlite":
         conn.many(_INSERT_NEW_SUMMED, [(*row, of_node(*(*row[:8], 0, None, 0, row[8]))) for row in rows])
     else:
         conn.many(_INSERT_NEW, rows)
 
 
-def _sealed(seal: Seal, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+def _sealed(conn: Conn, seal: Seal, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+    keys.claim(conn)
     return [(*row[:6], seal.text(row[4], row[6]), *row[7:]) for row in rows]
 
 

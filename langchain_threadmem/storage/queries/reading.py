@@ -71,7 +71,7 @@ class Reader:
 
     def load(self, conn: Conn, runs: Sequence[Run]) -> None:
         """Read what the runs lead through."""
-        for number, ranges in self._by_segment(conn, runs).items():
+        for number, ranges in self._by_segment(conn, [run for run in runs if self._leads(conn, run)]).items():
             self._rows[number] = self._of_segment(conn, number, list(_merged(ranges)))
 
     def _of_segment(self, conn: Conn, number: int, ranges: Ranges) -> list[NodePart]:
@@ -89,6 +89,14 @@ class Reader:
         if version is not None and rows and len(rows) <= MOST_HOT:
             self._hot.put(number, Hot(version, rows))
         return rows
+
+    def _leads(self, conn: Conn, run: Run) -> bool:
+        """Whether there is such a run: one that there is not keeps nobody from reading the others."""
+        try:
+            self._by_segment(conn, [run])
+        except PersistenceError:
+            return False
+        return True
 
     def keys(self, conn: Conn, runs: Iterable[Run]) -> set[int]:
         """The keys that runs lead through."""
@@ -122,6 +130,8 @@ class Reader:
         Raises:
             PersistenceError: A message of it is no longer stored.
         """
+        if run not in self._ranges:
+            raise _no_thread(run)
         found: list[tuple[str, str, str]] = []
         for first, last in self._ranges[run]:
             rows = self._rows[first >> POSITION_BITS]
@@ -145,7 +155,11 @@ class Reader:
         for at, (first, last) in enumerate(path):
             if first <= run.first <= last:
                 return [(run.first, last), *path[at + 1 :]]
-        raise PersistenceError(f"no thread leads from message {run.first} to {run.last}; run verify()")
+        raise _no_thread(run)
+
+
+def _no_thread(run: Run) -> PersistenceError:
+    return PersistenceError(f"no thread leads from message {run.first} to {run.last}; run verify()")
 
 
 def _read(conn: Conn, ranges: Ranges) -> list[NodePart]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Column, and_, bindparam, select, update
 
-from langchain_threadmem.core.bodies import is_unreadable
+from langchain_threadmem.core.bodies import UNREADABLE, decode_stored
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.numbered import number_in
 from langchain_threadmem.errors import PersistenceError
@@ -179,10 +179,12 @@ def move(conn: Conn, tree_id: int, moved: Sequence[NodeRow], parent: int | None)
     Returns:
         The new places, in the order of `moved`.
     """
-    if lost := next((row for row in moved if is_unreadable(row.body)), None):
-        raise PersistenceError(
-            f"node {lost.seq} cannot be read, so it cannot be moved; verify() says why, purging removes it"
-        )
+    said = decode_stored([(row.message, row.body, row.role) for row in moved])
+    for row, message in zip(moved, said, strict=True):
+        if UNREADABLE in message.response_metadata:
+            raise PersistenceError(
+                f"node {row.seq} cannot be read, so it cannot be moved; verify() says why, purging removes it"
+            )
     head = trees.head(conn, tree_id)
     next_seq = head.next_seq
     anchors = {moved[0].seq: anchor_of(conn, tree_id, parent)}  # under which each old node is to live

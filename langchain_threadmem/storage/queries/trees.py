@@ -137,7 +137,7 @@ def find(conn: Conn, owner: str, conversation: str, scope: str = "") -> int | No
     row = conn.one(_FIND, owner, conversation, scope)
     if row is None:
         return None
-    keys.check(conn, owner)
+    keys.check(conn)
     check(conn, row[0], row[1])
     return int(row[0])
 
@@ -168,7 +168,7 @@ def claim(conn: Conn, tree_id: int, sealed: bool) -> None:
 
 def find_or_create(conn: Conn, owner: str, conversation: str, now: float, scope: str = "") -> int:
     """The id of a conversation's tree, made if there is none. Needs a write transaction."""
-    keys.claim(conn, owner)
+    keys.check(conn)
     sealed = conn.seal is not None
     row = conn.one(_FIND, owner, conversation, scope)
     if row is None:
