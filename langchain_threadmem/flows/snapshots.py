@@ -124,8 +124,8 @@ def page(
         rows: list[CheckpointRow] = []
         for name, address in where:
             try:
+                row = checkpoints.get(conn, *address)
                 with _reading(name, address.ns, address.id):
-                    row = checkpoints.get(conn, *address)
                     if row and (not wanted or _matches(_state(archive, row)[1], wanted)):
                         rows.append(row)
             except PersistenceError as error:

@@ -18,6 +18,7 @@ from langchain_threadmem.errors import (
     PersistenceError,
     StorageBusyError,
 )
+from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.index import index_problems
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
@@ -31,6 +32,7 @@ from langchain_threadmem.storage.statements import Conn
 T = TypeVar("T")
 
 ROWS_AT_ONCE = 20_000
+NO_TREE = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,14 @@ def verify_system(runtime: Runtime) -> Flow[Verification]:
     problems = [*found.problems]
     problems += (yield from _tried("the vector index", index_problems(runtime), problems)) or []
     return replace(found, problems=tuple(dict.fromkeys(problems)))
+
+
+def verify_conversation(conversation: Conversation) -> Flow[Verification]:
+    """`verify` for one conversation."""
+    problems: list[str] = []
+    tree = yield from _tried(f"conversation {conversation.name!r}", tree_of(conversation), problems)
+    found = yield from verify(conversation.runtime.owner, NO_TREE if tree is None else tree)
+    return replace(found, problems=tuple(dict.fromkeys([*found.problems, *problems])))
 
 
 def verify(owner: str, only: int | None = None) -> Flow[Verification]:

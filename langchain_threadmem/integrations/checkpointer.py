@@ -63,6 +63,7 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
 
     Raises:
         InputError: `system` is none, or is encrypted in another way than `serde`.
+        EncryptionError: The owner's memory was written with another key than that of `serde`.
 
     Example:
         >>> from langchain_core.messages import AIMessage

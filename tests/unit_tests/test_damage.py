@@ -261,13 +261,14 @@ def test_reading_makes_no_file_in_the_place_of_one_that_was_deleted(on_file: Cha
     assert not file.exists()
 
 
-def test_verify_says_that_a_file_is_no_database_any_more(on_file: ChatMemory, file: Path) -> None:
-    with sqlite3.connect(file) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.close()
+def test_verify_says_that_a_file_is_no_database_any_more(file: Path, verbs: Any) -> None:
+    with MemorySystem(file, embeddings=False) as system:
+        system.conversation("c").append("one", "two")
+    system = MemorySystem(file, embeddings=False)
     with file.open("r+b") as opened:
         opened.write(b"\0" * file.stat().st_size)
-    assert "file is not a database" in str(on_file.verify())
+    assert "file is not a database" in str(verbs(system.conversation("c")).verify())
+    assert "file is not a database" in str(system.verify())
 
 
 def everything(system: MemorySystem) -> list[str]:
