@@ -15,7 +15,8 @@ ThreadMemError
 ├── EmbeddingError                       text could not be turned into vectors
 ├── PersistenceError                     a file or a database could not be read or written
 │   ├── StorageBusyError                 another process held the database for too long
-│   ├── EncryptionError                  encrypted where it should not be, or the other way round
+│   ├── EncryptionError                  encrypted with another key, or where it should not be
+│   ├── LostDatabaseError                its file was deleted or replaced while it was open
 │   ├── NewerDatabaseError               written by a newer version of this package
 │   └── ClosedError                      used after `close()`
 └── DriverError                          a flow was written or driven wrongly
@@ -88,7 +89,11 @@ class StorageBusyError(PersistenceError):
 
 
 class EncryptionError(PersistenceError):
-    """Something stored is encrypted and there is no key for it, or is not and should be."""
+    """Something stored is encrypted and there is no key for it, or another one, or is not and should be."""
+
+
+class LostDatabaseError(PersistenceError):
+    """The file of a database was deleted or replaced while it was open."""
 
 
 class NewerDatabaseError(PersistenceError):

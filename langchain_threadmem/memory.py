@@ -23,7 +23,6 @@ from langchain_threadmem.flows.conversation import (
     Conversation,
     OnFailure,
     check_on_failure,
-    tree_of,
 )
 from langchain_threadmem.flows.llm_selector import LLMNodeSelector
 from langchain_threadmem.flows.rows import Given
@@ -36,7 +35,7 @@ from langchain_threadmem.flows.selectors import (
 )
 from langchain_threadmem.flows.steps import run
 from langchain_threadmem.flows.summarize import LLMSummarizer, Summarizer
-from langchain_threadmem.flows.verify import Verification, verify
+from langchain_threadmem.flows.verify import Verification, verify_conversation
 from langchain_threadmem.memory_async import AsyncVerbs
 from langchain_threadmem.memory_reading import ReadingVerbs
 
@@ -366,11 +365,9 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
 
     def verify(self) -> Verification:
         """Check the database and every node of this conversation; `.ok` and `.problems` say what was
-        found.
+        found. Damage of any kind is reported, never raised.
         """
-        runtime = self._conversation.runtime
-        tree = run(tree_of(self._conversation), runtime)
-        return run(verify(runtime.owner, tree), runtime)
+        return run(verify_conversation(self._conversation), self._conversation.runtime)
 
     def close(self) -> None:
         """Close the database behind this memory, and with it every memory of the same system."""

@@ -20,7 +20,7 @@ from langchain_threadmem.flows import append, embedding, files, read, recall, re
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.rows import Given
 from langchain_threadmem.flows.steps import Flow, Step, T, arun
-from langchain_threadmem.flows.verify import Verification, verify
+from langchain_threadmem.flows.verify import Verification, verify_conversation
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -149,8 +149,7 @@ class AsyncVerbs:
 
     async def averify(self) -> Verification:
         """Async `verify`."""
-        tree = await self._arun(tree_of(self._conversation))
-        return await self._arun(verify(self._conversation.runtime.owner, tree))
+        return await self._arun(verify_conversation(self._conversation))
 
     async def aclose(self) -> None:
         """Async `close`."""

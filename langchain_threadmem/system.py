@@ -71,6 +71,7 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
 
     Raises:
         InputError: The URL, the owner, a setting or the cipher cannot be used.
+        EncryptionError: The owner's memory was written with another key.
         PersistenceError: The database or the settings file cannot be opened.
 
     Example:
@@ -140,7 +141,8 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
 
     def verify(self) -> Verification:
         """Check the database, every node of every conversation, that checkpoints lead to nodes, and that the
-        vector index holds what SQL says; `.ok` and `.problems` say what was found.
+        vector index holds what SQL says; `.ok` and `.problems` say what was found. Damage of any kind is
+        reported, never raised. Reads all that is stored.
         """
         return run(verify_system(self.runtime), self.runtime)
 

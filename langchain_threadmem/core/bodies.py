@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from json.encoder import encode_basestring as _quoted
@@ -177,19 +178,21 @@ def encode(message: BaseMessage, other: Writer | None = None) -> str:
         raise UnsupportedMessageError(f"cannot store a {kind} message as JSON: {error}") from error
 
 
+Stored = tuple[str | None, str] | tuple[str | None, str, str]
+"""The id of a message, if it has one, its body, and its role, if it is known."""
 Parsed = dict[str, dict[str, Any]]
 """Bodies that were parsed before and hold nothing that could be changed, by their text."""
 
 
 def decode(
-    rows: Sequence[tuple[str | None, str]], parsed: Parsed | None = None, other: Reader | None = None
+    rows: Sequence[Stored], parsed: Parsed | None = None, other: Reader | None = None
 ) -> list[BaseMessage]:
     """Read messages back from their ids and bodies.
 
     All bodies are parsed as one JSON text, which costs a third of parsing them one by one.
 
     Args:
-        rows: Pairs of message id, if there is one, and body.
+        rows: What is stored of each; the role is not needed.
         parsed: What earlier calls have parsed, and will be added to: for lists that have much in common. The
             messages are new all the same.
         other: Reads the parts that `encode` kept opaque; without it they stay so.
@@ -210,6 +213,55 @@ def decode(
             return _build(bodies, (row[0] for row in rows), other)
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             raise InputError(f"a stored message body cannot be read: {error}; run verify()") from error
+
+
+UNREADABLE = "threadmem_unreadable"
+"""The key in `response_metadata` that marks a message which stands for one that cannot be read."""
+
+
+def decode_stored(
+    rows: Sequence[Stored], parsed: Parsed | None = None, other: Reader | None = None
+) -> list[BaseMessage]:
+    """`decode` what the database holds: in the place of a message that cannot be read comes one that says so.
+
+    Args:
+        rows: Message id, body, and the role, if it is known: then the message is of the class of its role.
+        parsed: As for `decode`.
+        other: As for `decode`.
+
+    Example:
+        >>> (message,) = decode_stored([("h1", '{"type":"hum', "human")])
+        >>> message.type, message.id, UNREADABLE in message.response_metadata
+        ('human', 'h1', True)
+    """
+    try:
+        return decode(rows, parsed, other)
+    except InputError:
+        found = []
+        for message, body, *role in rows:
+            try:
+                found += decode([(message, body)], other=other)
+            except InputError:
+                found += decode([(message, unreadable(role[0] if role else _role_in(body)))])
+        return found
+
+
+def unreadable(role: str) -> str:
+    """The body of a message that stands for one of this role that cannot be read."""
+    cls = MESSAGE_CLASSES.get(role, HumanMessage)
+    required: dict[str, Any] = {name: "" for name, field in cls.model_fields.items() if field.is_required()}
+    text = "[This message cannot be read: it is damaged, or encrypted with another key.]"
+    return encode(cls(**{**required, "content": text}, response_metadata={UNREADABLE: True}))
+
+
+def is_unreadable(body: str) -> bool:
+    """Whether a body is that of a message that stands for one that cannot be read."""
+    return f'"response_metadata":{{"{UNREADABLE}":true}}' in body
+
+
+def _role_in(body: str) -> str:
+    found = re.match(r'\{"type":"(\w+)"', body)
+    return found[1] if found else ""
 
 
 def _parse(bodies: list[str], parsed: Parsed | None) -> list[dict[str, Any]]:

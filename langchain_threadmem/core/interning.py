@@ -22,7 +22,7 @@ import ormsgpack
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.core import exact
-from langchain_threadmem.core.bodies import MESSAGE_CLASSES, Parsed, decode, encode
+from langchain_threadmem.core.bodies import MESSAGE_CLASSES, Parsed, Stored, decode_stored, encode
 from langchain_threadmem.core.exact import Reader, Writer
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.errors import InputError
@@ -240,7 +240,7 @@ def unpack(data: bytes) -> Mixture:
 
 def put_together(
     mixture: Mixture,
-    rows: Callable[[Run], Sequence[tuple[str, str]]],
+    rows: Callable[[Run], Sequence[Stored]],
     loads: Callable[[str, bytes], Any],
     parsed: Parsed | None = None,
     other: Reader | None = None,
@@ -291,12 +291,12 @@ def _body(message: BaseMessage, other: Writer | None) -> str | None:
 
 def _list(
     items: Items,
-    rows: Callable[[Run], Sequence[tuple[str, str]]],
+    rows: Callable[[Run], Sequence[Stored]],
     others: Iterator[Any],
     parsed: Parsed | None,
     other: Reader | None,
 ) -> list[Any]:
-    pairs: list[tuple[Any, str]] = []
+    pairs: list[Stored] = []
     made: list[tuple[int, Any]] = []
     for item in items:
         if isinstance(item, Run):
@@ -305,7 +305,7 @@ def _list(
             pairs.append((item.id, item.body))
         else:
             made += [(len(pairs) + len(made) + n, next(others)) for n in range(item.number)]
-    value: list[Any] = decode(pairs, parsed, other)
+    value: list[Any] = decode_stored(pairs, parsed, other)
     for position, element in made:
         value.insert(position, element)
     return value

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from langchain_threadmem.core.bodies import decode
+from langchain_threadmem.core.bodies import decode_stored
 from langchain_threadmem.core.nodes import ConversationNode
 from langchain_threadmem.core.records import KINDS
 from langchain_threadmem.errors import InputError
@@ -146,12 +146,12 @@ def _calls_above(conversation: Conversation, messages: Sequence[BaseMessage]) ->
         return set()
     tree = yield from tree_of(conversation)
 
-    def read(conn: Conn) -> list[tuple[str, str]]:
+    def read(conn: Conn) -> list[tuple[str, str, str]]:
         tip = trees.head(conn, tree).tip
         rows = [] if tip is None else nodes.thread_messages(conn, tip)
-        return [(message, body) for message, body, role, _ in rows if role == "ai"]
+        return [row[:3] for row in rows if row[2] == "ai"]
 
-    return _calls_of(decode((yield from Sql(read))))
+    return _calls_of(decode_stored((yield from Sql(read))))
 
 
 def _calls_of(messages: Iterable[BaseMessage]) -> set[str | None]:

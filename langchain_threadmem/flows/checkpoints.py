@@ -86,7 +86,7 @@ class Archive:
 
         Raises:
             PersistenceError: It has a format that the serializer never writes, or should be encrypted and is
-                not: it is not read, whoever put it there.
+                not: it is not read, whoever put it there. Or it is damaged.
         """
         kind = kind.removeprefix(KIND)
         serde, plain = self.serde, kind
@@ -102,7 +102,11 @@ class Archive:
             raise PersistenceError(
                 f"a stored value has the format {plain!r}, which this saver never writes; it is not read"
             )
-        return self.serde.loads_typed((kind, data))
+        try:
+            return self.serde.loads_typed((kind, data))
+        except Exception as error:  # each serializer and cipher has errors of its own
+            kind_of = EncryptionError if isinstance(self.serde, EncryptedSerializer) else PersistenceError
+            raise kind_of(f"a stored value of format {kind!r} cannot be read: {error!r}") from error
 
     def channel(self, thread: str, ns: str, channel: str, value: Any) -> Stored | Listed | Mixture:
         """A channel's value made ready: its messages for the tree, or the whole as it is."""

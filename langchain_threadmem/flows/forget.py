@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from langchain_threadmem.core.forgetting import Scorer, count_to_forget, least_important
 from langchain_threadmem.errors import ThreadMemError
-from langchain_threadmem.flows.rows import is_recallable, nodes_of
+from langchain_threadmem.flows.rows import is_lost, is_recallable, nodes_of
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Ask, Flow, Search, Sql
 from langchain_threadmem.flows.unindex import delete_summaries, take_out
@@ -151,7 +151,8 @@ def _purge(conn: Conn, owner: str, leaving: Leaving) -> None:
             continue
         rows = nodes.by_keys(conn, keys)
         found = zip(rows, nodes_of(rows), strict=True)
-        purging.purge(conn, owner, tree, {row.key for row, node in found if is_recallable(node)})
+        purged = {row.key for row, node in found if is_recallable(node) or is_lost(node)}
+        purging.purge(conn, owner, tree, purged)
         summaries = digests.tree_of(conn, owner, session_of[tree])
         if summaries is not None and trees.head(conn, tree).next_seq == 1:
             # Nothing is left of the session, so there is nothing to make its summaries anew of.

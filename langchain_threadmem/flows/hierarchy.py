@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import get_args
 
 from langchain_threadmem.core import grouping
-from langchain_threadmem.core.bodies import decode
+from langchain_threadmem.core.bodies import decode_stored
 from langchain_threadmem.core.names import is_key
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.units import MemoryUnit
@@ -115,7 +115,7 @@ def _plan_session(conn: Conn, how: Summarising, session: str, source: int, tree:
     if chosen == "thread" and live:
         outline = digests.outline(conn, source)
         threads = grouping.own_threads([(n.seq, n.parent, n.state == State.LIVE) for n in outline])
-    messages = decode([(row.message, row.body) for row in live])
+    messages = decode_stored([(row.message, row.body, row.role) for row in live])
     for row, message in zip(live, messages, strict=True):
         piece = piece_of(row.key, row.seq, row.created, message, how.limits)
         new.setdefault(threads.get(row.seq, WHOLE), []).append(piece)

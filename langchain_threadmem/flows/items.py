@@ -9,6 +9,7 @@ LangGraph's `InMemoryStore`.
 from __future__ import annotations
 
 import dataclasses
+import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ from langchain_threadmem.flows.steps import Ask, Flow, Sql
 from langchain_threadmem.storage.queries import items
 from langchain_threadmem.storage.queries.items import Held, NewItem, Row
 from langchain_threadmem.storage.statements import Conn
+
+log = logging.getLogger(__name__)
 
 WHOLE = "$"
 """The field that stands for the whole value."""
@@ -313,7 +316,11 @@ def _passing(
     rest = iter(ids)
     while some := list(islice(rest, ROWS_AT_ONCE)):
         for row in items.by_ids(conn, owner, some):
-            value = exact.loads(row.value)
+            try:
+                value = exact.loads(row.value)
+            except InputError as error:
+                log.warning("%r was left out of a search: %s", namespaces.decode_label(row.key), error)
+                continue
             if matching.passes(value, wanted):
                 yield row, value
 

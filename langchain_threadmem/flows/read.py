@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.core.bodies import decode
+from langchain_threadmem.core.bodies import decode_stored
 from langchain_threadmem.core.nodes import ConversationNode
 from langchain_threadmem.core.windows import BoundWindow
 from langchain_threadmem.flows.conversation import Conversation, node_in, tree_of
@@ -50,7 +50,7 @@ def seen(conversation: Conversation) -> Flow[Seen]:
     most = _TAIL
     while True:
         rows, tip, is_whole = yield from _active(conversation, None if tail is None else most)
-        thread = decode(rows, conversation.runtime.parsed_before(), conversation.runtime.parts.read)
+        thread = decode_stored(rows, conversation.runtime.parsed_before(), conversation.runtime.parts.read)
         if tail is None or is_whole:
             return Seen(thread if window is None else list(window(thread)), tip)
         shown = tail.from_end(thread)
@@ -61,22 +61,22 @@ def seen(conversation: Conversation) -> Flow[Seen]:
 
 def _active(
     conversation: Conversation, most: int | None
-) -> Flow[tuple[list[tuple[str, str]], int | None, bool]]:
+) -> Flow[tuple[list[tuple[str, str, str]], int | None, bool]]:
     """The active thread, or the last `most` messages of it, with the newest system message in front.
 
     Returns:
-        Ids and bodies; the number of the tip; whether this is the whole thread.
+        Ids, bodies and roles; the number of the tip; whether this is the whole thread.
     """
     tree = conversation.tree or (yield from tree_of(conversation))
 
-    def read(conn: Conn) -> tuple[list[tuple[str, str]], int | None, bool]:
+    def read(conn: Conn) -> tuple[list[tuple[str, str, str]], int | None, bool]:
         head = trees.head(conn, tree)
         if head.tip is None:
             return [], None, True
         rows = nodes.thread_messages(conn, head.tip, most)
-        shown = [(message, body) for message, body, role, _ in rows if role != "system"]
+        shown = [row[:3] for row in rows if row[2] != "system"]
         if head.system is not None and (system := nodes.by_key(conn, head.system)):
-            shown.insert(0, (system.message, system.body))
+            shown.insert(0, (system.message, system.body, system.role))
         return shown, rows[-1][3], most is None or len(rows) < most
 
     return (yield from Sql(read))

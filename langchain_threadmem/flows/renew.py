@@ -17,7 +17,7 @@ from uuid import uuid4
 from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_threadmem.core import grouping
-from langchain_threadmem.core.bodies import decode, text_of
+from langchain_threadmem.core.bodies import decode_stored, text_of
 from langchain_threadmem.core.grouping import Limits
 from langchain_threadmem.core.nodes import MessageSummary, State
 from langchain_threadmem.core.units import source_of
@@ -317,7 +317,7 @@ class Renewal:
 
 def pieces_of(rows: Sequence[UnitRow], limits: Limits) -> list[Piece]:
     """Stored units as they go into a summary of other kinds: messages, and sessions below all of them."""
-    messages = decode([(row.message, row.body) for row in rows])
+    messages = decode_stored([(row.message, row.body, row.role) for row in rows])
     return [
         piece_of(row.key, row.seq, row.created, message, limits)
         if row.id is None

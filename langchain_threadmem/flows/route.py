@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from typing_extensions import TypedDict
 
-from langchain_threadmem.core.bodies import decode, encode
+from langchain_threadmem.core.bodies import decode_stored, encode
 from langchain_threadmem.core.exact import Writer
 from langchain_threadmem.core.fence import Recalled, is_made_up, recalled
 from langchain_threadmem.core.nodes import Recollection, State
@@ -100,16 +100,14 @@ def route(
         reason = yield from _route(conversation, said, newest, routed)
     message_id = str(said[newest].id)
 
-    def read(conn: Conn) -> tuple[NodeRow, list[tuple[str, str]], bool]:
+    def read(conn: Conn) -> tuple[NodeRow, list[tuple[str, str, str]], bool]:
         row = nodes.by_message(conn, tree, message_id)
         assert row is not None, f"message {message_id!r} was stored a moment ago"
-        path = [
-            (one, body) for one, body, role, _ in nodes.thread_messages(conn, row.key) if role != "system"
-        ]
-        return row, path, _shows(conn, tree, said[:newest], [one for one, _ in path])
+        path = [one[:3] for one in nodes.thread_messages(conn, row.key) if one[2] != "system"]
+        return row, path, _shows(conn, tree, said[:newest], [one[0] for one in path])
 
     row, bodies, shows = yield from Sql(read)
-    path = decode(bodies, other=conversation.runtime.parts.read)
+    path = decode_stored(bodies, other=conversation.runtime.parts.read)
     rewritten = list(given)
     if not shows:
         told = [message for message in given if isinstance(message, SystemMessage)]
@@ -281,12 +279,12 @@ def thread_to(conversation: Conversation, message_id: str) -> Flow[list[BaseMess
     """The messages from the root to a stored message, without system messages; empty if it is not stored."""
     tree = yield from tree_of(conversation)
 
-    def read(conn: Conn) -> list[tuple[str, str]]:
+    def read(conn: Conn) -> list[tuple[str, str, str]]:
         row = nodes.by_message(conn, tree, message_id)
         rows = [] if row is None else nodes.thread_messages(conn, row.key)
-        return [(one, body) for one, body, role, _ in rows if role != "system"]
+        return [one[:3] for one in rows if one[2] != "system"]
 
-    return decode((yield from Sql(read)), other=conversation.runtime.parts.read)
+    return decode_stored((yield from Sql(read)), other=conversation.runtime.parts.read)
 
 
 def _said(given: Sequence[BaseMessage]) -> list[BaseMessage]:

@@ -17,7 +17,7 @@ from langchain_core.messages import (
 )
 from langchain_core.messages.utils import MessageLikeRepresentation, convert_to_messages
 
-from langchain_threadmem.core.bodies import decode, encode, give_id, text_of, with_id
+from langchain_threadmem.core.bodies import UNREADABLE, decode_stored, encode, give_id, text_of, with_id
 from langchain_threadmem.core.exact import Reader, Writer
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.nodes import EPOCH, ConversationNode, MessageSummary, State, stored_node
@@ -41,7 +41,7 @@ def nodes_of(rows: Sequence[NodeRow], other: Reader | None = None) -> list[Conve
         rows: The rows.
         other: Reads parts of messages that JSON does not know, for callers that show them to somebody.
     """
-    messages = decode([(row.message, row.body) for row in rows], other=other)
+    messages = decode_stored([(row.message, row.body, row.role) for row in rows], other=other)
     return [
         stored_node(
             row.seq,
@@ -199,4 +199,11 @@ def is_recallable(node: ConversationNode) -> bool:
         return False
     if isinstance(message, AIMessage) and message.tool_calls:
         return False
+    if is_lost(node):
+        return False
     return bool(text_of(message).strip())
+
+
+def is_lost(node: ConversationNode) -> bool:
+    """Whether what was said cannot be read any more: the node only says so."""
+    return UNREADABLE in node.message.response_metadata

@@ -30,7 +30,7 @@ from langchain_threadmem.flows.parts import Parts
 from langchain_threadmem.flows.steps import arun, run
 from langchain_threadmem.flows.visits import Visits, settle
 from langchain_threadmem.storage.database import Database, open_database
-from langchain_threadmem.storage.queries import embeddings, marks
+from langchain_threadmem.storage.queries import embeddings, keys, marks
 from langchain_threadmem.storage.queries.reading import Hot
 from langchain_threadmem.storage.sealing import Cipher, Seal
 from langchain_threadmem.storage.vectors import (
@@ -140,7 +140,11 @@ class Runtime:
             open_database(url, read_only=read_only), owner, Embedder(embeddings), vectors, language, history
         )
         if cipher is not None:
-            runtime.encrypt(cipher)
+            try:
+                runtime.encrypt(cipher)
+            except BaseException:
+                runtime.database.close()
+                raise
         return runtime
 
     def encrypt(self, cipher: Cipher) -> None:
@@ -148,6 +152,7 @@ class Runtime:
 
         Raises:
             InputError: It is encrypted with another key already, or `cipher` is no cipher.
+            EncryptionError: What is stored was written with another key.
         """
         if not (callable(getattr(cipher, "encrypt", None)) and callable(getattr(cipher, "decrypt", None))):
             raise InputError(
@@ -156,7 +161,10 @@ class Runtime:
             )
         seal = self.database.seal
         if seal is None:
-            self.database.encrypt(Seal(cipher))
+            seal = Seal(cipher, self.owner)
+            if self.database.read(lambda conn: keys.admit(conn, seal)):
+                self.database.write(lambda conn: keys.claim(conn, seal))
+            self.database.encrypt(seal)
         else:
             seal.check(cipher)
 
@@ -253,18 +261,22 @@ class Runtime:
         What is being embedded is waited for a little; what is not embedded yet is when it is next needed.
         """
         self.ahead.close()
-        if not self.database.closed:
-            run(settle(self), self)
-        self.database.close()
-        self._release()
+        try:
+            if not self.database.closed:
+                run(settle(self), self)
+        finally:
+            self.database.close()
+            self._release()
 
     async def aclose(self) -> None:
         """`close`, on the event loop."""
         await asyncio.to_thread(self.ahead.close)
-        if not self.database.closed:
-            await arun(settle(self), self)
-        await self.database.aclose()
-        self._release()
+        try:
+            if not self.database.closed:
+                await arun(settle(self), self)
+        finally:
+            await self.database.aclose()
+            self._release()
 
     def _release(self) -> None:
         if self._client is not None:

@@ -7,13 +7,15 @@ caller may change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from langchain_threadmem.core.bodies import Parsed, collector_at_rest
 from langchain_threadmem.core.interning import KIND, Mixture, put_together, unpack
-from langchain_threadmem.errors import PersistenceError
+from langchain_threadmem.errors import ClosedError, DriverError, EncryptionError, InputError, PersistenceError
 from langchain_threadmem.flows.checkpoints import Archive, expand
 from langchain_threadmem.flows.parts import Stored
 from langchain_threadmem.flows.steps import Flow, Sql
@@ -27,6 +29,8 @@ from langchain_threadmem.storage.queries.checkpoints import (
 )
 from langchain_threadmem.storage.queries.reading import Reader
 from langchain_threadmem.storage.statements import Conn
+
+log = logging.getLogger(__name__)
 
 
 class Snapshot(NamedTuple):
@@ -60,6 +64,25 @@ def get(archive: Archive, thread: str, ns: str, checkpoint: str | None) -> Flow[
 
     shelf = yield from Sql(read)
     return None if shelf is None else _snapshot(archive, thread, shelf, shelf.rows[0])
+
+
+@contextmanager
+def _reading(thread: str, ns: str, id: bytes) -> Iterator[None]:
+    """Errors of what reads a checkpoint name it.
+
+    Raises:
+        PersistenceError: Something of it is damaged, or gone, or encrypted with another key.
+    """
+    try:
+        yield
+    except (ClosedError, DriverError):
+        raise
+    except Exception as error:  # Damage has any form.
+        kind = EncryptionError if isinstance(error, EncryptionError) else PersistenceError
+        raise kind(
+            f"checkpoint {unpack_id(id)!r} of thread {thread!r}, namespace {ns!r}, cannot be read: {error}; "
+            "run verify(). Others can be read: name one in the configuration"
+        ) from error
 
 
 def addresses(
@@ -99,9 +122,15 @@ def page(
     names = {address: name for name, address in where}
 
     def read(conn: Conn) -> _Shelf:
-        rows = [row for _, address in where if (row := checkpoints.get(conn, *address))]
-        if wanted:
-            rows = [row for row in rows if _matches(_state(archive, row)[1], wanted)]
+        rows: list[CheckpointRow] = []
+        for name, address in where:
+            try:
+                row = checkpoints.get(conn, *address)
+                with _reading(name, address.ns, address.id):
+                    if row and (not wanted or _matches(_state(archive, row)[1], wanted)):
+                        rows.append(row)
+            except PersistenceError as error:
+                log.warning("left out of a list: %s", error)
         return _gather(archive, conn, rows[:most])
 
     shelf = yield from Sql(read)
@@ -119,9 +148,13 @@ class _Page:
     def __len__(self) -> int:
         return len(self.shelf.rows)
 
-    def __getitem__(self, index: int) -> Snapshot:
-        row = self.shelf.rows[index]
-        return _snapshot(self.archive, self.names[Address(row.tree, row.ns, row.id)], self.shelf, row)
+    def readable(self) -> Iterator[Snapshot]:
+        """Those that can be read, in their order; of the others a warning is logged."""
+        for row in self.shelf.rows:
+            try:
+                yield _snapshot(self.archive, self.names[Address(row.tree, row.ns, row.id)], self.shelf, row)
+            except PersistenceError as error:
+                log.warning("left out of a list: %s", error)
 
 
 class History(NamedTuple):
@@ -159,7 +192,8 @@ def delta_history(
             for write in reversed(checkpoints.writes(conn, Address(row.tree, ns, row.id))):
                 if write.channel in found and write.channel not in seeds:
                     found[write.channel].append(write)
-            refs = dict(zip(_state(archive, row)[0].get("channel_versions", {}), row.refs, strict=True))
+            with _reading(thread, ns, row.id):
+                refs = dict(zip(_state(archive, row)[0].get("channel_versions", {}), row.refs, strict=True))
             seeds |= {name: (row.tree, refs[name]) for name in found if name not in seeds and refs.get(name)}
         if tree is not None:
             shelf.add_blobs(conn, tree, [number for _, number in seeds.values()])
@@ -230,14 +264,16 @@ class _Shelf:
     def _value(self, archive: Archive, kind: str, data: bytes) -> Any:
         if kind != KIND:
             return archive.load(kind, data)
-        mixture, seal = self.mixtures[data], archive.runtime.database.seal
+        mixture = self.mixtures.get(data) or unpack(data)
+        seal = archive.runtime.database.seal
         with collector_at_rest():
             opened = mixture if seal is None else mixture.opened(seal.open_text)
             return put_together(opened, self.reader.rows, archive.load, self.parsed, archive.parts.read)
 
     def _look_into(self, kind: str, data: bytes) -> None:
         if kind == KIND and data not in self.mixtures:
-            self.mixtures[data] = unpack(data)
+            with suppress(InputError):  # Whoever asks for this value is told.
+                self.mixtures[data] = unpack(data)
 
 
 def _gather(archive: Archive, conn: Conn, rows: Sequence[CheckpointRow]) -> _Shelf:
@@ -253,17 +289,18 @@ def _gather(archive: Archive, conn: Conn, rows: Sequence[CheckpointRow]) -> _She
 
 
 def _snapshot(archive: Archive, thread: str, shelf: _Shelf, row: CheckpointRow) -> Snapshot:
-    state, metadata = _state(archive, row)
-    named = zip(state.get("channel_versions", {}), row.refs, strict=True)
-    values = {channel: shelf.blob(archive, row.tree, number) for channel, number in named if number}
-    return Snapshot(
-        thread,
-        row.ns,
-        None if row.parent is None else unpack_id(row.parent),
-        {**state, "id": unpack_id(row.id), "channel_values": values},
-        metadata,
-        [shelf.write(archive, write) for write in shelf.writes[Address(row.tree, row.ns, row.id)]],
-    )
+    with _reading(thread, row.ns, row.id):
+        state, metadata = _state(archive, row)
+        named = zip(state.get("channel_versions", {}), row.refs, strict=True)
+        values = {channel: shelf.blob(archive, row.tree, number) for channel, number in named if number}
+        return Snapshot(
+            thread,
+            row.ns,
+            None if row.parent is None else unpack_id(row.parent),
+            {**state, "id": unpack_id(row.id), "channel_values": values},
+            metadata,
+            [shelf.write(archive, write) for write in shelf.writes[Address(row.tree, row.ns, row.id)]],
+        )
 
 
 def _state(archive: Archive, row: CheckpointRow) -> tuple[dict[str, Any], dict[str, Any]]:

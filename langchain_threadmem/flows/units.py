@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from langchain_threadmem.core.bodies import decode, text_of
+from langchain_threadmem.core.bodies import decode_stored, text_of
 from langchain_threadmem.core.units import SUMMARY_SOURCE, MemoryUnit, source_of
 from langchain_threadmem.storage.queries import units
 from langchain_threadmem.storage.queries.units import UnitRow
@@ -29,7 +29,7 @@ def read_units(conn: Conn, owner: str, keys: Iterable[int]) -> list[MemoryUnit]:
 
 def units_of(owner: str, rows: Sequence[UnitRow], children: Mapping[int, Sequence[str]]) -> list[MemoryUnit]:
     """The units that rows stand for, given the ids of their children by their keys."""
-    messages = decode([(row.message, row.body) for row in rows])
+    messages = decode_stored([(row.message, row.body, row.role) for row in rows])
     return [
         MemoryUnit(
             id=row.message if row.id is None else row.id,
@@ -47,7 +47,7 @@ def units_of(owner: str, rows: Sequence[UnitRow], children: Mapping[int, Sequenc
             last_visit=row.last_visit,
             never_delete=bool(row.never_delete),
             metadata=message.additional_kwargs if row.id is None else _about(row),
-            title=message.additional_kwargs[TITLE] if row.id is not None else "",
+            title=message.additional_kwargs.get(TITLE, "") if row.id is not None else "",
             stale=bool(row.stale),
             node_id=row.seq if row.id is None else None,
         )

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
-from langchain_threadmem.core.bodies import decode
+from langchain_threadmem.core.bodies import UNREADABLE, decode_stored
 from langchain_threadmem.core.interning import KIND, unpack
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.splicing import circular
-from langchain_threadmem.errors import EncryptionError, InputError, PersistenceError
+from langchain_threadmem.errors import (
+    ClosedError,
+    DriverError,
+    EncryptionError,
+    InputError,
+    PersistenceError,
+    StorageBusyError,
+)
+from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.index import index_problems
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
-from langchain_threadmem.storage.queries import checkpoints, grafts, integrity, nodes, trees
+from langchain_threadmem.storage.queries import checkpoints, choices, grafts, integrity, nodes, trees
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.queries.reading import Reader
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS
+from langchain_threadmem.storage.sealing import UNREADABLE_NOTE
 from langchain_threadmem.storage.statements import Conn
 
+T = TypeVar("T")
+
 ROWS_AT_ONCE = 20_000
+NO_TREE = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,31 +63,64 @@ class Verification:
 def verify_system(runtime: Runtime) -> Flow[Verification]:
     """`verify` for everything of the owner, and whether the vector index holds what SQL says."""
     found = yield from verify(runtime.owner)
-    problems = yield from index_problems(runtime)
-    return replace(found, problems=(*found.problems, *problems))
+    problems = [*found.problems]
+    problems += (yield from _tried("the vector index", index_problems(runtime), problems)) or []
+    return replace(found, problems=tuple(dict.fromkeys(problems)))
+
+
+def verify_conversation(conversation: Conversation) -> Flow[Verification]:
+    """`verify` for one conversation."""
+    problems: list[str] = []
+    tree = yield from _tried(f"conversation {conversation.name!r}", tree_of(conversation), problems)
+    found = yield from verify(conversation.runtime.owner, NO_TREE if tree is None else tree)
+    return replace(found, problems=tuple(dict.fromkeys([*found.problems, *problems])))
 
 
 def verify(owner: str, only: int | None = None) -> Flow[Verification]:
-    """Check the database file, the nodes of an owner's conversations (or of one tree), and checkpoints."""
-    problems = yield from Sql(integrity.problems)
-    named = yield from Sql(lambda conn: trees.conversations(conn, owner))
+    """Check the database file, the nodes of an owner's conversations (or of one tree), and checkpoints.
+
+    Whatever is damaged is reported as a problem, never raised as an error.
+    """
+    problems: list[str] = []
+
+    def tried(what: str, check: Callable[[Conn], T]) -> Flow[T | None]:
+        return _tried(what, _read(check), problems)
+
+    problems += (yield from tried("the database file", integrity.problems)) or []
+    rows = partial(integrity.damaged, owner=owner, only=only)
+    problems += (yield from tried("the rows of the database", rows)) or []
+    named = (yield from tried("the conversations", lambda conn: trees.conversations(conn, owner))) or []
     chosen = [(name, tree) for name, tree in named if only in (None, tree)]
     count = 0
-    for name, tree in chosen:
-        try:
-            found, held = yield from Sql(lambda conn, tree=tree, name=name: _check(conn, owner, name))  # type: ignore[misc]
-        except EncryptionError as error:
-            found, held = [str(error)], 0
-        problems += [f"conversation {name!r}: {problem}" for problem in found]
+    for name, _ in chosen:
+        what = f"conversation {name!r}"
+        found, held = (yield from tried(what, partial(_check, owner=owner, name=name))) or ([], 0)
+        problems += [f"{what}: {problem}" for problem in found]
         count += held
-    saved = yield from Sql(lambda conn: checkpoints.threads(conn, owner))
+    saved = (yield from tried("the checkpoints", lambda conn: checkpoints.threads(conn, owner))) or []
     for tree, name in saved:
         if only in (None, tree):
-            found = yield from Sql(lambda conn, tree=tree: _check_checkpoints(conn, tree))  # type: ignore[misc]
-            problems += [f"checkpoints of thread {name!r}: {problem}" for problem in found]
+            what = f"checkpoints of thread {name!r}"
+            found = (yield from tried(what, partial(_check_checkpoints, tree=tree))) or []
+            problems += [f"{what}: {problem}" for problem in found]
     if only is None:
-        problems += yield from Sql(lambda conn: integrity.dangling(conn, owner))
-    return Verification(len(chosen), count, tuple(problems))
+        problems += (yield from tried("the summaries", lambda conn: integrity.dangling(conn, owner))) or []
+    return Verification(len(chosen), count, tuple(dict.fromkeys(problems)))
+
+
+def _read(check: Callable[[Conn], T]) -> Flow[T]:
+    return (yield from Sql(check))
+
+
+def _tried(what: str, check: Flow[T], problems: list[str]) -> Flow[T | None]:
+    """What a check gives; `None`, and one more problem, if damage keeps it from coming to its end."""
+    try:
+        return (yield from check)
+    except (ClosedError, StorageBusyError, DriverError):
+        raise  # That is no damage.
+    except Exception as error:  # Damage has any form.
+        problems.append(f"{what}: {error}")
+        return None
 
 
 def problems_of(conn: Conn, owner: str) -> list[str]:
@@ -109,6 +156,11 @@ def _check(conn: Conn, owner: str, name: str) -> tuple[list[str], int]:
     for seq, parent in parents.items():
         problems += _check_parent(seq, parent, key_of, above)
     problems += [f"node {seq} descends from itself" for seq in circular(parents)]
+    problems += [
+        f"why node {seq} is where it is cannot be read"
+        for seq, placement in choices.read(conn, tree)
+        if placement is None
+    ]
     unreached = integrity.unreached(conn, tree)
     problems += [f"node {seq} is not found by its number" for seq in unreached]
     if (head.tip is not None and head.tip not in seq_of) or (head.tip is None and seq_of):
@@ -161,11 +213,9 @@ def _check_parent(seq: int, parent: int | None, key_of: dict[int, int], above: A
 
 
 def _check_bodies(rows: Sequence[NodeRow]) -> Iterator[str]:
-    try:
-        decode([(row.message, row.body) for row in rows])
-    except InputError:
-        for row in rows:
-            try:
-                decode([(row.message, row.body)])
-            except InputError as error:
-                yield f"node {row.seq}: {error}"
+    messages = decode_stored([(row.message, row.body, row.role) for row in rows])
+    for row, message in zip(rows, messages, strict=True):
+        if UNREADABLE in message.response_metadata:
+            yield f"node {row.seq} ({row.message!r}) cannot be read: damaged, or encrypted with another key"
+        elif UNREADABLE_NOTE in (row.title, row.summary):
+            yield f"the summary of node {row.seq} cannot be read: damaged, or encrypted with another key"

@@ -71,6 +71,7 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
 
     Raises:
         InputError: `system` is none, or is encrypted in another way than `serde`.
+        EncryptionError: The owner's memory was written with another key than that of `serde`.
 
     Example:
         >>> from langchain_core.messages import AIMessage
@@ -175,6 +176,8 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
     ) -> Iterator[CheckpointTuple]:
         """Checkpoints, the newest first; each is read when it is asked for, some at a time.
 
+        A damaged checkpoint is left out, with a warning in the log that names it.
+
         Args:
             config: Names a thread, and perhaps a namespace or a checkpoint; `None` for all threads of
                 this owner.
@@ -186,8 +189,8 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
         for start, most in _pages(len(found), limit if filter is None else None):
             page = self._run(snapshots.page(self._archive, found[start : start + most], filter, limit))
             limit = None if limit is None else limit - len(page)
-            for index in range(len(page)):
-                yield _tuple(page[index])
+            for snapshot in page.readable():
+                yield _tuple(snapshot)
             if limit == 0:
                 return
 
@@ -204,8 +207,8 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
         for start, most in _pages(len(found), limit if filter is None else None):
             page = await self._arun(snapshots.page(self._archive, found[start : start + most], filter, limit))
             limit = None if limit is None else limit - len(page)
-            for index in range(len(page)):
-                yield _tuple(page[index])
+            for snapshot in page.readable():
+                yield _tuple(snapshot)
             if limit == 0:
                 return
 

@@ -16,6 +16,7 @@ through the death of the process; `?synchronous=FULL` in the URL also through a 
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import sys
 import threading
@@ -31,9 +32,11 @@ from langchain_threadmem.errors import (
     ClosedError,
     DriverError,
     InputError,
+    LostDatabaseError,
     PersistenceError,
     StorageBusyError,
 )
+from langchain_threadmem.storage import checksums
 from langchain_threadmem.storage.migrations import check, migrate
 from langchain_threadmem.storage.sealing import Seal
 from langchain_threadmem.storage.statements import Conn
@@ -44,6 +47,7 @@ Transaction = Callable[[Conn], T]
 
 inside_transaction: ContextVar[bool] = ContextVar("threadmem_inside_transaction", default=False)
 BUSY_SECONDS = 60.0
+_PUT_BACK = "nothing was written: put the file back, or close this memory and open it again"
 SCRUB_SECONDS = 2.0
 """How long to wait for readers of an older state of the file."""
 READER_THREADS = 4
@@ -203,12 +207,18 @@ class SqliteDatabase:
         self._cursor = self._writer.cursor()
         self._conn = Conn(self._cursor, "sqlite")
         self._ends: dict[int, Any] = {}
+        self._file: tuple[str, int, int] | None = None
+        """The file as it was when it was opened: its place, inode and device."""
         self._others: object = None  # changes with every commit of another connection
         try:
             if read_only:
                 self.read(lambda conn: check(conn, self._name))
             else:
                 self.write(lambda conn: migrate(conn, time.time()))
+                checksums.keep(self._writer)
+            if path is not None:
+                found = os.stat(path)
+                self._file = os.path.abspath(path), found.st_ino, found.st_dev
         except BaseException:
             self._writer.close()
             raise
@@ -247,11 +257,26 @@ class SqliteDatabase:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute(f"PRAGMA wal_autocheckpoint={_PAGES_TO_CHECKPOINT[self._synchronous]}")
             connection.execute(f"PRAGMA synchronous={self._synchronous}")
-        except sqlite3.DatabaseError as error:
+            checksums.connect(connection)
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # A damaged schema may be no text.
             if connection is not None:
                 connection.close()
             raise translated(error, self._name) from error
         return connection
+
+    def _check_file(self) -> None:
+        """Refuse to go on with a file that is not there any more: what is written to it would be lost.
+
+        Raises:
+            LostDatabaseError: It was deleted, or another one has its name.
+        """
+        if self._file is not None:
+            try:
+                now = os.stat(self._file[0])
+            except FileNotFoundError:
+                raise LostDatabaseError(f"{self._name} was deleted while it was open; {_PUT_BACK}") from None
+            if (now.st_ino, now.st_dev) != self._file[1:]:
+                raise LostDatabaseError(f"{self._name} was replaced while it was open; {_PUT_BACK}")
 
     def write(self, transaction: Transaction[T]) -> T:
         """Run a function in a write transaction, in the calling thread."""
@@ -265,6 +290,7 @@ class SqliteDatabase:
             with self._lock:
                 if self.closed:
                     raise self._closed()
+                self._check_file()
                 try:
                     cursor.execute(self._begin)
                     conn.ends = self._known_ends() if appends else None
@@ -302,6 +328,7 @@ class SqliteDatabase:
             try:
                 connection = self._readers.pop()
             except IndexError:
+                self._check_file()  # Or an empty file would be made in its place.
                 connection = self._connect()
                 connection.execute("PRAGMA query_only=ON")  # A write in a read would be lost without a word.
                 # A reader's own pages are void after every write; those of the mapped file are not.
@@ -355,6 +382,7 @@ class SqliteDatabase:
             with self._lock:
                 if self.closed:
                     raise self._closed()
+                self._check_file()
                 try:
                     self._cursor.execute("VACUUM")
                     self._cursor.execute(f"PRAGMA busy_timeout={SCRUB_SECONDS * 1000:.0f}")
@@ -399,7 +427,7 @@ def _looking_mode(path: Path) -> str:
     return "rw" if in_wal_mode and not path.with_name(f"{path.name}-wal").exists() else "ro"
 
 
-def translated(error: sqlite3.DatabaseError, name: str) -> PersistenceError:
+def translated(error: Exception, name: str) -> PersistenceError:
     """One of SQLite's errors as this package's, naming the database and the next step."""
     text = str(error)
     if isinstance(error, sqlite3.OperationalError):

@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from langchain_threadmem.errors import InputError, NewerDatabaseError, PersistenceError
-from langchain_threadmem.storage import schema
+from langchain_threadmem.storage import checksums, schema
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,8 @@ class Migration(NamedTuple):
 
 def create_all(conn: Conn) -> None:
     """Create every table and index as `schema` defines it."""
-    for table in schema.metadata.sorted_tables:
+    tables = checksums.with_checksums() if conn.dialect == "sqlite" else schema.metadata
+    for table in tables.sorted_tables:
         conn.run(Statement(CreateTable(table, if_not_exists=True)))
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
             conn.run(Statement(CreateIndex(index, if_not_exists=True)))
@@ -48,9 +49,16 @@ def share_what_follows(conn: Conn) -> None:
             conn.run(Statement(CreateIndex(index)))
 
 
+def add_checksums(conn: Conn) -> None:
+    """Give every row a checksum, so that damage is found, and every owner a proof of its key."""
+    conn.run(Statement(CreateTable(schema.key)))
+    checksums.add(conn)
+
+
 MIGRATIONS = (
     Migration(1, "trees of segments, with their derived indexes", create_all),
     Migration(2, "what follows a message is shared by its versions", share_what_follows),
+    Migration(3, "checksums of rows and proofs of keys: damage and wrong keys are found", add_checksums),
 )
 
 _TABLES = Statement.of(

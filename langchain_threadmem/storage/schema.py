@@ -158,6 +158,14 @@ choice = Table(
     Column("chances", Text, nullable=False),  # JSON: [candidate (seq, or null for a new root), probability]
 )
 
+# Of an owner whose memory is encrypted, a text that only the right key opens.
+key = Table(
+    "threadmem_key",
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("proof", Text, nullable=False),
+)
+
 SUMMARIES = "summaries"
 """The scope of trees of summaries; a LangGraph channel's scope begins with a bracket."""
 recallable = or_(tree.c.scope == "", tree.c.scope == SUMMARIES)

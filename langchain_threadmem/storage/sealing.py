@@ -14,11 +14,16 @@ import json
 from collections import deque
 from typing import Protocol
 
+from langchain_threadmem.core.bodies import unreadable
 from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.errors import EncryptionError, InputError
 
 REMEMBERED = 8192
 """How many opened texts are kept at hand; deciphering a thread of a thousand at each turn takes 0.1 s."""
+UNREADABLE_NOTE = "[This cannot be read.]"
+"""In the place of a summary or a reason that is damaged, or encrypted with another key."""
+SEALED_ITEM = "!"
+"""Comes before an encrypted value of a store: no JSON text begins with it."""
 _HEAD = '{"sealed":'
 
 
@@ -34,11 +39,17 @@ def is_sealed(text: str) -> bool:
     return text.startswith(_HEAD)
 
 
+def name_of_item(path: bytes, key: bytes) -> str:
+    """What an encrypted value of a store belongs to."""
+    return f"{bytes(path).hex()}/{bytes(key).hex()}"
+
+
 class Seal:
     """Writes and reads encrypted texts and vectors.
 
     Args:
         cipher: Encrypts and decrypts bytes.
+        owner: Whose memory it is for.
 
     Example:
         >>> class Mirror:
@@ -53,8 +64,11 @@ class Seal:
         'Hello'
     """
 
-    def __init__(self, cipher: Cipher) -> None:
+    def __init__(self, cipher: Cipher, owner: str = "") -> None:
         self.cipher = cipher
+        self.owner = owner
+        self.proven = False
+        """Whether the owner's memory is known to be written with this key."""
         self._opened = LruCache[str, tuple[str | None, str]](REMEMBERED)
         self._equal = deque([cipher], maxlen=8)  # ciphers that were found to have the same key
 
@@ -89,6 +103,28 @@ class Seal:
         if found[0] != name:
             raise EncryptionError(f"what is stored of {name!r} was written for {found[0]!r}; it is not read")
         return found[1]
+
+    def open_body(self, message: str, role: str, sealed: str) -> str:
+        """`open_text` of a message's body; of one that does not open, the body of one that says so."""
+        try:
+            return self.open_text(message, sealed)
+        except EncryptionError:
+            return unreadable(role)
+
+    def open_note(self, message: str, sealed: str) -> str:
+        """`open_text` of something that was written about a message, or a word that it cannot be read."""
+        try:
+            return self.open_text(message, sealed)
+        except EncryptionError:
+            return UNREADABLE_NOTE
+
+    def opens(self, kind: str, data: bytes) -> bool:
+        """Whether the cipher takes what is said to be encrypted by it."""
+        try:
+            self.cipher.decrypt(kind, data)
+        except Exception:  # each cipher has errors of its own
+            return False
+        return True
 
     def vector(self, data: bytes) -> bytes:
         """A vector encrypted, with the cipher's name before it."""

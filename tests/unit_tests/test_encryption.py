@@ -26,8 +26,10 @@ from langchain_threadmem import (
     create_threaded_chat,
     select_thread_node,
 )
+from langchain_threadmem.core.bodies import UNREADABLE
 from langchain_threadmem.errors import DriverError, EncryptionError, InputError
 from langchain_threadmem.storage.schema import metadata
+from langchain_threadmem.storage.sealing import Seal
 from langchain_threadmem.storage.statements import Statement
 
 TABLES = [name for name in metadata.tables if name != "threadmem_migration"]
@@ -246,13 +248,102 @@ def test_without_the_key_an_encrypted_conversation_is_neither_read_nor_written(
     assert said(sealed.conversation("t")) == ["a heron", "grey"]
 
 
-def test_with_another_key_nothing_is_read(sealed: MemorySystem, url: str) -> None:
-    sealed.conversation("t").append("a heron")
+def encrypted(url: str, owner: str, key: bytes = b"key") -> MemorySystem:
+    return MemorySystem(url, owner=owner, embeddings=False, cipher=StreamCipher(key))
+
+
+@pytest.fixture(params=["as ever", "before proofs were kept"])
+def written(request: pytest.FixtureRequest, url: str, owner: str) -> str:
+    """A database in which something was written with a key."""
+    with encrypted(url, owner) as system:
+        system.conversation("t").append("a heron", "grey")
+        if request.param == "before proofs were kept":
+            change(system, "DELETE FROM threadmem_key WHERE owner = %s", owner)
+    return url
+
+
+def test_another_key_is_refused_when_it_is_given(written: str, owner: str) -> None:
+    with pytest.raises(EncryptionError, match=f"memory of '{owner}' was written with another key"):
+        encrypted(written, owner, b"other")
+    with encrypted(written, owner) as system:
+        assert said(system.conversation("t")) == ["a heron", "grey"]
+
+
+def test_a_saver_with_another_key_than_was_written_with_is_refused(written: str, owner: str) -> None:
     with (
-        MemorySystem(url, owner=sealed.owner, cipher=StreamCipher(b"other")) as other,
-        pytest.raises(EncryptionError, match="does not open with this memory's key"),
+        MemorySystem(written, owner=owner, embeddings=False) as system,
+        pytest.raises(EncryptionError, match="written with another key"),
     ):
-        assert other.conversation("t").messages
+        ThreadMemSaver(system, serde=EncryptedSerializer(StreamCipher(b"other")))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda system: ask(chat(ThreadMemSaver(system)), "a heron"),
+        lambda system: ThreadMemStore(system).put(("birds",), "grey", {}),
+        lambda system: MessageWindowChatMemory(9, id="w", store=system).add("a heron"),
+    ],
+    ids=["saver", "store", "window"],
+)
+@pytest.mark.parametrize("kept", [True, False], ids=["proof", "no proof"])
+def test_whoever_wrote_first_another_key_is_refused(
+    url: str, owner: str, write: Callable[[MemorySystem], Any], kept: bool
+) -> None:
+    with encrypted(url, owner) as system:
+        write(system)
+        if not kept:
+            change(system, "DELETE FROM threadmem_key WHERE owner = %s", owner)
+    with pytest.raises(EncryptionError, match="written with another key"):
+        encrypted(url, owner, b"other")
+
+
+def proofs(system: MemorySystem) -> int:
+    statement = Statement.of(
+        sqlite="SELECT count(*) FROM threadmem_key WHERE owner = ?",
+        postgresql="SELECT count(*) FROM threadmem_key WHERE owner = %s",
+    )
+    return int(system.runtime.database.read(lambda conn: conn.all(statement, system.owner))[0][0])
+
+
+def test_a_memory_without_a_proof_of_its_key_gets_one_when_a_row_was_opened(written: str, owner: str) -> None:
+    with encrypted(written, owner) as system:
+        assert proofs(system) == 1
+
+
+def test_a_key_that_nothing_was_written_with_binds_nobody(url: str, owner: str, verbs: Any) -> None:
+    with encrypted(url, owner) as system:
+        assert system.conversation("t").messages == []
+        assert proofs(system) == 0
+    with encrypted(url, owner, b"other") as system:
+        assert len(verbs(system.conversation("t")).append("a heron")) == 1
+
+
+def test_of_two_keys_that_were_given_at_once_the_second_writes_nothing(
+    url: str, owner: str, verbs: Any
+) -> None:
+    with encrypted(url, owner) as first, encrypted(url, owner, b"other") as second:
+        memories = [verbs(system.conversation("t")) for system in (first, second)]
+        assert [memory.messages() for memory in memories] == [[], []]
+        memories[0].append("a heron")
+        with pytest.raises(EncryptionError, match="written with another key"):
+            memories[1].append("a swan")
+        assert len(memories[0].messages()) == 1
+
+
+def test_each_owner_has_a_key_of_their_own(url: str, owner: str) -> None:
+    for n in range(2):
+        for key in (b"key", b"other"):
+            with encrypted(url, f"{owner} {key!r}", key) as system:
+                system.conversation("t").append("a heron")
+                assert len(system.conversation("t").messages) == n + 1
+
+
+def test_who_erases_everything_may_begin_with_another_key(written: str, owner: str) -> None:
+    with MemorySystem(written, owner=owner, embeddings=False) as system:
+        assert system.erase().left == ()
+    with encrypted(written, owner, b"other") as system:
+        assert len(system.conversation("t").append("a swan")) == 1
 
 
 def test_a_memory_with_the_key_reads_what_a_saver_has_written(sealed: MemorySystem, url: str) -> None:
@@ -302,14 +393,15 @@ def change(system: MemorySystem, sql: str, *values: Any) -> None:
     ],
     ids=["plain", "swapped", "changed"],
 )
-def test_rows_that_were_tampered_with_are_refused(sql: str) -> None:
+def test_rows_that_were_tampered_with_are_not_shown(sql: str) -> None:
     cipher = StreamCipher()
     with MemorySystem(embeddings=False, cipher=cipher) as system:
         system.conversation("t").append("a heron", "grey, with some white")
         change(system, sql, 1)
-        system.runtime.database.encrypt(type(system.runtime.database.seal)(cipher))  # nothing at hand
-        with pytest.raises(EncryptionError):
-            assert system.conversation("t").messages
+        system.runtime.database.encrypt(Seal(cipher, system.owner))  # nothing at hand
+        shown = system.conversation("t").messages
+        assert any(UNREADABLE in message.response_metadata for message in shown)
+        assert "cannot be read" in str(system.verify())
 
 
 def test_a_cipher_that_reads_the_memory_it_encrypts_is_told_so_and_does_not_hang() -> None:
@@ -322,7 +414,7 @@ def test_a_cipher_that_reads_the_memory_it_encrypts_is_told_so_and_does_not_hang
         memory = system.conversation("t")
         with pytest.raises(DriverError, match="inside"):
             memory.append("a heron", "grey, with some white")
-        assert memory.history == []
+        assert system.conversations() == []
 
 
 def test_equal_messages_do_not_look_equal(sealed: MemorySystem) -> None:

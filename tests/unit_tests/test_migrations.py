@@ -10,6 +10,7 @@ import pytest
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.errors import NewerDatabaseError
 from langchain_threadmem.storage import migrations
+from langchain_threadmem.storage.checksums import COLUMN, tables
 from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.migrations import MIGRATIONS, Migration
 from langchain_threadmem.storage.statements import Conn, Statement
@@ -40,7 +41,8 @@ def filled(tmp_path: Path) -> Path:
 
 def set_schema(path: Path, number: int) -> None:
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE threadmem_migration SET number = ? WHERE number = 1", (number,))
+        connection.execute("DELETE FROM threadmem_migration WHERE number > 1")
+        connection.execute("UPDATE threadmem_migration SET number = ?", (number,))
     connection.close()
 
 
@@ -85,18 +87,18 @@ def test_a_database_of_the_first_schema_is_led_on(filled: Path) -> None:
         connection.executescript(
             "DROP TABLE threadmem_graft; DROP INDEX threadmem_segment_parent;"
             "CREATE INDEX ix_threadmem_segment_tree ON threadmem_segment (tree);"
-            "DELETE FROM threadmem_migration WHERE number = 2"
+            "DROP TABLE threadmem_key; DELETE FROM threadmem_migration WHERE number > 1"
         )
     connection.close()
     with MemorySystem(filled, embeddings=False) as system:
         memory = system.conversation("c")
         assert memory.place(2, None).id == 3
         assert memory.verify().problems == ()
-    assert tables(dump(filled)) == tables(now)
-    assert len(tables(now)) > 30
+    assert definitions(dump(filled)) == definitions(now)
+    assert len(definitions(now)) > 30
 
 
-def tables(dumped: list[str]) -> list[str]:
+def definitions(dumped: list[str]) -> list[str]:
     """What a file's tables and indexes are, without the pages that they begin on."""
     return [
         " ".join(line.split("CREATE")[1:]) for line in dumped if line.startswith("('") and "CREATE" in line
@@ -105,11 +107,13 @@ def tables(dumped: list[str]) -> list[str]:
 
 def test_an_older_database_gets_what_it_lacks_in_order(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[int] = []
-    later = [Migration(n, f"step {n}", lambda conn, n=n: ran.append(n)) for n in (3, 4)]  # type: ignore[misc]
+    newest = MIGRATIONS[-1].number
+    numbers = [newest + 1, newest + 2]
+    later = [Migration(n, f"step {n}", lambda conn, n=n: ran.append(n)) for n in numbers]  # type: ignore[misc]
     monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, *later))
     open_database(filled).close()
     open_database(filled).close()
-    assert ran == [3, 4]
+    assert ran == numbers
 
 
 def test_a_migration_that_fails_leaves_the_database_as_it_was(
@@ -120,10 +124,34 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(
         raise RuntimeError("power cut")
 
     before = dump(filled)
-    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, Migration(3, "half", half)))
+    monkeypatch.setattr(
+        migrations, "MIGRATIONS", (*MIGRATIONS, Migration(MIGRATIONS[-1].number + 1, "half", half))
+    )
     with pytest.raises(RuntimeError, match="power cut"):
         open_database(filled)
     assert dump(filled) == before
+
+
+def without_checksums(path: Path) -> None:
+    """Make a file one that was written before there were checksums."""
+    with sqlite3.connect(path) as connection:
+        for table in tables():
+            connection.execute(f"ALTER TABLE {table.name} DROP COLUMN {COLUMN}")
+        connection.execute("DROP TABLE threadmem_key")
+        connection.execute("DELETE FROM threadmem_migration WHERE number > 1")
+    connection.close()
+
+
+def test_rows_of_an_older_database_get_their_checksums(filled: Path) -> None:
+    without_checksums(filled)
+    with MemorySystem(filled, embeddings=False) as system:
+        system.conversation("c").append("more", "yes")
+        assert system.verify().problems == ()
+    with sqlite3.connect(filled) as connection:
+        connection.execute("UPDATE threadmem_node SET body = replace(body, 'question', 'quesTion')")
+    connection.close()
+    with MemorySystem(filled, embeddings=False) as system:
+        assert len(system.verify().problems) == 1
 
 
 def test_tables_of_others_are_left_alone(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sqlalchemy import Text, bindparam, delete, select
 
 from langchain_threadmem.errors import EncryptionError
+from langchain_threadmem.storage.queries import keys
 from langchain_threadmem.storage.schema import chat_memory
 from langchain_threadmem.storage.sealing import is_sealed
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
@@ -46,6 +47,7 @@ def get(conn: Conn, owner: str, id: str) -> list[Row]:
 def put(conn: Conn, owner: str, id: str, rows: Sequence[Row], now: float) -> None:
     """Store a list in the place of the one before."""
     if (seal := conn.seal) is not None:
+        keys.claim(conn)
         rows = [(message, seal.text(id, body)) for message, body in rows]
     conn.run(_PUT, owner, id, json.dumps(rows), now)
 

@@ -14,6 +14,8 @@ from typing import NamedTuple
 from sqlalchemy import Delete, Table, bindparam, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from langchain_threadmem.errors import PersistenceError
+from langchain_threadmem.storage.queries import keys
 from langchain_threadmem.storage.schema import blob, checkpoint, tree, write
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
@@ -233,6 +235,7 @@ def get(conn: Conn, tree_id: int, ns: str, checkpoint_id: bytes | None) -> Check
 
 def put(conn: Conn, row: CheckpointRow) -> None:
     """Store a checkpoint; one with the same id is replaced."""
+    keys.claim(conn)
     conn.run(_PUT, *row[:5], json.dumps(row.refs, separators=(",", ":")), *row[6:])
 
 
@@ -271,7 +274,10 @@ def remove(conn: Conn, where: Iterable[Address]) -> None:
 
 def collect(conn: Conn, tree_id: int) -> None:
     """Delete the blobs of a conversation that no checkpoint of it refers to."""
-    used = {ref for (refs,) in conn.all(_REFS, tree_id) for ref in json.loads(refs)}
+    try:
+        used = {ref for (refs,) in conn.all(_REFS, tree_id) for ref in json.loads(refs)}
+    except ValueError:
+        return  # What a damaged checkpoint refers to is not known, so all of it is kept.
     unused = [row[0] for row in conn.all(_BLOB_IDS, tree_id) if row[0] not in used]
     if unused:
         conn.run(_DELETE_BLOBS, tree_id, json.dumps(unused))
@@ -327,6 +333,7 @@ def add_write(conn: Conn, row: WriteRow, *, replace: bool) -> bool:
         row: The write.
         replace: Whether it takes the place of one with the same task and index.
     """
+    keys.claim(conn)
     if replace:
         conn.run(_PUT_WRITE, *row)
         return True
@@ -356,7 +363,13 @@ def patch_write(conn: Conn, row: WriteRow, new: bytes) -> None:
 
 def _row(row: tuple[object, ...]) -> CheckpointRow:
     tree_id, ns, checkpoint_id, parent, run, refs, kind, data = row
-    return CheckpointRow(tree_id, ns, checkpoint_id, parent, run, json.loads(refs), kind, data)  # type: ignore[arg-type]
+    try:
+        numbers = json.loads(refs)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise PersistenceError(
+            f"checkpoint {unpack_id(checkpoint_id)!r} is damaged: what it refers to is {refs!r}; run verify()"  # type: ignore[arg-type]
+        ) from error
+    return CheckpointRow(tree_id, ns, checkpoint_id, parent, run, numbers, kind, data)  # type: ignore[arg-type]
 
 
 def _write(row: tuple[object, ...]) -> WriteRow:

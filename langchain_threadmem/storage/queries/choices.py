@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from sqlalchemy import bindparam, select
 
 from langchain_threadmem.core.nodes import Placement
+from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.storage.queries import strides
 from langchain_threadmem.storage.schema import choice, node
+from langchain_threadmem.storage.sealing import UNREADABLE_NOTE
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
 
 _PUT = insert_of(choice, replace=True)
@@ -40,11 +42,19 @@ def put(conn: Conn, placed: Iterable[tuple[int, str, Placement]]) -> None:
 
 def since(conn: Conn, tree_id: int, seq: int = 0) -> dict[int, Placement]:
     """The choices for the nodes of a tree that were written after the one numbered `seq`."""
-    seal = conn.seal
     return {
-        found: Placement(
-            reason if seal is None else seal.open_text(message, reason),
-            tuple((candidate, chance) for candidate, chance in json.loads(chances)),
-        )
-        for found, message, reason, chances in conn.all(_SINCE, tree_id, seq)
+        found: placement or Placement(UNREADABLE_NOTE, ()) for found, placement in read(conn, tree_id, seq)
     }
+
+
+def read(conn: Conn, tree_id: int, seq: int = 0) -> Iterator[tuple[int, Placement | None]]:
+    """`since`, with `None` for a choice that cannot be read."""
+    seal = conn.seal
+    for found, message, reason, chances in conn.all(_SINCE, tree_id, seq):
+        try:
+            pairs = tuple((candidate, float(chance)) for candidate, chance in json.loads(chances))
+            opened = reason if seal is None else seal.open_text(message, reason)
+        except (ValueError, TypeError, EncryptionError):
+            yield found, None
+        else:
+            yield found, Placement(opened, pairs)

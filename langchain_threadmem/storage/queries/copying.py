@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from sqlalchemy import bindparam, select
 
 from langchain_threadmem.core.nodes import State
-from langchain_threadmem.storage.queries import grafts, integrity, revision, strides, trees
+from langchain_threadmem.storage.queries import grafts, integrity, nodes, revision, strides, trees
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     POSITION_BITS,
     node,
     segment,
 )
-from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+from langchain_threadmem.storage.statements import Conn, Statement, within
 
 _NODES = Statement(strides.keys_of(bindparam("tree")).with_only_columns(node).order_by(node.c.key), "tree")
 _KEY_FIRST = Statement(
@@ -23,7 +23,6 @@ _KEY_FIRST = Statement(
     "tree",
     "parent",
 )
-_INSERT = insert_of(node)
 _LIVE = Statement(
     select(node.c.tree, node.c.key).where(within(node.c.key, "keys"), node.c.state == int(State.LIVE)), "keys"
 )
@@ -50,7 +49,7 @@ def copy_tree(conn: Conn, source: int, target: int) -> dict[int, int]:
         assert row is not None
         segments[old] = int(row[0])
     rows = conn.all(_NODES, source)
-    conn.many(_INSERT, [(moved(row[0], segments), target, *row[2:]) for row in rows])
+    nodes.write(conn, [(moved(row[0], segments), target, *row[2:]) for row in rows])
     for statement in (*revision.COPIES, revision.COPY_CHOICE):
         conn.many(statement, [(moved(row[0], segments), row[0]) for row in rows])
     for key, parent in grafts.of_tree(conn, source).items():

@@ -15,6 +15,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from langchain_threadmem.core.digests import Extent
 from langchain_threadmem.core.nodes import MessageSummary, State
+from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.storage.queries import strides, trees, units
 from langchain_threadmem.storage.queries.marks import Mark
 from langchain_threadmem.storage.schema import SUMMARIES, digest, draft, mark, node, tree, unit
@@ -310,7 +311,10 @@ def get_draft(conn: Conn, tree_id: int, hash_: str) -> MessageSummary | None:
     row = conn.one(_GET_DRAFT, tree_id, hash_)
     if row is None:
         return None
-    title, text = json.loads(row[0] if conn.seal is None else conn.seal.open_text(hash_, row[0]))
+    try:
+        title, text = json.loads(row[0] if conn.seal is None else conn.seal.open_text(hash_, row[0]))
+    except (ValueError, EncryptionError):
+        return None  # It is damaged, and written again.
     return MessageSummary(title=title, summary=text)
 
 

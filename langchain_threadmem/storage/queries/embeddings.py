@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import BigInteger, BindParameter, bindparam, delete, func, select
 
+from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.storage.queries import strides
 from langchain_threadmem.storage.queries.nodes import EVERYTHING
 from langchain_threadmem.storage.schema import embedding, mark, node, recallable, segment, tree
@@ -213,11 +214,16 @@ def dimensions(conn: Conn, owner: str, model: str) -> int | None:
 def by_keys(conn: Conn, model: str, keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:
     """The vectors of some nodes; those that have none are left out."""
     rows = conn.all(_BY_KEYS, json.dumps(keys), model) if keys else []
-    return {row[0]: np.frombuffer(_opened(conn, row[1]), np.float16).astype(np.float32) for row in rows}
+    opened = ((row[0], _opened(conn, row[1])) for row in rows)
+    return {key: np.frombuffer(half, np.float16).astype(np.float32) for key, half in opened if half}
 
 
 def _opened(conn: Conn, stored: bytes) -> bytes:
-    return bytes(stored) if conn.seal is None else conn.seal.open_vector(bytes(stored))
+    """A stored vector; empty if it cannot be read, for words still find its message."""
+    try:
+        return bytes(stored) if conn.seal is None else conn.seal.open_vector(bytes(stored))
+    except EncryptionError:
+        return b""
 
 
 def models_of(conn: Conn, keys: Sequence[int]) -> list[tuple[int, str]]:
@@ -236,9 +242,11 @@ def delete_of_tree(conn: Conn, tree_id: int, model: str) -> None:
 
 
 def _vectors(conn: Conn, rows: list[tuple[int, int, bytes]]) -> Vectors:
+    halves = [_opened(conn, row[2]) for row in rows]
+    rows = [row for row, half in zip(rows, halves, strict=True) if half]
     if not rows:
         return NONE
-    flat = np.frombuffer(b"".join([_opened(conn, row[2]) for row in rows]), np.float16)
+    flat = np.frombuffer(b"".join(halves), np.float16)
     return Vectors(
         np.array([row[0] for row in rows], np.int64),
         np.array([row[1] for row in rows], np.int64),

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from sqlalchemy import bindparam, desc, select
 
+from langchain_threadmem.core.bodies import is_unreadable
 from langchain_threadmem.core.nodes import Placement, State
 from langchain_threadmem.core.numbered import number_in, numbered
 from langchain_threadmem.errors import MessageIdConflictError
@@ -223,7 +224,7 @@ def append(conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: Parent = T
 
 
 def _same(draft: Draft, body: str, place: Placed) -> Placed:
-    if body != draft.body:
+    if body != draft.body and not is_unreadable(draft.body):
         raise conflict(draft.message, place)
     return place
 
@@ -243,4 +244,4 @@ def stored(conn: Conn, tree_id: int, message: str) -> tuple[str, Placed] | None:
 
 
 def _open(conn: Conn, message: str, body: str) -> str:
-    return body if conn.seal is None else conn.seal.open_text(message, body)
+    return body if conn.seal is None else conn.seal.open_body(message, "", body)

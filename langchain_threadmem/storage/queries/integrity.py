@@ -5,12 +5,14 @@ from __future__ import annotations
 from sqlalchemy import bindparam, func, literal_column, select
 
 from langchain_threadmem.core.nodes import State
+from langchain_threadmem.storage import checksums
 from langchain_threadmem.storage.queries import nodes, strides
 from langchain_threadmem.storage.queries.nodes import STORED
+from langchain_threadmem.storage.queries.parts import PARTS, Id, scope
 from langchain_threadmem.storage.schema import digest, node, segment, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement
 
-_CHECK = Statement.of(sqlite="PRAGMA quick_check", postgresql="SELECT 'ok'")
+_CHECK = Statement.of(sqlite="PRAGMA integrity_check", postgresql="SELECT 'ok'")
 _ORPHANS = Statement(
     select(node.c.message)
     .select_from(
@@ -58,6 +60,22 @@ _NAMES = Statement(
 def problems(conn: Conn) -> list[str]:
     """Faults of the file; PostgreSQL checks its own."""
     return [f"the database file: {row[0]}" for row in conn.all(_CHECK) if row[0] != "ok"]
+
+
+def damaged(conn: Conn, owner: str, only: int | None = None) -> list[str]:
+    """Rows that are not what was written, of one tree or of all that is stored, one sentence each."""
+    found: list[str] = []
+    for part in PARTS:
+        if only is None:
+            keys = checksums.wrong(conn, part.table)
+        elif part.under is Id.TREE:
+            keys = checksums.wrong(conn, part.table, scope(part), only)
+        else:
+            continue
+        if part.table.primary_key.columns.keys()[0] == "owner":  # Others' names are nobody's business.
+            keys = [key if key[0] == owner else ("another owner's",) for key in keys]
+        found += [f"the row {key!r} of {part.table.name!r} is not what was written" for key in keys]
+    return found
 
 
 def dangling(conn: Conn, owner: str) -> list[str]:

@@ -11,6 +11,7 @@ prolongs the items it has read, passing over those that somebody else is just wr
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -35,11 +36,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from langchain_threadmem.errors import EncryptionError
+from langchain_threadmem.storage.queries import keys
 from langchain_threadmem.storage.schema import item, item_vector, namespace
+from langchain_threadmem.storage.sealing import SEALED_ITEM, name_of_item
 from langchain_threadmem.storage.statements import Conn, Statement, within
 
-_SEALED = "!"
-"""Comes before an encrypted value: no JSON text begins with it."""
+log = logging.getLogger(__name__)
 
 
 class Row(NamedTuple):
@@ -262,8 +264,15 @@ def below(
 
 
 def by_ids(conn: Conn, owner: str, ids: Sequence[int]) -> list[Row]:
-    """Items by their ids, in the order of these."""
-    found = {row[0]: _opened(conn, row) for row in conn.all(_BY_IDS, owner, json.dumps(ids))}
+    """Items by their ids, in the order of these; those that do not open are left out, with a warning."""
+    found: dict[int, Row] = {}
+    for row in conn.all(_BY_IDS, owner, json.dumps(ids)):
+        try:
+            found[row[0]] = _opened(conn, row)
+        except EncryptionError as error:
+            if conn.seal is None:
+                raise
+            log.warning("left out of a search: %s", error)
     return [found[id] for id in ids if id in found]
 
 
@@ -324,6 +333,7 @@ def enter(conn: Conn, owner: str, wanted: Collection[bytes], now: float) -> dict
 
 def put(conn: Conn, ids: dict[bytes, int], news: Iterable[NewItem], now: float) -> None:
     """Store items in namespaces that were entered; one that is there keeps its `created`, not its vectors."""
+    keys.claim(conn)
     rows = [(ids[new.path], _sealed(conn, new)) for new in news]
     conn.many(
         _PUT,
@@ -383,23 +393,18 @@ def sweep(conn: Conn, owner: str, now: float) -> int:
     return len(rows)
 
 
-def _name(path: bytes, key: bytes) -> str:
-    """What an encrypted value belongs to."""
-    return f"{bytes(path).hex()}/{bytes(key).hex()}"
-
-
 def _sealed(conn: Conn, new: NewItem) -> NewItem:
     if (seal := conn.seal) is None:
         return new
-    return new._replace(value=_SEALED + seal.text(_name(new.path, new.key), new.value))
+    return new._replace(value=SEALED_ITEM + seal.text(name_of_item(new.path, new.key), new.value))
 
 
 def _opened(conn: Conn, found: Sequence[Any]) -> Row:
     row = Row(*found)
     if (seal := conn.seal) is not None:
-        opened = seal.open_text(_name(row.path, row.key), row.value.removeprefix(_SEALED))
+        opened = seal.open_text(name_of_item(row.path, row.key), row.value.removeprefix(SEALED_ITEM))
         return row._replace(value=opened)
-    if row.value.startswith(_SEALED):
+    if row.value.startswith(SEALED_ITEM):
         raise EncryptionError(
             f"what is stored under {bytes(row.key)!r} is encrypted; open the memory with the cipher it was "
             "written with"
@@ -412,7 +417,11 @@ def _sealed_vector(conn: Conn, half: bytes) -> bytes:
 
 
 def _opened_vector(conn: Conn, stored: bytes) -> bytes:
-    return bytes(stored) if conn.seal is None else conn.seal.open_vector(bytes(stored))
+    """A stored vector; empty if it cannot be read: its item is found as one without meaning."""
+    try:
+        return bytes(stored) if conn.seal is None else conn.seal.open_vector(bytes(stored))
+    except EncryptionError:
+        return b""
 
 
 def _remove(conn: Conn, ids: Sequence[int]) -> None:

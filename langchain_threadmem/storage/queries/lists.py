@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, select
 
+from langchain_threadmem.core.bodies import is_unreadable
 from langchain_threadmem.core.interning import Said
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.numbered import number_in
@@ -257,12 +258,15 @@ class _Found(NamedTuple):
 
 def _places(conn: Conn, tree_id: int, messages: Sequence[Said]) -> dict[str, list[_Found]]:
     ids = json.dumps([message.id for message in messages])
+    unread = {message.id: message.body for message in messages if is_unreadable(message.body)}
     found: dict[str, list[_Found]] = {}
     numbers = json.dumps([number for message in messages if (number := number_in(message.id))])
     rows = conn.all(_PLACES, tree_id, ids, tree_id, ids, numbers, tree_id, tree_id, ids)
     for key, written, parent, message, body, state, seq in rows:
-        if conn.seal is not None:
-            body = conn.seal.open_text(message, body)
+        if message in unread:  # The list has it from here, and what it stands for is there.
+            body = unread[message]
+        elif conn.seal is not None:
+            body = conn.seal.open_body(message, "", body)
         former = None if parent in (None, written) else written
         hangs = written if former is None else parent
         place = Place(key, hangs, message, body, State(state), former)

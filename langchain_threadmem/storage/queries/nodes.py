@@ -25,7 +25,8 @@ from sqlalchemy import (
 
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.numbered import is_numbered, number_in
-from langchain_threadmem.storage.queries import strides
+from langchain_threadmem.storage.checksums import COLUMN, of_node
+from langchain_threadmem.storage.queries import keys, strides
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     POSITION_BITS,
@@ -215,21 +216,45 @@ _INSERT_NEW = Statement(
     ),
     *_OF_NEW,
 )
+# On SQLite with the checksum, which no trigger computes for nodes.
+_INSERT_SUMMED = Statement.of(
+    sqlite=f"INSERT INTO {node.name} ({', '.join(node.c.keys())}, {COLUMN}) VALUES ({'?, ' * len(node.c)}?)",
+    postgresql="",
+)
+_INSERT_NEW_SUMMED = Statement.of(
+    sqlite=f"INSERT INTO {node.name} ({', '.join(_OF_NEW)}, {COLUMN}, state, named) "
+    f"VALUES ({'?, ' * len(_OF_NEW)}?, 0, 0)",
+    postgresql="",
+)
 _PLACE = Statement(select(node.c.tree, node.c.seq).where(node.c.key == bindparam("key")), "key")
 EVERYTHING = (1 << 62) - 1
 
 
 def insert(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
     """Write nodes: rows with the columns of their table, their bodies open."""
-    conn.many(_INSERT, rows if conn.seal is None else _sealed(conn.seal, rows))
+    write(conn, rows if conn.seal is None else _sealed(conn, conn.seal, rows))
+
+
+def write(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
+    """Write nodes: rows with the columns of their table, their bodies as they are stored."""
+    if conn.dialect == "sqlite":
+        conn.many(_INSERT_SUMMED, [(*row, of_node(*row)) for row in rows])
+    else:
+        conn.many(_INSERT, rows)
 
 
 def insert_new(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
     """Write live nodes whose ids end in their numbers: rows of `_OF_NEW`, their bodies open."""
-    conn.many(_INSERT_NEW, rows if conn.seal is None else _sealed(conn.seal, rows))
+    if conn.seal is not None:
+        rows = _sealed(conn, conn.seal, rows)
+    if conn.dialect == "sqlite":
+        conn.many(_INSERT_NEW_SUMMED, [(*row, of_node(*(*row[:8], 0, None, 0, row[8]))) for row in rows])
+    else:
+        conn.many(_INSERT_NEW, rows)
 
 
-def _sealed(seal: Seal, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+def _sealed(conn: Conn, seal: Seal, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+    keys.claim(conn)
     return [(*row[:6], seal.text(row[4], row[6]), *row[7:]) for row in rows]
 
 
@@ -297,7 +322,7 @@ def thread_messages(conn: Conn, key: int, most: int | None = None) -> list[tuple
     for first, last in spans(conn, key) if most is None else newest_spans(conn, key, most):
         found += conn.all(_MESSAGES_OF_RANGE, first, last)
     if (seal := conn.seal) is not None:
-        return [(row[0], seal.open_text(row[0], row[1]), row[2], row[3]) for row in found]
+        return [(row[0], seal.open_body(row[0], row[2], row[1]), row[2], row[3]) for row in found]
     return found
 
 
@@ -439,9 +464,9 @@ def _opened(conn: Conn, rows: Sequence[Sequence[Any]]) -> list[NodeRow]:
         return found
     return [
         row._replace(
-            body=seal.open_text(row.message, row.body),
-            title=None if row.title is None else seal.open_text(row.message, row.title),
-            summary=None if row.summary is None else seal.open_text(row.message, row.summary),
+            body=seal.open_body(row.message, row.role, row.body),
+            title=None if row.title is None else seal.open_note(row.message, row.title),
+            summary=None if row.summary is None else seal.open_note(row.message, row.summary),
         )
         for row in found
     ]

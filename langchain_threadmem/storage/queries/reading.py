@@ -22,16 +22,20 @@ MOST_HOT = 10_000
 """Longer runs than this are not kept at hand."""
 
 
+NodePart = tuple[int, str, str, int, str]
+"""Key, message id, body, state and role of a node."""
+
+
 class Hot(NamedTuple):
     """Rows of a segment that were read before.
 
     Attributes:
         version: Epoch and version of its tree at that time: as long as they are the same, so are the rows.
-        rows: Key, message id, body and state of one node after the other.
+        rows: One node after the other.
     """
 
     version: tuple[int, int]
-    rows: list[tuple[int, str, str, int]]
+    rows: list[NodePart]
 
 
 _VERSION = Statement(
@@ -44,7 +48,7 @@ _COUNT = Statement(
     select(func.count()).where(node.c.key.between(bindparam("first"), bindparam("last"))), "first", "last"
 )
 _RANGE = Statement(
-    select(node.c.key, node.c.message, node.c.body, node.c.state)
+    select(node.c.key, node.c.message, node.c.body, node.c.state, node.c.role)
     .where(node.c.key.between(bindparam("first"), bindparam("last")))
     .order_by(node.c.key),
     "first",
@@ -62,15 +66,15 @@ class Reader:
     def __init__(self, hot: LruCache[int, Hot] | None = None) -> None:
         self._hot = hot
         self._ranges: dict[Run, list[tuple[int, int]]] = {}
-        self._rows: dict[int, list[tuple[int, str, str, int]]] = {}
+        self._rows: dict[int, list[NodePart]] = {}
         self._above: dict[int, list[tuple[int, int]]] = {}
 
     def load(self, conn: Conn, runs: Sequence[Run]) -> None:
         """Read what the runs lead through."""
-        for number, ranges in self._by_segment(conn, runs).items():
+        for number, ranges in self._by_segment(conn, [run for run in runs if self._leads(conn, run)]).items():
             self._rows[number] = self._of_segment(conn, number, list(_merged(ranges)))
 
-    def _of_segment(self, conn: Conn, number: int, ranges: Ranges) -> list[tuple[int, str, str, int]]:
+    def _of_segment(self, conn: Conn, number: int, ranges: Ranges) -> list[NodePart]:
         if self._hot is None or len(ranges) > 1:
             return _read(conn, ranges)
         # Before the rows: what changes in between is then read again the next time.
@@ -85,6 +89,14 @@ class Reader:
         if version is not None and rows and len(rows) <= MOST_HOT:
             self._hot.put(number, Hot(version, rows))
         return rows
+
+    def _leads(self, conn: Conn, run: Run) -> bool:
+        """Whether there is such a run: one that there is not keeps nobody from reading the others."""
+        try:
+            self._by_segment(conn, [run])
+        except PersistenceError:
+            return False
+        return True
 
     def keys(self, conn: Conn, runs: Iterable[Run]) -> set[int]:
         """The keys that runs lead through."""
@@ -112,13 +124,15 @@ class Reader:
                 wanted.setdefault(first >> POSITION_BITS, []).append((first, last))
         return wanted
 
-    def rows(self, run: Run) -> list[tuple[str, str]]:
-        """Message ids and bodies of a run; what was purged of it is left out.
+    def rows(self, run: Run) -> list[tuple[str, str, str]]:
+        """Message ids, bodies and roles of a run; what was purged of it is left out.
 
         Raises:
             PersistenceError: A message of it is no longer stored.
         """
-        found: list[tuple[str, str]] = []
+        if run not in self._ranges:
+            raise _no_thread(run)
+        found: list[tuple[str, str, str]] = []
         for first, last in self._ranges[run]:
             rows = self._rows[first >> POSITION_BITS]
             at = bisect_left(rows, (first,))
@@ -128,7 +142,7 @@ class Reader:
                     f"a checkpoint refers to the messages {first} to {last}, some of which are gone; "
                     "run verify()"
                 )
-            found += [row[1:3] for row in part if row[3] != State.PURGED]
+            found += [(row[1], row[2], row[4]) for row in part if row[3] != State.PURGED]
         return found
 
     def _expand(self, conn: Conn, run: Run) -> list[tuple[int, int]]:
@@ -141,16 +155,20 @@ class Reader:
         for at, (first, last) in enumerate(path):
             if first <= run.first <= last:
                 return [(run.first, last), *path[at + 1 :]]
-        raise PersistenceError(f"no thread leads from message {run.first} to {run.last}; run verify()")
+        raise _no_thread(run)
 
 
-def _read(conn: Conn, ranges: Ranges) -> list[tuple[int, str, str, int]]:
+def _no_thread(run: Run) -> PersistenceError:
+    return PersistenceError(f"no thread leads from message {run.first} to {run.last}; run verify()")
+
+
+def _read(conn: Conn, ranges: Ranges) -> list[NodePart]:
     rows = [row for first, last in ranges for row in conn.all(_RANGE, first, last)]
     if (seal := conn.seal) is None:
         return rows
     return [
-        (key, message, body if state == State.PURGED else seal.open_text(message, body), state)
-        for key, message, body, state in rows
+        (key, message, body if state == State.PURGED else seal.open_body(message, role, body), state, role)
+        for key, message, body, state, role in rows
     ]
 
 

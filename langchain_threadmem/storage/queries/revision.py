@@ -11,8 +11,10 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Column, and_, bindparam, select, update
 
+from langchain_threadmem.core.bodies import UNREADABLE, decode_stored
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.numbered import number_in
+from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage.queries import digests, grafts, nodes, strides, trees, units
 from langchain_threadmem.storage.queries.ends import anchor_of, next_key
 from langchain_threadmem.storage.queries.growth import Append, Draft, Placed, conflict, stored
@@ -181,6 +183,11 @@ def move(conn: Conn, tree_id: int, old: NodeRow, following: Iterable[Outline], p
     Returns:
         The new place.
     """
+    (said,) = decode_stored([(old.message, old.body, old.role)])
+    if UNREADABLE in said.response_metadata:
+        raise PersistenceError(
+            f"node {old.seq} cannot be read, so it cannot be moved; verify() says why, purging removes it"
+        )
     head, under = trees.head(conn, tree_id), anchor_of(conn, tree_id, parent)
     key, seq = next_key(conn, tree_id, under.key, under.taken), head.next_seq
     conn.run(_MOVED, seq, old.key)

@@ -20,7 +20,7 @@ from sqlalchemy import bindparam, select, union, update
 from langchain_threadmem.core.interning import KIND, Item, Run, unpack
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.storage import schema
-from langchain_threadmem.storage.queries import digests, marks
+from langchain_threadmem.storage.queries import digests, marks, nodes
 from langchain_threadmem.storage.queries.parts import COPIED, Id, Part, scope
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
@@ -194,8 +194,11 @@ def load(
         kind = part.ids.get("id")
         while batch := [row for _, (_, row) in zip(range(ROWS_AT_ONCE), group, strict=False)]:
             if kind is None:
-                moved = [numbers.moved(part, row) for row in batch]
-                conn.many(_WRITE[part.table.name], [tuple(row.values()) for row in moved])
+                moved = [tuple(numbers.moved(part, row).values()) for row in batch]
+                if part.table is schema.node:
+                    nodes.write(conn, moved)
+                else:
+                    conn.many(_WRITE[part.table.name], moved)
             else:
                 for row in batch:
                     ends += _enter(conn, numbers, part, kind, row)

@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, bindparam, func, literal_column, select, upda
 from sqlalchemy.dialects.postgresql import insert
 
 from langchain_threadmem.errors import EncryptionError
-from langchain_threadmem.storage.queries import strides
+from langchain_threadmem.storage.queries import keys, strides
 from langchain_threadmem.storage.schema import SUMMARIES, checkpoint, node, tree, write
 from langchain_threadmem.storage.statements import Conn, Statement, within
 
@@ -142,6 +142,7 @@ def find(conn: Conn, owner: str, conversation: str, scope: str = "") -> int | No
     row = conn.one(_FIND, owner, conversation, scope)
     if row is None:
         return None
+    keys.check(conn)
     check(conn, row[0], row[1])
     return int(row[0])
 
@@ -172,6 +173,7 @@ def claim(conn: Conn, tree_id: int, sealed: bool) -> None:
 
 def find_or_create(conn: Conn, owner: str, conversation: str, now: float, scope: str = "") -> int:
     """The id of a conversation's tree, made if there is none. Needs a write transaction."""
+    keys.check(conn)
     sealed = conn.seal is not None
     row = conn.one(_FIND, owner, conversation, scope)
     if row is None:

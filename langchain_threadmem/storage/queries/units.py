@@ -200,7 +200,7 @@ def by_keys(conn: Conn, owner: str, keys: Iterable[int]) -> list[UnitRow]:
     # Sorted here: to have them sorted, SQLite would walk through whole trees.
     rows = [UnitRow(*row) for row in conn.all(_BY_KEYS, json.dumps(list(keys)), owner)]
     if (seal := conn.seal) is not None:
-        rows = [row._replace(body=seal.open_text(row.message, row.body)) for row in rows]
+        rows = [row._replace(body=seal.open_body(row.message, row.role, row.body)) for row in rows]
     return sorted(rows, key=lambda row: (row.tree, row.seq))
 
 

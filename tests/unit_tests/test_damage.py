@@ -1,0 +1,349 @@
+"""Damage: what cannot be read any more is named, shown as that and removable; the rest is read as before."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import StreamCipher, WordEmbeddings
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import START, MessagesState, StateGraph
+
+from langchain_threadmem import (
+    ChatMemory,
+    ExtractiveSummarizer,
+    MemorySystem,
+    MessageWindowChatMemory,
+    ThreadMemSaver,
+    ThreadMemStore,
+)
+from langchain_threadmem.core.bodies import UNREADABLE
+from langchain_threadmem.errors import LostDatabaseError, PersistenceError
+from langchain_threadmem.storage import checksums
+from langchain_threadmem.storage.schema import metadata, migration
+from langchain_threadmem.storage.statements import Conn, Statement
+
+Change = Callable[..., None]
+
+
+def change(system: MemorySystem, sql: str, *values: Any) -> None:
+    """Change rows behind the memory's back: no checksum follows."""
+    path = system.runtime.database.path
+    if path is not None:
+        with sqlite3.connect(path) as connection:
+            connection.execute(sql.replace("%s", "?"), values)
+        connection.close()
+    else:
+        statement = Statement.of(sqlite="", postgresql=sql)
+        system.runtime.database.write(lambda conn: conn.run(statement, *values))
+
+
+def tree_of(system: MemorySystem, conversation: str = "c") -> int:
+    statement = Statement.of(
+        sqlite="SELECT id FROM threadmem_tree WHERE owner = ? AND conversation = ?",
+        postgresql="SELECT id FROM threadmem_tree WHERE owner = %s AND conversation = %s",
+    )
+    found = system.runtime.database.read(lambda conn: conn.all(statement, system.owner, conversation))
+    return int(found[0][0])
+
+
+@pytest.fixture(params=["plain", "encrypted"])
+def damaged(request: pytest.FixtureRequest, url: str, owner: str) -> Iterator[MemorySystem]:
+    """Four messages, of which the second cannot be read any more."""
+    cipher = StreamCipher() if request.param == "encrypted" else None
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), cipher=cipher) as system:
+        memory = system.conversation("c")
+        memory.append("the heron stands in the water", "it waits for a fish")
+        memory.append("bread needs salt", "and time")
+        where = "WHERE tree = %s AND seq = 2"
+        change(system, f"UPDATE threadmem_node SET body = substr(body, 1, 40) {where}", tree_of(system))
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), cipher=cipher) as system:
+        yield system
+
+
+def lost(messages: list[Any]) -> list[int]:
+    return [n for n, message in enumerate(messages, 1) if UNREADABLE in message.response_metadata]
+
+
+def test_a_thread_with_an_unreadable_message_shows_the_rest(damaged: MemorySystem, verbs: Any) -> None:
+    shown = verbs(damaged.conversation("c")).messages()
+    assert [message.type for message in shown] == ["human", "ai", "human", "ai"]
+    assert lost(shown) == [2]
+    assert shown[2].content == "bread needs salt"
+
+
+def test_history_shows_where_a_message_cannot_be_read(damaged: MemorySystem) -> None:
+    nodes = damaged.conversation("c").history
+    assert lost([node.message for node in nodes]) == [2]
+    assert [node.parent_id for node in nodes] == [None, 1, 2, 3]
+
+
+def test_recall_finds_what_can_be_read(damaged: MemorySystem, verbs: Any) -> None:
+    hits = verbs(damaged.conversation("c")).recall("salt in bread", n_results=1)
+    assert [hit.node.id for hit in hits] == [3]
+
+
+def test_a_conversation_with_an_unreadable_message_goes_on(damaged: MemorySystem, verbs: Any) -> None:
+    memory = verbs(damaged.conversation("c"))
+    assert memory.append("more", "yes")[0].id == 5
+    assert len(memory.messages()) == 6
+
+
+def test_a_conversation_with_an_unreadable_message_is_exported(damaged: MemorySystem) -> None:
+    assert "and time" in damaged.conversation("c").export("json")
+
+
+def test_verify_names_an_unreadable_message(damaged: MemorySystem, verbs: Any) -> None:
+    assert "conversation 'c': node 2 " in str(damaged.verify())
+    assert "node 2 " in str(verbs(damaged.conversation("c")).verify())
+
+
+def test_an_unreadable_message_is_not_moved(damaged: MemorySystem) -> None:
+    memory = damaged.conversation("c", node_selector=lambda tree, message: None)
+    root = memory.append("a new root")[0].id
+    with pytest.raises(PersistenceError, match="node 2 cannot be read"):
+        memory.place(1, root)
+
+
+@pytest.mark.parametrize(
+    "remove",
+    [
+        lambda system: system.forget(1.0, purge=True),
+        lambda system: system.erase(conversation="c"),
+        lambda system: system.erase(before=datetime.now(UTC)),
+        lambda system: system.conversation("c").reset(),
+    ],
+    ids=["purge", "conversation", "time", "reset"],
+)
+def test_an_unreadable_message_can_be_removed(
+    damaged: MemorySystem, remove: Callable[[MemorySystem], Any]
+) -> None:
+    remove(damaged)
+    assert damaged.conversation("c").history == []
+    assert damaged.verify().problems == ()
+
+
+def test_a_graph_goes_on_with_an_unreadable_message_as_it_is(url: str, owner: str) -> None:
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        ask(chat(ThreadMemSaver(system)), "a heron")
+        where = "WHERE tree = %s AND seq = 1"
+        change(system, f"UPDATE threadmem_node SET body = substr(body, 1, 40) {where}", tree_of(system, "t"))
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        state = ask(chat(ThreadMemSaver(system)), "a swan")
+        assert lost(state["messages"]) == [1]
+        assert len(system.conversation("t").history) == 4
+
+
+def test_a_damaged_reason_is_shown_as_that(url: str, owner: str, verbs: Any) -> None:
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings()) as system:
+        memory = system.conversation("c", node_selector=lambda tree, message: 2)
+        for text in ("one", "two", "three"):
+            memory.append(text, "yes")
+        key = next(node.id for node in memory.history if node.placement)
+        sql = (
+            "UPDATE threadmem_choice SET chances = '[[1' WHERE key IN (SELECT key FROM threadmem_node WHERE "
+        )
+        change(system, f"{sql} tree = %s AND seq = %s)", tree_of(system), key)
+        node = verbs(memory).history()[key - 1]
+        assert node.placement.reason == "[This cannot be read.]"
+        assert f"why node {key} is where it is cannot be read" in str(system.verify())
+
+
+def test_a_store_with_an_unreadable_value_gives_the_others(url: str, owner: str) -> None:
+    with MemorySystem(url, owner=owner, embeddings=False, cipher=StreamCipher()) as system:
+        store = ThreadMemStore(system)
+        for name in ("a", "b", "c"):
+            store.put(("birds",), name, {"name": name})
+        spaces = "SELECT id FROM threadmem_namespace WHERE owner = %s"
+        where = f"WHERE key = %s AND namespace IN ({spaces})"
+        change(system, f"UPDATE threadmem_item SET value = substr(value, 1, 40) {where}", b"b", owner)
+        assert [item.key for item in store.search(("birds",))] == ["a", "c"]
+        with pytest.raises(PersistenceError):
+            store.get(("birds",), "b")
+        store.delete(("birds",), "b")
+        assert system.verify().problems == ()
+
+
+# Checkpoints
+
+
+def chat(saver: ThreadMemSaver) -> Any:
+    def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage(f"about {state['messages'][-1].content}")]}
+
+    return StateGraph(MessagesState).add_node("model", answer).add_edge(START, "model").compile(saver)
+
+
+def ask(graph: Any, text: str) -> Any:
+    return graph.invoke({"messages": [HumanMessage(text)]}, config_of())
+
+
+def config_of() -> Any:
+    return {"configurable": {"thread_id": "t"}}
+
+
+@pytest.fixture(params=["plain", "encrypted"])
+def saver(request: pytest.FixtureRequest, url: str, owner: str) -> Iterator[ThreadMemSaver]:
+    cipher = StreamCipher() if request.param == "encrypted" else None
+    with MemorySystem(url, owner=owner, embeddings=False, cipher=cipher) as system:
+        found = ThreadMemSaver(system)
+        graph = chat(found)
+        ask(graph, "a heron")
+        ask(graph, "a swan")
+        yield found
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE threadmem_blob SET data = %s WHERE tree = %s AND id = (SELECT max(id) FROM threadmem_blob "
+        "WHERE tree = %s)",
+        "UPDATE threadmem_checkpoint SET data = %s WHERE tree = %s AND id = (SELECT max(id) "
+        "FROM threadmem_checkpoint WHERE tree = %s)",
+    ],
+    ids=["value", "checkpoint"],
+)
+def test_an_unreadable_checkpoint_is_named_and_the_others_are_read(saver: ThreadMemSaver, sql: str) -> None:
+    before = [found.config for found in saver.list(config_of())]
+    tree = tree_of(saver.system, "t")
+    change(saver.system, sql, b"\xc1", tree, tree)
+    newest = before[0]["configurable"]["checkpoint_id"]
+    with pytest.raises(PersistenceError, match=f"checkpoint '{newest}' of thread 't'"):
+        saver.get_tuple(config_of())
+    assert [found.config for found in saver.list(config_of())] == before[1:]
+    assert saver.get_tuple(before[1]) is not None
+    saver.delete_thread("t")
+    assert saver.system.verify().problems == ()
+
+
+# The file
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+def on_file(file: Path) -> Iterator[ChatMemory]:
+    system = MemorySystem(file, embeddings=False)
+    memory = system.conversation("c")
+    memory.append("one", "two")
+    yield memory
+    system.close()
+
+
+def replace(file: Path) -> None:
+    shutil.copy(file, file.with_suffix(".copy"))
+    file.with_suffix(".copy").rename(file)
+
+
+@pytest.mark.parametrize("lose", [Path.unlink, replace], ids=["deleted", "replaced"])
+def test_a_write_to_a_file_that_is_not_there_any_more_says_so(
+    on_file: ChatMemory, file: Path, lose: Callable[[Path], None], verbs: Any
+) -> None:
+    lose(file)
+    with pytest.raises(LostDatabaseError, match=r"memory\.db' was (deleted|replaced) while it was open"):
+        verbs(on_file).append("three", "four")
+
+
+def test_reading_makes_no_file_in_the_place_of_one_that_was_deleted(on_file: ChatMemory, file: Path) -> None:
+    file.unlink()
+    with pytest.raises(LostDatabaseError):
+        assert on_file.history
+    assert not file.exists()
+
+
+def test_verify_says_that_a_file_is_no_database_any_more(file: Path, verbs: Any) -> None:
+    with MemorySystem(file, embeddings=False) as system:
+        system.conversation("c").append("one", "two")
+    system = MemorySystem(file, embeddings=False)
+    with file.open("r+b") as opened:
+        opened.write(b"\0" * file.stat().st_size)
+    assert "file is not a database" in str(verbs(system.conversation("c")).verify())
+    assert "file is not a database" in str(system.verify())
+
+
+def everything(system: MemorySystem) -> list[str]:
+    """All that a memory gives, and every row as it lies there."""
+    memory, store = system.conversation("c"), ThreadMemStore(system)
+    read = system.runtime.database.read
+    tables = [table for table in metadata.tables.values() if table is not migration]
+    texts = {table.name: f"SELECT {', '.join(table.c.keys())} FROM {table.name}" for table in tables}
+
+    def rows(conn: Conn) -> list[str]:
+        return [repr(conn.all(Statement.of(sqlite=text, postgresql=""))) for text in texts.values()]
+
+    return [
+        *(repr(memory.history), repr(memory.threads()), repr(system.conversations())),
+        repr(list(ThreadMemSaver(system).list(None))),
+        repr([item.dict() for item in store.search(("birds",))]),
+        repr([(hit.node.id, round(hit.score, 6)) for hit in memory.recall("heron")]),
+        *read(rows),
+    ]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[str]]:
+    """A database with some of everything, and what is read from it."""
+    path = tmp_path_factory.mktemp("sound") / "memory.db"
+    with MemorySystem(path, embeddings=WordEmbeddings()) as system:
+        memory = system.conversation(
+            "c", node_selector=lambda tree, message: 2, summarizer=ExtractiveSummarizer()
+        )
+        for n in range(5):
+            memory.append(f"question {n} about a heron", f"answer {n}")
+        memory.edit(3, "another question")
+        system.summarize_session("c")
+        ask(chat(ThreadMemSaver(system)), "a swan")
+        store = ThreadMemStore(system, index={"embed": WordEmbeddings(), "dims": 64})
+        store.put(("birds",), "grey", {"legs": "two"})
+        MessageWindowChatMemory(9, id="w", store=system).add("Hello")
+        memory.summarize()
+        system.query("question 1 about a heron")
+        memory.recall("heron")
+    with MemorySystem(path, embeddings=WordEmbeddings()) as system:
+        found = everything(system)
+        assert system.verify().problems == ()
+    return path.read_bytes(), found
+
+
+@settings(max_examples=60)
+@given(at=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+def test_a_bit_that_was_turned_over_is_named_or_changes_nothing(
+    sound: tuple[bytes, list[str]], tmp_path_factory: pytest.TempPathFactory, at: float, bit: int
+) -> None:
+    data, expected = bytearray(sound[0]), sound[1]
+    data[int(at * len(data))] ^= 1 << bit
+    path = tmp_path_factory.mktemp("turned") / "memory.db"
+    path.write_bytes(data)
+    try:
+        system = MemorySystem(path, embeddings=WordEmbeddings())
+    except PersistenceError:
+        return  # It is named as soon as it is opened.
+    with system:
+        assert not system.verify().ok or everything(system) == expected
+
+
+@pytest.mark.parametrize(
+    "table",
+    [table for table in checksums.tables() if table.name not in ("threadmem_draft", "threadmem_key")],
+    ids=lambda table: table.name,
+)
+def test_every_table_has_checksums(sound: tuple[bytes, list[str]], tmp_path: Path, table: Any) -> None:
+    path = tmp_path / "memory.db"
+    path.write_bytes(sound[0])
+    connection = sqlite3.connect(path)
+    column = table.c.keys()[-1]
+    changed = connection.execute(f"UPDATE {table.name} SET {column} = 7").rowcount
+    connection.commit()
+    connection.close()
+    with MemorySystem(path, embeddings=False) as system:
+        assert str(system.verify()).count(f"of {table.name!r} is not what was written") == changed > 0
