@@ -33,7 +33,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import route as routing
 from langchain_threadmem.flows.conversation import Conversation
 from langchain_threadmem.flows.recall import Scope
-from langchain_threadmem.flows.route import ActiveThread
+from langchain_threadmem.flows.route import ActiveThread, Lineage
 from langchain_threadmem.flows.selectors import AnySelector, SemanticNodeSelector
 from langchain_threadmem.flows.steps import Flow, arun, run
 from langchain_threadmem.shared import shared_system
@@ -57,7 +57,8 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
 
     Works beside other middleware, `SummarizationMiddleware` among them: once that has summarised the list, as
     many messages of the thread are shown as it has kept, after its summary. Messages that other middleware
-    puts into a request are passed on, and not stored.
+    puts into a request are passed on, and not stored. A run from an older checkpoint sees what was said up
+    to that checkpoint, as with `select_thread_node`.
 
     Args:
         system: Where the conversations are.
@@ -133,11 +134,11 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
 
     def before_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Put the new human message into its thread, and recall from the others."""
-        return run(self._enter(state, self._conversation()), self._system.runtime)
+        return run(self._enter(state, *self._run()), self._system.runtime)
 
     async def abefore_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Async `before_agent`."""
-        return await arun(self._enter(state, self._conversation()), self._system.runtime)
+        return await arun(self._enter(state, *self._run()), self._system.runtime)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -166,13 +167,20 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         return None
 
     def _conversation(self) -> Conversation:
-        name = routing.conversation_name(get_config(), self._given)
-        return self._system.conversation(name, **self._options)._conversation
+        return self._run()[0]
 
-    def _enter(self, state: ThreadMemState, conversation: Conversation) -> Flow[dict[str, Any] | None]:
+    def _run(self) -> tuple[Conversation, Lineage]:
+        config = get_config()
+        name = routing.conversation_name(config, self._given)
+        conversation = self._system.conversation(name, **self._options)._conversation
+        return conversation, routing.lineage_of(config, name)
+
+    def _enter(
+        self, state: ThreadMemState, conversation: Conversation, lineage: Lineage
+    ) -> Flow[dict[str, Any] | None]:
         before = state.get("active_thread")
         routed = yield from routing.route(
-            conversation, state["messages"], before["message_id"] if before else None
+            conversation, state["messages"], before["message_id"] if before else None, lineage
         )
         if routed is None:
             return None
@@ -183,6 +191,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
             self._recall,
             scope=self._scope,
             min_similarity=self._min_similarity,
+            lineage=lineage,
         )
         update: dict[str, Any] = {"active_thread": routed.thread, "recalled": found}
         if self._rewrite and routed.messages is not None:

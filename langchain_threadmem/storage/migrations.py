@@ -48,9 +48,15 @@ def share_what_follows(conn: Conn) -> None:
             conn.run(Statement(CreateIndex(index)))
 
 
+def add_lineage(conn: Conn) -> None:
+    """Create the table of turns that runs of graphs begin in a conversation."""
+    conn.run(Statement(CreateTable(schema.lineage, if_not_exists=True)))
+
+
 MIGRATIONS = (
     Migration(1, "trees of segments, with their derived indexes", create_all),
     Migration(2, "what follows a message is shared by its versions", share_what_follows),
+    Migration(3, "which turns a run of a graph did not see", add_lineage),
 )
 
 _TABLES = Statement.of(

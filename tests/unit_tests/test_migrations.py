@@ -14,6 +14,8 @@ from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.migrations import MIGRATIONS, Migration
 from langchain_threadmem.storage.statements import Conn, Statement
 
+NEXT = range(MIGRATIONS[-1].number + 1, MIGRATIONS[-1].number + 3)
+
 
 def dump(path: Path) -> list[str]:
     """Every table, row and index of a file, as SQL."""
@@ -83,9 +85,9 @@ def test_a_database_of_the_first_schema_is_led_on(filled: Path) -> None:
     now = dump(filled)
     with sqlite3.connect(filled) as connection:
         connection.executescript(
-            "DROP TABLE threadmem_graft; DROP INDEX threadmem_segment_parent;"
+            "DROP TABLE threadmem_graft; DROP TABLE threadmem_lineage; DROP INDEX threadmem_segment_parent;"
             "CREATE INDEX ix_threadmem_segment_tree ON threadmem_segment (tree);"
-            "DELETE FROM threadmem_migration WHERE number = 2"
+            "DELETE FROM threadmem_migration WHERE number > 1"
         )
     connection.close()
     with MemorySystem(filled, embeddings=False) as system:
@@ -105,11 +107,11 @@ def tables(dumped: list[str]) -> list[str]:
 
 def test_an_older_database_gets_what_it_lacks_in_order(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[int] = []
-    later = [Migration(n, f"step {n}", lambda conn, n=n: ran.append(n)) for n in (3, 4)]  # type: ignore[misc]
+    later = [Migration(n, f"step {n}", lambda conn, n=n: ran.append(n)) for n in NEXT]  # type: ignore[misc]
     monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, *later))
     open_database(filled).close()
     open_database(filled).close()
-    assert ran == [3, 4]
+    assert ran == [*NEXT]
 
 
 def test_a_migration_that_fails_leaves_the_database_as_it_was(
@@ -120,7 +122,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(
         raise RuntimeError("power cut")
 
     before = dump(filled)
-    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, Migration(3, "half", half)))
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, Migration(NEXT[0], "half", half)))
     with pytest.raises(RuntimeError, match="power cut"):
         open_database(filled)
     assert dump(filled) == before
