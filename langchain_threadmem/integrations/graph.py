@@ -24,7 +24,7 @@ from langchain_threadmem.core.prompt import newest_human, shown
 from langchain_threadmem.core.windows import Window, bound
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import route as routing
-from langchain_threadmem.flows.conversation import Conversation
+from langchain_threadmem.flows.conversation import Conversation, check_owner
 from langchain_threadmem.flows.model import chat_model
 from langchain_threadmem.flows.recall import Scope
 from langchain_threadmem.flows.route import ActiveThread, Lineage, Routed
@@ -289,6 +289,7 @@ class _Conversations:
         return RunnableLambda(invoke, ainvoke, name=name)
 
     def _of(self, config: RunnableConfig) -> tuple[Conversation, Lineage]:
+        check_owner(config, self._system.owner)
         name = routing.conversation_name(config, self._given)
         conversation = self._system.conversation(name, **self._options)._conversation
         return conversation, routing.lineage_of(config, name)

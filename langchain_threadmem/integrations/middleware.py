@@ -31,7 +31,7 @@ from langchain_threadmem.core.prompt import shown
 from langchain_threadmem.core.windows import Window, bound
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import route as routing
-from langchain_threadmem.flows.conversation import Conversation
+from langchain_threadmem.flows.conversation import Conversation, check_owner
 from langchain_threadmem.flows.recall import Scope
 from langchain_threadmem.flows.route import ActiveThread, Lineage
 from langchain_threadmem.flows.selectors import AnySelector, SemanticNodeSelector
@@ -171,6 +171,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
 
     def _run(self) -> tuple[Conversation, Lineage]:
         config = get_config()
+        check_owner(config, self._system.owner)
         name = routing.conversation_name(config, self._given)
         conversation = self._system.conversation(name, **self._options)._conversation
         return conversation, routing.lineage_of(config, name)
