@@ -14,19 +14,22 @@ or is a new version of itself; or that the graph's state remembers it (`routed`)
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from typing_extensions import TypedDict
 
 from langchain_threadmem.core.bodies import decode, encode
 from langchain_threadmem.core.exact import Writer
 from langchain_threadmem.core.fence import Recalled, is_made_up, recalled
+from langchain_threadmem.core.interning import said
 from langchain_threadmem.core.lineage import Span
 from langchain_threadmem.core.nodes import Recollection, State
 from langchain_threadmem.core.prompt import newest_human, shown
 from langchain_threadmem.core.wanted import Scope, Wanted
+from langchain_threadmem.core.windows import exchanges, follows_call
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import revise
 from langchain_threadmem.flows.conversation import Conversation, tree_of
@@ -36,7 +39,7 @@ from langchain_threadmem.flows.recall import recall
 from langchain_threadmem.flows.rows import drafts_of
 from langchain_threadmem.flows.select import EVERYTHING, Past, select
 from langchain_threadmem.flows.steps import Flow, Sql
-from langchain_threadmem.storage.queries import choices, growth, nodes, revision, trees
+from langchain_threadmem.storage.queries import choices, growth, lists, nodes, revision, trees
 from langchain_threadmem.storage.queries import lineage as lineages
 from langchain_threadmem.storage.queries.growth import TIP, Draft
 from langchain_threadmem.storage.queries.nodes import NodeRow, Outline
@@ -216,9 +219,10 @@ def store(conversation: Conversation, given: Sequence[BaseMessage]) -> Flow[int]
     """
     said = _said(given)
     tree, other = (yield from tree_of(conversation)), conversation.runtime.parts.keep
+    written = yield from _answer_calls(conversation, said)
     first = yield from Sql(lambda conn: _first_new(conn, tree, said, other))
     if first == len(said):
-        return 0
+        return written
     tail = said[max(first - 1, 0) :]  # from the last message that is stored already
     drafts = drafts_of(tail, other=other)
 
@@ -229,7 +233,44 @@ def store(conversation: Conversation, given: Sequence[BaseMessage]) -> Flow[int]
             _write(conn, tree, drafts, start)
         return len(tail) - start
 
-    return (yield from Sql(write, write=True))
+    return written + (yield from Sql(write, write=True))
+
+
+def _answer_calls(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[int]:
+    """Store results that were put behind the calls of a turn that was left; how many.
+
+    Only where the turn was left does a tool's result come right before a human message.
+    """
+    written = 0
+    for end in range(2, len(messages)):
+        if not (isinstance(messages[end - 1], ToolMessage) and isinstance(messages[end], HumanMessage)):
+            continue
+        if follows_call(messages[:end]):
+            call = exchanges(messages[:end])[-1]
+            written += yield from _answer_call(conversation, messages[call : end + 1])
+    return written
+
+
+def _answer_call(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[int]:
+    """Store the results between a call and what followed it, if both of these are stored as they are here."""
+    tree, exchange = (yield from tree_of(conversation)), said(messages, conversation.runtime.parts.keep)
+
+    def missing(conn: Conn) -> int:
+        if exchange is None:
+            return 0
+        known = [{row.body for row in nodes.versions(conn, tree, one.id)} for one in exchange]
+        is_other = any(bodies and one.body not in bodies for bodies, one in zip(known, exchange, strict=True))
+        return known.count(set()) if known[0] and known[-1] and not is_other else 0
+
+    def write(conn: Conn) -> int:
+        trees.lock(conn, tree)
+        count, tip = missing(conn), trees.head(conn, tree).tip
+        if count and exchange is not None:
+            lists.place(conn, tree, exchange, None, time.time())
+            trees.move_tip(conn, tree, tip)
+        return count
+
+    return (yield from Sql(write, write=True)) if (yield from Sql(missing)) else 0
 
 
 def recall_elsewhere(

@@ -20,7 +20,7 @@ from langchain.agents.middleware.types import (
     ModelResponse,
     OmitFromInput,
 )
-from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage, SystemMessage
+from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage, SystemMessage, ToolMessage
 from langgraph.config import get_config
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
@@ -28,7 +28,7 @@ from langgraph.runtime import Runtime
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.fence import Recalled, is_made_up, recall_message
 from langchain_threadmem.core.prompt import shown
-from langchain_threadmem.core.windows import Window, bound
+from langchain_threadmem.core.windows import Window, bound, with_results
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import route as routing
 from langchain_threadmem.flows.conversation import Conversation, check_owner
@@ -144,8 +144,11 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelCallResult[Any]:
         """Show the model the active thread instead of the whole list."""
-        messages = run(self._view(request, self._conversation()), self._system.runtime)
-        return handler(request.override(messages=messages))
+        view = run(self._view(request, self._conversation()), self._system.runtime)
+        messages = list(view)
+        response = handler(request.override(messages=messages))
+        _pass_on(request, view, messages)
+        return response
 
     async def awrap_model_call(
         self,
@@ -153,8 +156,11 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelCallResult[Any]:
         """Async `wrap_model_call`."""
-        messages = await arun(self._view(request, self._conversation()), self._system.runtime)
-        return await handler(request.override(messages=messages))
+        view = await arun(self._view(request, self._conversation()), self._system.runtime)
+        messages = list(view)
+        response = await handler(request.override(messages=messages))
+        _pass_on(request, view, messages)
+        return response
 
     def after_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store the turn."""
@@ -213,6 +219,14 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         return cast("list[AnyMessage]", [*front, *found, *shown(earlier, turn, window)])
 
 
+def _pass_on(request: ModelRequest[Any], view: Sequence[AnyMessage], left: Sequence[AnyMessage]) -> None:
+    """Let messages that other middleware has added to its request get into the state, as they do without us:
+    an agent takes over what was added to the list that it made the request of.
+    """
+    known = {id(message) for message in (*view, *request.messages)}
+    request.messages.extend(message for message in left if id(message) not in known)
+
+
 def _parts(
     request: Sequence[BaseMessage], state: Sequence[BaseMessage], thread: Sequence[BaseMessage], turn_id: str
 ) -> tuple[list[BaseMessage], Sequence[BaseMessage], list[BaseMessage]]:
@@ -226,8 +240,10 @@ def _parts(
     if start is None:
         # The turn has grown so long that its beginning was summarised: the list is what is left of it.
         return [m for m in request if not is_said(m)], [], [m for m in request if is_said(m)]
-    front = [message for message in request[:start] if not is_said(message)]
-    earlier = thread[:-1]
+    others = [message for message in request[:start] if not is_said(message)]
+    front = [message for message in others if not isinstance(message, ToolMessage)]
+    results = [message for message in others if isinstance(message, ToolMessage)]
+    earlier: Sequence[BaseMessage] = with_results(thread[:-1], results) if results else thread[:-1]
     if any(is_made_up(message) for message in front):
         kept = start - len(front)
         earlier = earlier[max(len(earlier) - kept, 0) :]
