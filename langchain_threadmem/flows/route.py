@@ -421,13 +421,13 @@ def _past(
 
 def _tip_before(conn: Conn, tree: int, new: Collection[str]) -> int | None:
     """Where the active thread ended before new messages were stored, as a saver may have done already."""
-    seq = _tip(conn, tree)
-    while seq:
+    head = trees.head(conn, tree)
+    row = None if head.tip is None else nodes.by_key(conn, head.tip)
+    seq = head.next_seq
+    while seq > 1 and (row is None or row.state != State.LIVE or row.message in new):
+        seq -= 1  # With a message that is new the tip is where a saver has put it: the last one counts.
         row = nodes.by_seq(conn, tree, seq)
-        if row is not None and row.state == State.LIVE and row.message not in new:
-            return seq
-        seq -= 1
-    return None
+    return row.seq if row is not None and row.state == State.LIVE and row.message not in new else None
 
 
 def _unseen(conn: Conn, tree: int, path: Sequence[BaseMessage], lineage: Lineage) -> Sequence[Span]:
