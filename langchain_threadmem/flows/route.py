@@ -422,12 +422,14 @@ def _past(
 def _tip_before(conn: Conn, tree: int, new: Collection[str]) -> int | None:
     """Where the active thread ended before new messages were stored, as a saver may have done already."""
     head = trees.head(conn, tree)
-    row = None if head.tip is None else nodes.by_key(conn, head.tip)
-    seq = head.next_seq
-    while seq > 1 and (row is None or row.state != State.LIVE or row.message in new):
-        seq -= 1  # With a message that is new the tip is where a saver has put it: the last one counts.
+    tip = None if head.tip is None else nodes.by_key(conn, head.tip)
+    if tip is None or tip.message not in new:
+        return None if tip is None else tip.seq
+    for seq in range(head.next_seq - 1, 0, -1):
         row = nodes.by_seq(conn, tree, seq)
-    return row.seq if row is not None and row.state == State.LIVE and row.message not in new else None
+        if row is not None and row.state == State.LIVE and row.message not in new:
+            return seq
+    return None
 
 
 def _unseen(conn: Conn, tree: int, path: Sequence[BaseMessage], lineage: Lineage) -> Sequence[Span]:
