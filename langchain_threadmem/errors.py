@@ -4,6 +4,7 @@
 ThreadMemError
 ├── InputError (also ValueError)         what was passed in cannot be used
 │   ├── MessageIdConflictError           an id that already stands for other content
+│   ├── OwnerMismatchError               a run for another owner than the system's
 │   └── UnsupportedMessageError          a message that cannot be stored exactly
 ├── NotFoundError (also KeyError)        what was named does not exist
 │   ├── NodeNotFoundError                no such node in this conversation
@@ -38,6 +39,10 @@ class InputError(ThreadMemError, ValueError):
 
 class MessageIdConflictError(InputError):
     """A message id is already taken by a message with other content."""
+
+
+class OwnerMismatchError(InputError):
+    """A run names another owner than the one whose memory it would use."""
 
 
 class UnsupportedMessageError(InputError):

@@ -11,7 +11,9 @@ of them. For each element `m` after its predecessor `p`, the first clause that f
 3. The same id and content elsewhere stays there; the list's span breaks.
 4. The same id with other content is a new live version under `p`; the old one is superseded.
 5. A new id is an aside if a stored message follows it in the list (a summary or notice put
-   into a conversation), else a live child of `p`, or of the tip if the list has no `p`.
+   into a conversation), else a live child of `p`, or of the tip if the list has no `p`. A tool's
+   result right after its call is a live child of `p` all the same, and what has followed `p` so far
+   follows it, if it comes next in the list.
 
 `p` is the nearest predecessor that is no aside: asides are no part of the conversation, so
 nothing lives under one, a new version of one is judged as a new id, and none is superseded.
@@ -22,8 +24,8 @@ former version of a conversation (its messages were edited, and followed) is its
 travels back to it goes on from there. What it shares with the present version hangs in that one
 alone, so a message that is new below it gets superseded copies of the shared messages above it.
 
-The rule never looks at the order of writes, and moves nothing but what follows a new version; all
-else moves by the verb `place` alone. The list's own order is kept by `runs`, so that any list,
+The rule never looks at the order of writes, and moves nothing but what follows a new version or
+a result; all else moves by the verb `place` alone. The list's own order is kept by `runs`, so that any list,
 trimmed, reordered or summarised, reads back exactly. Two laws follow, and are tested: a list whose
 every message is stored adds nothing, and a message id has at most one live place.
 """
@@ -46,11 +48,13 @@ class Element:
         message_id: Id of the message.
         content: Whatever stands for its full content, such as its stored body; compared by `==`.
         system: Whether it is a system message.
+        result: Whether it is a tool's result that comes right after its call.
     """
 
     message_id: str
     content: Hashable
     system: bool = False
+    result: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +114,14 @@ class New:
         state: Live or aside; superseded if it is a copy.
         supersedes: Key of the live row of the same message id that it replaces, if there is one.
         copies: Key of the row that it is a copy of, if it is one.
+        beside: Whether it replaces nothing that is below its parent: a result that was put behind its call.
     """
 
     parent: int | Planned | None
     state: State = State.LIVE
     supersedes: int | None = None
     copies: int | None = None
+    beside: bool = False
 
 
 Step = Use | Follow | New
@@ -150,9 +156,9 @@ def plan_list(
     Example:
         >>> hello = Place(key=1, parent=None, message_id="h1", content="Hello")
         >>> plan_list([Element("h1", "Hello"), Element("a1", "Hi!")], {"h1": [hello]}, tip=1)
-        [Use(key=1), New(parent=1, state=<State.LIVE: 0>, supersedes=None, copies=None)]
+        [Use(key=1), New(parent=1, state=<State.LIVE: 0>, supersedes=None, copies=None, beside=False)]
         >>> plan_list([Element("h1", "Good day")], {"h1": [hello]}, tip=1)
-        [New(parent=None, state=<State.LIVE: 0>, supersedes=1, copies=None)]
+        [New(parent=None, state=<State.LIVE: 0>, supersedes=1, copies=None, beside=False)]
     """
     return plan(elements, places, tip, after=after, home=home).steps
 
@@ -221,7 +227,8 @@ def plan(
                 parent, versions, beside, told = used.key, frozenset(), frozenset(), False
             continue
         old = _best(place for place in stored if place.state != State.ASIDE)
-        if old is None and index < last_stored:
+        is_between = old is None and index < last_stored
+        if is_between and not element.result:
             steps.append(New(parent, State.ASIDE))
             continue
         for n in shared:  # Nothing new lives under them: they hang in the present version.
@@ -236,15 +243,18 @@ def plan(
             place = old.parent if parent is None else under
             new = New(place, supersedes=old.key if old.state == State.LIVE else None)
         else:
-            new = New(tip if parent is None else under)
+            new = New(tip if parent is None else under, beside=is_between)
         steps.append(new)
         parent = below = Planned(index)
         versions = {place.key for place in stored}
-        beside = {
-            place.key
-            for place in stored
-            if place.parent == new.parent or (isinstance(new.parent, Planned) and place.parent in beside)
-        }
+        if is_between and not isinstance(new.parent, Planned):
+            beside = set() if new.parent is None else {new.parent}
+        elif not is_between:
+            beside = {
+                place.key
+                for place in stored
+                if place.parent == new.parent or (isinstance(new.parent, Planned) and place.parent in beside)
+            }
         told = element.system
     return Plan(steps, shared[0] if shared else None)
 

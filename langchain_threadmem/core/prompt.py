@@ -73,7 +73,7 @@ def whole_exchanges(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         index += 1
         if isinstance(message, ToolMessage):
             continue
-        if not (isinstance(message, AIMessage) and message.tool_calls):
+        if not (isinstance(message, AIMessage) and (message.tool_calls or message.invalid_tool_calls)):
             kept.append(message)
             continue
         start = index
@@ -84,5 +84,7 @@ def whole_exchanges(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         answered = {result.tool_call_id for result in results if isinstance(result, ToolMessage)}
         if calls <= answered:
             kept.append(message)
+            # An invalid call needs no result, and agents give it one all the same.
+            calls |= {call["id"] for call in message.invalid_tool_calls}
             kept += [one for one in results if isinstance(one, ToolMessage) and one.tool_call_id in calls]
     return kept

@@ -7,12 +7,13 @@ asks no tool: tool calls and their results are inside a turn, never a place to c
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from langchain_core.messages import AIMessage
 
 from langchain_threadmem.core.bodies import text_of
+from langchain_threadmem.core.lineage import Span, within
 from langchain_threadmem.core.nodes import ConversationNode, Placement, State, TurnEnd
 from langchain_threadmem.core.splicing import parents_first
 
@@ -49,6 +50,8 @@ class TurnIndex:
         self._following: dict[int, int] = {}
         self._turn_of: dict[int, tuple[int | None, str, int | None]] = {}
         # For each node: the human node of its turn, that node's text, and the turn end before the turn.
+        self._first: dict[int, int] = {}
+        # For a human node that is a new version of another, or was moved: the first one.
         self._placements: dict[int, Placement] = {}
         self._lock = threading.Lock()
 
@@ -65,6 +68,9 @@ class TurnIndex:
             self._placements.update(placements)
             new = {node.id: node for node in nodes if node.id > self.last}
             self.last = max(new, default=self.last)
+            for id_, node in new.items():
+                if node.superseded_by is not None and node.message.type == "human":
+                    self._first[node.superseded_by] = self._first.get(id_, id_)
             for id_ in parents_first({id_: node.parent_id for id_, node in new.items()}):
                 self._add(new[id_])
 
@@ -72,6 +78,32 @@ class TurnIndex:
         """The turn ends, oldest first."""
         with self._lock:
             return sorted(self._ends.values(), key=lambda end: end.id)
+
+    def belongs(self, id_: int, spans: Sequence[Span]) -> bool:
+        """Whether the turn of a node began, with the first version of its human message, in one of some
+        ranges of ids.
+        """
+        human = self._turn_of.get(id_, (None,))[0]
+        return within(spans, id_ if human is None else self._first.get(human, human))
+
+    def without(self, spans: Sequence[Span]) -> TurnIndex:
+        """The turn ends but for those that belong to some ranges of ids, and what continues them; linear.
+
+        It does not grow with this index.
+        """
+        left = TurnIndex(self.version)
+        left.last, left._openings = self.last, self._openings
+        gone: set[int] = set()
+        with self._lock:
+            ends = list(self._ends.values())  # What continues a turn comes after it, whatever its id.
+        for end in ends:
+            if end.previous in gone or self.belongs(end.id, spans):
+                gone.add(end.id)
+            else:
+                left._ends[end.id] = end
+                if end.previous is not None:
+                    left._following[end.previous] = end.id
+        return left
 
     def upwards(self, id_: int | None) -> Iterator[TurnEnd]:
         """The turn end with an id and those that it continues, the latest first."""

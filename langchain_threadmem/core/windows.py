@@ -396,6 +396,41 @@ def exchanges(messages: Sequence[BaseMessage]) -> list[int]:
     return found
 
 
+def follows_call(messages: Sequence[BaseMessage]) -> bool:
+    """Whether a list ends in a tool's result that comes right after its call, or other results of that.
+
+    Example:
+        >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
+        >>> follows_call([call, ToolMessage("4", tool_call_id="c1")])
+        True
+        >>> follows_call([call, AIMessage("Four"), ToolMessage("4", tool_call_id="c1")])
+        False
+    """
+    call = exchanges(messages)[-1]
+    return 0 <= call < len(messages) - 1 and all(isinstance(one, ToolMessage) for one in messages[call + 1 :])
+
+
+def with_results(messages: Sequence[BaseMessage], results: Sequence[ToolMessage]) -> list[BaseMessage]:
+    """Messages with tools' results put behind their calls, and behind the results that those have; a result
+    whose call is not among them is left out.
+
+    Example:
+        >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
+        >>> found = with_results([call, AIMessage("Four")], [ToolMessage("4", tool_call_id="c1")])
+        >>> [message.type for message in found]
+        ['ai', 'tool', 'ai']
+    """
+    found = list(messages)
+    for result in results:
+        call = exchanges([*found, result])[-1]
+        if call >= 0:
+            end = call + 1
+            while end < len(found) and isinstance(found[end], ToolMessage):
+                end += 1
+            found.insert(end, result)
+    return found
+
+
 def _first_system(messages: Sequence[BaseMessage]) -> int | None:
     return next((n for n, message in enumerate(messages) if isinstance(message, SystemMessage)), None)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from langchain_threadmem.core.names import is_key
 from langchain_threadmem.core.windows import Window
-from langchain_threadmem.errors import InputError, NodeNotFoundError
+from langchain_threadmem.errors import InputError, NodeNotFoundError, OwnerMismatchError
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import nodes, trees
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 OnFailure = Literal["latest", "root", "raise"]
 """Where a message goes whose selector failed."""
+
+OWNER_KEYS = ("owner", "user_id", "langgraph_auth_user_id")
+"""What a run's `configurable` calls the person that it is for; the last is LangGraph Server's name."""
 
 
 @dataclass
@@ -51,6 +55,30 @@ def check_on_failure(choice: str) -> None:
     """
     if choice not in get_args(OnFailure):
         raise InputError(f"on_selection_failure={choice!r} is not one of 'latest', 'root', 'raise'")
+
+
+def check_owner(config: Mapping[str, Any], owner: str) -> None:
+    """Refuse a run that is for somebody else: a system holds the memory of one owner.
+
+    Args:
+        config: The run's configuration.
+        owner: Whose memory it would use.
+
+    Raises:
+        OwnerMismatchError: It names another owner, as `owner` or as a user's id.
+
+    Example:
+        >>> check_owner({"configurable": {"user_id": "ada"}}, "ada")
+    """
+    configurable = config.get("configurable") or {}
+    for key in OWNER_KEYS:
+        named = configurable.get(key)
+        if named is not None and str(named) != owner:
+            raise OwnerMismatchError(
+                f"the run is for {key}={named!r}, and the memory is that of the owner {owner!r}; use "
+                f"MemorySystem(url, owner={str(named)!r}) for this run, or leave {key!r} out of its "
+                "configurable"
+            )
 
 
 def tree_of(conversation: Conversation) -> Flow[int]:

@@ -85,30 +85,35 @@ def place(
     The message gets a new place; what follows it keeps its own, and hangs under the new one.
     """
     tree = yield from tree_of(conversation)
+    row, kept = yield from Sql(lambda conn: placed(conn, tree, node_id, parent_id, why), write=True)
+    return replace(nodes_of([row], conversation.runtime.parts.read)[0], placement=kept)
 
-    def write(conn: Conn) -> tuple[NodeRow, Placed, Placement | None]:
-        trees.lock(conn, tree)
-        node = node_in(conn, tree, node_id)
-        if node.state != State.LIVE:
-            now = f"; node {node.superseded_by} has taken its place" if node.superseded_by else ""
-            raise InputError(f"node {node_id!r} is {State(node.state).name.lower()} and cannot be moved{now}")
-        below = nodes.children(conn, tree, [(node.key, node.seq)])
-        following = [row for row in below if row.state == State.LIVE]
-        if parent_id is not None:
-            moved = {node.key, *(row.key for row in following)}
-            _check_parent(conn, node_in(conn, tree, parent_id), moved, node_id)
-        if node.parent == parent_id:
-            kept = choices.since(conn, tree, node.seq - 1).get(node.seq)
-            return node, Placed(node.key, node.seq, node.parent, node.created), kept
-        where = revision.move(conn, tree, node, following, parent_id)
-        if why is not None:
-            choices.put(conn, [(where.key, node.message, why)])
-        return node, where, why
 
-    row, where, kept = yield from Sql(write, write=True)
-    moved_row = row._replace(key=where.key, seq=where.seq, parent=where.parent)
-    placed = nodes_of([moved_row], conversation.runtime.parts.read)[0]
-    return replace(placed, placement=kept)
+def placed(
+    conn: Conn, tree: int, node_id: int, parent_id: int | None, why: Placement | None
+) -> tuple[NodeRow, Placement | None]:
+    """Move a turn in a write transaction; its place, and why it is there.
+
+    Raises:
+        InputError: It was superseded, or its new parent calls tools.
+        InvalidGraphStateError: Its new parent descends from it.
+    """
+    trees.lock(conn, tree)
+    node = node_in(conn, tree, node_id)
+    if node.state != State.LIVE:
+        now = f"; node {node.superseded_by} has taken its place" if node.superseded_by else ""
+        raise InputError(f"node {node_id!r} is {State(node.state).name.lower()} and cannot be moved{now}")
+    below = nodes.children(conn, tree, [(node.key, node.seq)])
+    following = [row for row in below if row.state == State.LIVE]
+    if parent_id is not None:
+        moved = {node.key, *(row.key for row in following)}
+        _check_parent(conn, node_in(conn, tree, parent_id), moved, node_id)
+    if node.parent == parent_id:
+        return node, choices.since(conn, tree, node.seq - 1).get(node.seq)
+    where = revision.move(conn, tree, node, following, parent_id)
+    if why is not None:
+        choices.put(conn, [(where.key, node.message, why)])
+    return node._replace(key=where.key, seq=where.seq, parent=where.parent), why
 
 
 def checkout(conversation: Conversation, node_id: int) -> Flow[ConversationNode]:

@@ -5,34 +5,43 @@ already, below the old tip, or may do so later. So nothing here depends on who w
 found by its message id, what is not is appended, and a message that was stored elsewhere than it belongs is
 moved by `place`, the only verb that moves. Everything can be called again and changes nothing then.
 
+A run continues what it has seen: the turns of its own branch, and what was said by other means than runs of
+graphs. `core.lineage` says which turns are another branch's, whoever has stored them, and whenever.
+
 A human message is *routed* once. What tells is that it hangs elsewhere than its list says, has been answered,
 or is a new version of itself; or that the graph's state remembers it (`routed`).
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from typing_extensions import TypedDict
 
 from langchain_threadmem.core.bodies import decode_stored, encode
 from langchain_threadmem.core.exact import Writer
 from langchain_threadmem.core.fence import Recalled, is_made_up, recalled
+from langchain_threadmem.core.interning import said
+from langchain_threadmem.core.lineage import Span
 from langchain_threadmem.core.nodes import Recollection, State
 from langchain_threadmem.core.prompt import newest_human, shown
 from langchain_threadmem.core.wanted import Scope, Wanted
+from langchain_threadmem.core.windows import exchanges, follows_call
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import revise
 from langchain_threadmem.flows.conversation import Conversation, tree_of
+from langchain_threadmem.flows.index import turns
 from langchain_threadmem.flows.packing import adds_nothing
 from langchain_threadmem.flows.recall import recall
 from langchain_threadmem.flows.rows import drafts_of
-from langchain_threadmem.flows.select import select
+from langchain_threadmem.flows.select import EVERYTHING, Past, select
 from langchain_threadmem.flows.steps import Flow, Sql
-from langchain_threadmem.storage.queries import choices, growth, nodes, revision, trees
-from langchain_threadmem.storage.queries.growth import TIP, Draft, Placed
+from langchain_threadmem.storage.queries import choices, growth, lists, nodes, revision, trees
+from langchain_threadmem.storage.queries import lineage as lineages
+from langchain_threadmem.storage.queries.growth import TIP, Draft
 from langchain_threadmem.storage.queries.nodes import NodeRow, Outline
 from langchain_threadmem.storage.statements import Conn
 
@@ -57,6 +66,21 @@ class ActiveThread(TypedDict):
     reason: str
 
 
+class Lineage(NamedTuple):
+    """Where a run of a graph comes from.
+
+    Attributes:
+        thread: Its LangGraph thread; empty if that has the name of the conversation, or none.
+        rewound: Whether the caller has named the checkpoint that it begins at.
+    """
+
+    thread: str = ""
+    rewound: bool = False
+
+
+NO_LINEAGE = Lineage()
+
+
 class Routed(NamedTuple):
     """Where the newest human message of a list belongs.
 
@@ -72,7 +96,10 @@ class Routed(NamedTuple):
 
 
 def route(
-    conversation: Conversation, given: Sequence[BaseMessage], routed: str | None = None
+    conversation: Conversation,
+    given: Sequence[BaseMessage],
+    routed: str | None = None,
+    lineage: Lineage = NO_LINEAGE,
 ) -> Flow[Routed | None]:
     """Find the thread of the newest human message, and store what of the list is not stored yet.
 
@@ -80,6 +107,7 @@ def route(
         conversation: Where the tree is; its selector is asked about a message that was not routed yet.
         given: The list, as a graph's state holds it.
         routed: Id of the human message that the graph's state says was routed last.
+        lineage: Where the run comes from.
 
     Returns:
         The thread; `None` if the list holds no human message.
@@ -97,7 +125,7 @@ def route(
         yield from store(conversation, said)
         reason = "the turn is under way"
     else:
-        reason = yield from _route(conversation, said, newest, routed)
+        reason = yield from _route(conversation, said, newest, routed, lineage)
     message_id = str(said[newest].id)
 
     def read(conn: Conn) -> tuple[NodeRow, list[tuple[str, str, str]], bool]:
@@ -125,7 +153,11 @@ def route(
 
 
 def _route(
-    conversation: Conversation, said: Sequence[BaseMessage], newest: int, routed: str | None
+    conversation: Conversation,
+    said: Sequence[BaseMessage],
+    newest: int,
+    routed: str | None,
+    lineage: Lineage,
 ) -> Flow[str]:
     """Bring an unanswered human message, and those said right before it, to where they belong."""
     tree, other = (yield from tree_of(conversation)), conversation.runtime.parts.keep
@@ -146,26 +178,25 @@ def _route(
         # Stored elsewhere with other content, it is a new version of itself, and that is no new message.
         written = yield from store(conversation, said[: newest + 1])
         return "it is a new version of a message" if written else "it has its place already"
-    selected = yield from select(conversation, said[newest])
+    since, past = yield from Sql(lambda conn: _past(conn, tree, said, range(start, newest), routed, lineage))
+    selected = yield from select(conversation, said[newest], past)
     parent, reason = selected.parent, selected.reason
     drafts = selected.explains(drafts_of([said[first]], other=other))
 
-    def write(conn: Conn) -> list[Placed]:
-        places = growth.append(conn, tree, drafts, parent)
-        known = places[0].created != drafts[0].created
-        if known and places[0].parent == parent and selected.placement is not None:
+    def write(conn: Conn) -> None:
+        trees.lock(conn, tree)
+        place, why = growth.append(conn, tree, drafts, parent)[0], selected.placement
+        # Stored by somebody else before us, under the old tip: only `place` moves.
+        at_root = parent is None and _is_system(conn, tree, place.parent)
+        if parent is not TIP and place.parent != parent and not at_root:
+            revise.placed(conn, tree, place.seq, parent, why)
+        elif place.created != drafts[0].created and place.parent == parent and why is not None:
             # Stored by somebody else before us, who did not know why it goes there.
-            choices.put(conn, [(places[0].key, drafts[0].message, selected.placement)])
-        return places
+            choices.put(conn, [(place.key, drafts[0].message, why)])
+        origin = _origin(conn, tree, drafts[0].message)
+        lineages.begin(conn, tree, lineage.thread, origin or place.seq, since)
 
-    places = yield from Sql(write, write=True)
-    # Stored by somebody else before us, under the old tip: only `place` moves.
-    if (
-        parent is not TIP
-        and places[0].parent != parent
-        and not (parent is None and (yield from Sql(lambda conn: _is_system(conn, tree, places[0].parent))))
-    ):
-        yield from revise.place(conversation, places[0].seq, parent, selected.placement)
+    yield from Sql(write, write=True)
     yield from store(conversation, said[: newest + 1])
     return reason
 
@@ -186,9 +217,10 @@ def store(conversation: Conversation, given: Sequence[BaseMessage]) -> Flow[int]
     """
     said = _said(given)
     tree, other = (yield from tree_of(conversation)), conversation.runtime.parts.keep
+    written = yield from _answer_calls(conversation, said)
     first = yield from Sql(lambda conn: _first_new(conn, tree, said, other))
     if first == len(said):
-        return 0
+        return written
     tail = said[max(first - 1, 0) :]  # from the last message that is stored already
     drafts = drafts_of(tail, other=other)
 
@@ -199,17 +231,55 @@ def store(conversation: Conversation, given: Sequence[BaseMessage]) -> Flow[int]
             _write(conn, tree, drafts, start)
         return len(tail) - start
 
-    return (yield from Sql(write, write=True))
+    return written + (yield from Sql(write, write=True))
+
+
+def _answer_calls(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[int]:
+    """Store results that were put behind the calls of a turn that was left; how many.
+
+    Only where the turn was left does a tool's result come right before a human message.
+    """
+    written = 0
+    for end in range(2, len(messages)):
+        if not (isinstance(messages[end - 1], ToolMessage) and isinstance(messages[end], HumanMessage)):
+            continue
+        if follows_call(messages[:end]):
+            call = exchanges(messages[:end])[-1]
+            written += yield from _answer_call(conversation, messages[call : end + 1])
+    return written
+
+
+def _answer_call(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[int]:
+    """Store the results between a call and what followed it, if both of these are stored as they are here."""
+    tree, exchange = (yield from tree_of(conversation)), said(messages, conversation.runtime.parts.keep)
+
+    def missing(conn: Conn) -> int:
+        if exchange is None:
+            return 0
+        known = [{row.body for row in nodes.versions(conn, tree, one.id)} for one in exchange]
+        is_other = any(bodies and one.body not in bodies for bodies, one in zip(known, exchange, strict=True))
+        return known.count(set()) if known[0] and known[-1] and not is_other else 0
+
+    def write(conn: Conn) -> int:
+        trees.lock(conn, tree)
+        count, tip = missing(conn), trees.head(conn, tree).tip
+        if count and exchange is not None:
+            lists.place(conn, tree, exchange, None, time.time())
+            trees.move_tip(conn, tree, tip)
+        return count
+
+    return (yield from Sql(write, write=True)) if (yield from Sql(missing)) else 0
 
 
 def recall_elsewhere(
     conversation: Conversation,
     query: str,
-    path: Collection[BaseMessage],
+    path: Sequence[BaseMessage],
     n_results: int,
     *,
     scope: Scope = "conversation",
     min_similarity: float = 0.3,
+    lineage: Lineage = NO_LINEAGE,
 ) -> Flow[list[Recalled]]:
     """What was said about a query in other threads, and summaries that cover more than the active thread, the
     best first.
@@ -221,18 +291,23 @@ def recall_elsewhere(
         n_results: How many messages and summaries at most.
         scope: The other threads of this "conversation", or also all others of its "owner".
         min_similarity: What fits less by meaning is left out; without embeddings, what shares no word.
+        lineage: Where the run comes from: branches of the conversation that it has not seen are left out.
 
     Returns:
         Plain values, for `core.fence`.
     """
     if n_results < 1:
         return []
-    most = n_results + min(len(path), _MOST_EXTRA)
+    tree = yield from tree_of(conversation)
+    unseen = yield from Sql(lambda conn: _unseen(conn, tree, path, lineage))
+    index = (yield from turns(conversation.runtime, tree)) if unseen else None
+    most = n_results + (_MOST_EXTRA if unseen else min(len(path), _MOST_EXTRA))
     hits = yield from recall(conversation, query, Wanted(most, scope), 0)
     own = {message.id for message in path}
 
     def is_new(hit: Recollection) -> bool:
-        if not hit.rank and hit.conversation_id == conversation.name and hit.node.message.id in own:
+        is_here = not hit.rank and hit.conversation_id == conversation.name
+        if is_here and (hit.node.message.id in own or (index and index.belongs(hit.node.id, unseen))):
             return False
         if hit.why.similarity is None:
             return bool(hit.why.terms)
@@ -275,6 +350,19 @@ def conversation_name(
     return str(thread_id)
 
 
+def lineage_of(config: Mapping[str, Any], conversation: str) -> Lineage:
+    """Where a LangGraph run comes from, by its configuration.
+
+    Example:
+        >>> lineage_of({"configurable": {"thread_id": "first"}, "metadata": {"checkpoint_id": "1ef"}}, "all")
+        Lineage(thread='first', rewound=True)
+    """
+    thread = str(config.get("configurable", {}).get("thread_id") or "")
+    # LangGraph keeps a checkpoint that the caller has named in the metadata alone.
+    rewound = bool((config.get("metadata") or {}).get("checkpoint_id"))
+    return Lineage("" if thread == conversation else thread, rewound)
+
+
 def thread_to(conversation: Conversation, message_id: str) -> Flow[list[BaseMessage]]:
     """The messages from the root to a stored message, without system messages; empty if it is not stored."""
     tree = yield from tree_of(conversation)
@@ -297,6 +385,61 @@ def _said(given: Sequence[BaseMessage]) -> list[BaseMessage]:
                 "give the state's messages the reducer add_messages, as MessagesState does"
             )
     return said
+
+
+def _past(
+    conn: Conn,
+    tree: int,
+    said: Sequence[BaseMessage],
+    together: range,
+    routed: str | None,
+    lineage: Lineage,
+) -> tuple[int | None, Past]:
+    """Where the turn began that a run goes on from, if that is known, and what the run has seen.
+
+    `together` are the positions of human messages right before the one that is routed.
+    """
+    end = said[together.start - 1].id if together.start else None
+    human = next((one.id for one in reversed(said[: together.start]) if isinstance(one, HumanMessage)), None)
+    came_from = human or routed or end
+    since = None if came_from is None else _origin(conn, tree, came_from)
+    for index in together:  # A turn that was begun, and never answered.
+        seq = _origin(conn, tree, str(said[index].id))
+        if seq is not None and lineages.is_begun(conn, tree, lineage.thread, seq):
+            since = seq
+    if since is None:
+        if not lineage.rewound:
+            return None, EVERYTHING  # The list is all that is known of the run: it may go on from anywhere.
+        since = 0
+    hidden = lineages.unseen(conn, tree, lineage.thread, since)
+    last = None if end is None else nodes.by_message(conn, tree, end)
+    new = {str(one.id) for one in said[together.start :]}
+    return since, Past(hidden, _tip_before(conn, tree, new), None if last is None else last.seq)
+
+
+def _tip_before(conn: Conn, tree: int, new: Collection[str]) -> int | None:
+    """Where the active thread ended before new messages were stored, as a saver may have done already."""
+    head = trees.head(conn, tree)
+    tip = None if head.tip is None else nodes.by_key(conn, head.tip)
+    if tip is None or tip.message not in new:
+        return None if tip is None else tip.seq
+    for seq in range(head.next_seq - 1, 0, -1):
+        row = nodes.by_seq(conn, tree, seq)
+        if row is not None and row.state == State.LIVE and row.message not in new:
+            return seq
+    return None
+
+
+def _unseen(conn: Conn, tree: int, path: Sequence[BaseMessage], lineage: Lineage) -> Sequence[Span]:
+    """The numbers of the nodes that the run which is at the end of a path has not seen."""
+    newest = newest_human(path)
+    origin = None if newest is None else _origin(conn, tree, str(path[newest].id))
+    return () if origin is None else lineages.unseen(conn, tree, lineage.thread, origin)
+
+
+def _origin(conn: Conn, tree: int, message: str) -> int | None:
+    """The number of the first version of a message, wherever it was; `None` if it is not stored."""
+    return min((row.seq for row in nodes.versions(conn, tree, message)), default=None)
 
 
 def _is_routed(conn: Conn, tree: int, message: BaseMessage, above: str | None, other: Writer) -> bool:

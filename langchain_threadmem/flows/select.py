@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.core.lineage import Span
 from langchain_threadmem.core.nodes import Placement, TurnEnd
 from langchain_threadmem.errors import DriverError, PersistenceError, SelectionError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
@@ -41,8 +42,30 @@ class Selected(NamedTuple):
         ]
 
 
-def select(conversation: Conversation, message: BaseMessage) -> Flow[Selected]:
+class Past(NamedTuple):
+    """What came before a message, as far as its writer has seen it.
+
+    Attributes:
+        hidden: Numbers of nodes that were not seen: they are not continued.
+        tip: The node in which the conversation's active thread ends.
+        end: The node in which the writer's own list ends, for a `tip` that is hidden.
+    """
+
+    hidden: Sequence[Span] = ()
+    tip: Parent = TIP
+    end: int | None = None
+
+
+EVERYTHING = Past()
+
+
+def select(conversation: Conversation, message: BaseMessage, past: Past = EVERYTHING) -> Flow[Selected]:
     """The parent of a human message, with the reason.
+
+    Args:
+        conversation: Where it is said; its selector chooses.
+        message: The message.
+        past: What it may continue; by default everything.
 
     A selector that raises, or names no turn end, has failed: the message then goes where
     `on_selection_failure` says, and a warning says so. Storage errors are not failures of a selector.
@@ -50,12 +73,18 @@ def select(conversation: Conversation, message: BaseMessage) -> Flow[Selected]:
     Raises:
         SelectionError: It failed and `on_selection_failure` is "raise".
     """
-    selector = conversation.selector
-    if isinstance(selector, LinearNodeSelector):
-        return Selected(TIP, "continues the active thread")
+    selector, hidden = conversation.selector, past.hidden
+    is_linear = isinstance(selector, LinearNodeSelector)
+    if is_linear and not hidden:
+        return Selected(past.tip, "continues the active thread")
     tree = yield from tree_of(conversation)
     index = yield from turns(conversation.runtime, tree)
-    view = TreeView(conversation.runtime, tree, index, conversation.on_selection_failure, conversation.name)
+    is_unseen = isinstance(past.tip, int) and hidden and index.belongs(past.tip, hidden)
+    active = past.end if is_unseen else past.tip
+    if is_linear:
+        return Selected(active, "continues the active thread")
+    failing, name = conversation.on_selection_failure, conversation.name
+    view = TreeView(conversation.runtime, tree, index, failing, name, hidden)
     ends = view.turn_ends()
     try:
         parent = yield from choice_of(selector, view, message)
@@ -67,7 +96,7 @@ def select(conversation: Conversation, message: BaseMessage) -> Flow[Selected]:
         parent = _fallback(conversation, ends, error)
         view.reason, view.chances = f"the selector failed: {error}", ()
     if parent is None and conversation.single_tree:
-        return Selected(TIP, "continues the active thread, the only one there may be")
+        return Selected(active, "continues the active thread, the only one there may be")
     usual = "starts a new thread" if parent is None else f"continues node {parent}"
     weighed = Placement(view.reason, view.chances) if view.reason else None
     return Selected(parent, view.reason or usual, weighed)

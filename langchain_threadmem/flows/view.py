@@ -7,7 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from langchain_threadmem.core import tree as trees_core
+from langchain_threadmem.core.lineage import Span
 from langchain_threadmem.core.nodes import ConversationNode, TurnEnd
+from langchain_threadmem.core.splicing import parents_first
 from langchain_threadmem.core.turns import TurnIndex
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import OnFailure
@@ -32,14 +34,16 @@ class TreeView:
         turns: TurnIndex,
         on_failure: OnFailure = "latest",
         conversation: str = "",
+        hidden: Sequence[Span] = (),
     ) -> None:
         self.runtime: Runtime | None = runtime
         self.conversation = conversation
         self.on_failure = on_failure
         self.tree = tree
-        self.turns = turns
-        """How the turn ends hang together; it grows with the conversation."""
-        self._ends = turns.ends()
+        self.turns = turns.without(hidden) if hidden else turns
+        """How the turn ends hang together; it grows with the conversation, unless a part of it is hidden."""
+        self._all_turns, self._hidden = turns, hidden
+        self._ends = self.turns.ends()
         self.reason = ""
         """Why the selector chose as it did, in a few words, if it says so."""
         self.chances: Sequence[tuple[int | None, float]] = ()
@@ -64,7 +68,14 @@ class TreeView:
 
     @cached_property
     def _by_id(self) -> dict[int, ConversationNode]:
-        return {node.id: node for node in self._load()}
+        found = {node.id: node for node in self._load()}
+        if self._hidden:
+            for id_ in parents_first({id_: node.parent_id for id_, node in found.items()}):
+                parent = found[id_].parent_id
+                is_cut_off = parent is not None and parent not in found
+                if is_cut_off or self._all_turns.belongs(id_, self._hidden):
+                    del found[id_]
+        return found
 
     def _load(self) -> Iterable[ConversationNode]:
         assert self.runtime is not None
@@ -78,7 +89,8 @@ class GraphView(TreeView):
     def __init__(self, graph: Any) -> None:
         held = [data["node"] for _, data in graph.nodes(data=True)] if graph else []
         self._held = sorted(held, key=lambda node: node.id)
-        self.turns = TurnIndex()
+        self.turns = self._all_turns = TurnIndex()
+        self._hidden = ()
         self.turns.add(self._held)
         self._ends = self.turns.ends()
         self.runtime = None

@@ -34,6 +34,7 @@ from langchain_threadmem.core.names import check_name
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import checkpoints, snapshots, upkeep
 from langchain_threadmem.flows.checkpoints import Archive
+from langchain_threadmem.flows.conversation import check_owner
 from langchain_threadmem.flows.lists import ListMemory
 from langchain_threadmem.flows.parts import Parts
 from langchain_threadmem.flows.snapshots import History, Snapshot
@@ -164,7 +165,7 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
         return None if found is None else _tuple(found, config)
 
     def _get(self, config: RunnableConfig) -> Flow[Snapshot | None]:
-        return snapshots.get(self._archive, _thread(config), _ns(config), get_checkpoint_id(config))
+        return snapshots.get(self._archive, self._thread(config), _ns(config), get_checkpoint_id(config))
 
     def list(
         self,
@@ -215,7 +216,7 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
     def _addresses(self, config: RunnableConfig | None, before: RunnableConfig | None) -> Flow[Any]:
         return snapshots.addresses(
             self._archive,
-            None if config is None else _thread(config),
+            None if config is None else self._thread(config),
             None if config is None else config["configurable"].get("checkpoint_ns"),
             None if config is None else get_checkpoint_id(config),
             None if before is None else get_checkpoint_id(before),
@@ -257,7 +258,7 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
         said = get_checkpoint_metadata(config, metadata)
         above = get_checkpoint_id(config)
         return checkpoints.put(
-            self._archive, _thread(config), _ns(config), above, checkpoint, said, new_versions
+            self._archive, self._thread(config), _ns(config), above, checkpoint, said, new_versions
         )
 
     def put_writes(
@@ -277,7 +278,7 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
     ) -> Flow[None]:
         checkpoint = str(config["configurable"]["checkpoint_id"])
         return checkpoints.put_writes(
-            self._archive, _thread(config), _ns(config), checkpoint, writes, task, path
+            self._archive, self._thread(config), _ns(config), checkpoint, writes, task, path
         )
 
     def delete_thread(self, thread_id: str) -> None:
@@ -344,7 +345,7 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
 
     def _history(self, config: RunnableConfig, channels: Sequence[str]) -> Flow[dict[str, History]]:
         return snapshots.delta_history(
-            self._archive, _thread(config), _ns(config), get_checkpoint_id(config), channels
+            self._archive, self._thread(config), _ns(config), get_checkpoint_id(config), channels
         )
 
     def get_next_version(self, current: Any, channel: None) -> Any:
@@ -357,6 +358,10 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
             following = int(current.partition(".")[0]) + 1
             return f"{following:032}.{random.random():016}"
         return 1 if current is None else current + 1
+
+    def _thread(self, config: RunnableConfig) -> str:
+        check_owner(config, self.system.owner)
+        return _name(_thread_given(config))
 
     @property
     def _archive(self) -> Archive:
@@ -396,10 +401,6 @@ def _thread_given(config: RunnableConfig) -> Any:
         raise InputError(
             f"the configuration names no thread: {config!r}; pass {{'configurable': {{'thread_id': ...}}}}"
         ) from None
-
-
-def _thread(config: RunnableConfig) -> str:
-    return _name(_thread_given(config))
 
 
 def _ns(config: RunnableConfig) -> str:

@@ -24,10 +24,10 @@ from langchain_threadmem.core.prompt import newest_human, shown
 from langchain_threadmem.core.windows import Window, bound
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import route as routing
-from langchain_threadmem.flows.conversation import Conversation
+from langchain_threadmem.flows.conversation import Conversation, check_owner
 from langchain_threadmem.flows.model import chat_model
 from langchain_threadmem.flows.recall import Scope
-from langchain_threadmem.flows.route import ActiveThread, Routed
+from langchain_threadmem.flows.route import ActiveThread, Lineage, Routed
 from langchain_threadmem.flows.selectors import AnySelector, SemanticNodeSelector
 from langchain_threadmem.flows.steps import Flow, arun, run
 from langchain_threadmem.system import MemorySystem
@@ -69,6 +69,9 @@ def select_thread_node(
     that a saver has stored elsewhere is moved to its place before the node returns. System messages stay. If
     the list shows the thread already, be it trimmed or summarised, it is left as it is.
 
+    A run from an older checkpoint, as for an edited question, continues what was said up to that checkpoint;
+    turns of other branches are neither offered to the selector nor recalled.
+
     Args:
         system: Where the conversations are.
         selector: What chooses the thread; by default `SemanticNodeSelector`.
@@ -94,9 +97,10 @@ def select_thread_node(
     chosen = selector if selector is not None else SemanticNodeSelector()
     conversations = _Conversations(system, conversation_id, {"node_selector": chosen, **options})
 
-    def work(state: Any, conversation: Conversation) -> Flow[dict[str, Any]]:
+    def work(state: Any, conversation: Conversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         thread = _get(state, "active_thread") or {}
-        routed = yield from routing.route(conversation, _list(state, messages_key), thread.get("message_id"))
+        messages = _list(state, messages_key)
+        routed = yield from routing.route(conversation, messages, thread.get("message_id"), lineage)
         return _update(routed, messages_key)
 
     return conversations.node("select_thread", work)
@@ -116,7 +120,7 @@ def store_turn_node(
     """
     conversations = _Conversations(system, conversation_id, {})
 
-    def work(state: Any, conversation: Conversation) -> Flow[dict[str, Any]]:
+    def work(state: Any, conversation: Conversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         yield from routing.store(conversation, _list(state, messages_key))
         return {}
 
@@ -144,7 +148,7 @@ def recall_node(
     """
     conversations = _Conversations(system, conversation_id, {})
 
-    def work(state: Any, conversation: Conversation) -> Flow[dict[str, Any]]:
+    def work(state: Any, conversation: Conversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         messages = _list(state, messages_key)
         newest = newest_human(messages)
         if newest is None:
@@ -156,6 +160,7 @@ def recall_node(
             n_results,
             scope=scope,
             min_similarity=min_similarity,
+            lineage=lineage,
         )
         return {"recalled": found}
 
@@ -272,20 +277,22 @@ class _Conversations:
         self._given = given
         self._options = options
 
-    def node(self, name: str, work: Callable[[Any, Conversation], Flow[dict[str, Any]]]) -> Node:
+    def node(self, name: str, work: Callable[[Any, Conversation, Lineage], Flow[dict[str, Any]]]) -> Node:
         """A node that does its work in the conversation of the run."""
 
         def invoke(state: Any, config: RunnableConfig) -> dict[str, Any]:
-            return run(work(state, self._of(config)), self._system.runtime)
+            return run(work(state, *self._of(config)), self._system.runtime)
 
         async def ainvoke(state: Any, config: RunnableConfig) -> dict[str, Any]:
-            return await arun(work(state, self._of(config)), self._system.runtime)
+            return await arun(work(state, *self._of(config)), self._system.runtime)
 
         return RunnableLambda(invoke, ainvoke, name=name)
 
-    def _of(self, config: RunnableConfig) -> Conversation:
+    def _of(self, config: RunnableConfig) -> tuple[Conversation, Lineage]:
+        check_owner(config, self._system.owner)
         name = routing.conversation_name(config, self._given)
-        return self._system.conversation(name, **self._options)._conversation
+        conversation = self._system.conversation(name, **self._options)._conversation
+        return conversation, routing.lineage_of(config, name)
 
 
 def _update(routed: Routed | None, messages_key: str) -> dict[str, Any]:

@@ -16,10 +16,12 @@ from typing import Any, Self
 
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage
+from langchain_core.runnables import ensure_config
 
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import append, read
+from langchain_threadmem.flows.conversation import check_owner
 from langchain_threadmem.flows.read import Seen
 from langchain_threadmem.flows.steps import arun, run
 from langchain_threadmem.memory import ChatMemory
@@ -78,12 +80,14 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
         """The active thread as it was when this object first showed it; fresh again after a turn is
         stored.
         """
+        self._check_owner()
         if self._seen is None:
             self._seen = run(read.seen(self._conversation), self._conversation.runtime)
         return list(self._seen.messages)
 
     async def aget_messages(self) -> list[BaseMessage]:
         """Async `messages`."""
+        self._check_owner()
         if self._seen is None:
             self._seen = await arun(read.seen(self._conversation), self._conversation.runtime)
         return list(self._seen.messages)
@@ -111,6 +115,9 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
         """Async `clear`."""
         await self.memory.areset()
         self._seen = None
+
+    def _check_owner(self) -> None:
+        check_owner(ensure_config(), self._conversation.runtime.owner)
 
     def _parent(self) -> Parent:
         return TIP if self._seen is None else self._seen.tip

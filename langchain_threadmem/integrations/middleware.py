@@ -20,7 +20,7 @@ from langchain.agents.middleware.types import (
     ModelResponse,
     OmitFromInput,
 )
-from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage, SystemMessage
+from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage, SystemMessage, ToolMessage
 from langgraph.config import get_config
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
@@ -28,12 +28,12 @@ from langgraph.runtime import Runtime
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.fence import Recalled, is_made_up, recall_message
 from langchain_threadmem.core.prompt import shown
-from langchain_threadmem.core.windows import Window, bound
+from langchain_threadmem.core.windows import Window, bound, with_results
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import route as routing
-from langchain_threadmem.flows.conversation import Conversation
+from langchain_threadmem.flows.conversation import Conversation, check_owner
 from langchain_threadmem.flows.recall import Scope
-from langchain_threadmem.flows.route import ActiveThread
+from langchain_threadmem.flows.route import ActiveThread, Lineage
 from langchain_threadmem.flows.selectors import AnySelector, SemanticNodeSelector
 from langchain_threadmem.flows.steps import Flow, arun, run
 from langchain_threadmem.shared import shared_system
@@ -57,7 +57,8 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
 
     Works beside other middleware, `SummarizationMiddleware` among them: once that has summarised the list, as
     many messages of the thread are shown as it has kept, after its summary. Messages that other middleware
-    puts into a request are passed on, and not stored.
+    puts into a request are passed on, and not stored. A run from an older checkpoint sees what was said up
+    to that checkpoint, as with `select_thread_node`.
 
     Args:
         system: Where the conversations are.
@@ -133,18 +134,21 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
 
     def before_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Put the new human message into its thread, and recall from the others."""
-        return run(self._enter(state, self._conversation()), self._system.runtime)
+        return run(self._enter(state, *self._run()), self._system.runtime)
 
     async def abefore_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Async `before_agent`."""
-        return await arun(self._enter(state, self._conversation()), self._system.runtime)
+        return await arun(self._enter(state, *self._run()), self._system.runtime)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelCallResult[Any]:
         """Show the model the active thread instead of the whole list."""
-        messages = run(self._view(request, self._conversation()), self._system.runtime)
-        return handler(request.override(messages=messages))
+        view = run(self._view(request, self._conversation()), self._system.runtime)
+        messages = list(view)
+        response = handler(request.override(messages=messages))
+        _pass_on(request, view, messages)
+        return response
 
     async def awrap_model_call(
         self,
@@ -152,8 +156,11 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelCallResult[Any]:
         """Async `wrap_model_call`."""
-        messages = await arun(self._view(request, self._conversation()), self._system.runtime)
-        return await handler(request.override(messages=messages))
+        view = await arun(self._view(request, self._conversation()), self._system.runtime)
+        messages = list(view)
+        response = await handler(request.override(messages=messages))
+        _pass_on(request, view, messages)
+        return response
 
     def after_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store the turn."""
@@ -166,13 +173,21 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         return None
 
     def _conversation(self) -> Conversation:
-        name = routing.conversation_name(get_config(), self._given)
-        return self._system.conversation(name, **self._options)._conversation
+        return self._run()[0]
 
-    def _enter(self, state: ThreadMemState, conversation: Conversation) -> Flow[dict[str, Any] | None]:
+    def _run(self) -> tuple[Conversation, Lineage]:
+        config = get_config()
+        check_owner(config, self._system.owner)
+        name = routing.conversation_name(config, self._given)
+        conversation = self._system.conversation(name, **self._options)._conversation
+        return conversation, routing.lineage_of(config, name)
+
+    def _enter(
+        self, state: ThreadMemState, conversation: Conversation, lineage: Lineage
+    ) -> Flow[dict[str, Any] | None]:
         before = state.get("active_thread")
         routed = yield from routing.route(
-            conversation, state["messages"], before["message_id"] if before else None
+            conversation, state["messages"], before["message_id"] if before else None, lineage
         )
         if routed is None:
             return None
@@ -183,6 +198,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
             self._recall,
             scope=self._scope,
             min_similarity=self._min_similarity,
+            lineage=lineage,
         )
         update: dict[str, Any] = {"active_thread": routed.thread, "recalled": found}
         if self._rewrite and routed.messages is not None:
@@ -203,6 +219,14 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         return cast("list[AnyMessage]", [*front, *found, *shown(earlier, turn, window)])
 
 
+def _pass_on(request: ModelRequest[Any], view: Sequence[AnyMessage], left: Sequence[AnyMessage]) -> None:
+    """Let messages that other middleware has added to its request get into the state, as they do without us:
+    an agent takes over what was added to the list that it made the request of.
+    """
+    known = {id(message) for message in (*view, *request.messages)}
+    request.messages.extend(message for message in left if id(message) not in known)
+
+
 def _parts(
     request: Sequence[BaseMessage], state: Sequence[BaseMessage], thread: Sequence[BaseMessage], turn_id: str
 ) -> tuple[list[BaseMessage], Sequence[BaseMessage], list[BaseMessage]]:
@@ -216,8 +240,10 @@ def _parts(
     if start is None:
         # The turn has grown so long that its beginning was summarised: the list is what is left of it.
         return [m for m in request if not is_said(m)], [], [m for m in request if is_said(m)]
-    front = [message for message in request[:start] if not is_said(message)]
-    earlier = thread[:-1]
+    others = [message for message in request[:start] if not is_said(message)]
+    front = [message for message in others if not isinstance(message, ToolMessage)]
+    results = [message for message in others if isinstance(message, ToolMessage)]
+    earlier: Sequence[BaseMessage] = with_results(thread[:-1], results) if results else thread[:-1]
     if any(is_made_up(message) for message in front):
         kept = start - len(front)
         earlier = earlier[max(len(earlier) - kept, 0) :]

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -19,6 +20,7 @@ from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.fence import fenced, recalled
 from langchain_threadmem.core.nodes import Recollection
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.flows.conversation import check_owner
 from langchain_threadmem.memory import ChatMemory
 from langchain_threadmem.shared import shared_system
 from langchain_threadmem.system import MemorySystem
@@ -78,6 +80,22 @@ class ThreadMemRetriever(BaseRetriever):
     def _check(self) -> ThreadMemRetriever:
         _conversation(self.memory, self.conversation_id, self.scope)
         return self
+
+    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
+        """The documents for a query.
+
+        Raises:
+            OwnerMismatchError: The configuration names another owner than the memory's.
+        """
+        check_owner(ensure_config(config), _owner(self.memory))
+        return super().invoke(input, config, **kwargs)
+
+    async def ainvoke(
+        self, input: str, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> list[Document]:
+        """Async `invoke`."""
+        check_owner(ensure_config(config), _owner(self.memory))
+        return await super().ainvoke(input, config, **kwargs)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
@@ -150,12 +168,18 @@ def recall_tool(
     conversation, where = _conversation(memory, conversation_id, scope)
 
     def find(query: str) -> str:
+        check_owner(ensure_config(), _owner(memory))
         return _shown(conversation.recall(query, k, 0, scope=where))
 
     async def afind(query: str) -> str:
+        check_owner(ensure_config(), _owner(memory))
         return _shown(await conversation.arecall(query, k, 0, scope=where))
 
     return StructuredTool.from_function(find, afind, name=name, description=description, args_schema=_Query)
+
+
+def _owner(memory: ChatMemory | MemorySystem) -> str:
+    return memory.owner if isinstance(memory, MemorySystem) else memory._conversation.runtime.owner
 
 
 def _shown(hits: list[Recollection]) -> str:

@@ -49,6 +49,11 @@ def share_what_follows(conn: Conn) -> None:
             conn.run(Statement(CreateIndex(index)))
 
 
+def add_lineage(conn: Conn) -> None:
+    """Create the table of turns that runs of graphs begin in a conversation."""
+    conn.run(Statement(CreateTable(schema.lineage, if_not_exists=True)))
+
+
 def add_checksums(conn: Conn) -> None:
     """Give every row a checksum, so that damage is found, and every owner a proof of its key."""
     conn.run(Statement(CreateTable(schema.key)))
@@ -58,7 +63,8 @@ def add_checksums(conn: Conn) -> None:
 MIGRATIONS = (
     Migration(1, "trees of segments, with their derived indexes", create_all),
     Migration(2, "what follows a message is shared by its versions", share_what_follows),
-    Migration(3, "checksums of rows and proofs of keys: damage and wrong keys are found", add_checksums),
+    Migration(3, "which turns a run of a graph did not see", add_lineage),
+    Migration(4, "checksums of rows and proofs of keys: damage and wrong keys are found", add_checksums),
 )
 
 _TABLES = Statement.of(

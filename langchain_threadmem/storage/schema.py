@@ -158,6 +158,19 @@ choice = Table(
     Column("chances", Text, nullable=False),  # JSON: [candidate (seq, or null for a new root), probability]
 )
 
+# Turns that runs of graphs have begun in a conversation; see `core.lineage`.
+lineage = Table(
+    "threadmem_lineage",
+    metadata,
+    Column("tree", Key, ForeignKey(tree.c.id), primary_key=True, autoincrement=False),
+    Column("seq", Key, primary_key=True, autoincrement=False),  # first number of the turn's human message
+    Column("turn", Key, nullable=False),  # 1, 2, 3 ... in each tree
+    Column("thread", Text, nullable=False),  # of LangGraph; empty if it is named as the conversation
+    Column("hidden", Text, nullable=False),  # JSON: ranges of turns that the run did not see
+    UniqueConstraint("tree", "turn", name="threadmem_lineage_turn"),
+    sqlite_with_rowid=False,
+)
+
 # Of an owner whose memory is encrypted, a text that only the right key opens.
 key = Table(
     "threadmem_key",

@@ -864,3 +864,27 @@ def test_what_another_process_took_out_is_not_shown_from_what_was_read_before(
     assert expected is not None
     assert saver.values() == expected.checkpoint["channel_values"]
     assert len(saver.values()["messages"]) == (1 if purge else 2)
+
+
+def test_a_result_put_behind_its_call_answers_it_in_the_tree(system: MemorySystem, saver: Both) -> None:
+    calls = [{"name": "look", "args": {}, "id": name} for name in ("c1", "c2")]
+    asked = [HumanMessage("q", id="h1"), AIMessage("", tool_calls=calls, id="a1")]
+    left = [ToolMessage("one", tool_call_id="c1", id="t1"), HumanMessage("next", id="h2")]
+    first = saver.save(messages=[*asked, *left])
+    patched = [*asked, ToolMessage("cancelled", tool_call_id="c2", id="t2"), *left]
+    second = saver.save(parent=first, version=2, messages=patched)
+    assert saver.values(second)["messages"] == patched
+    assert saver.values(first)["messages"] == [*asked, *left]
+    threads = [[node.message.id for node in thread] for thread in system.conversation("t").threads()]
+    assert threads == [["h1", "a1", "t2", "t1", "h2"]]
+    assert system.conversation("t").verify().ok
+
+
+def test_a_result_that_answers_no_call_before_it_is_an_aside(system: MemorySystem, saver: Both) -> None:
+    asked = [HumanMessage("q", id="h1"), AIMessage("a", id="a1")]
+    first = saver.save(messages=[*asked, HumanMessage("next", id="h2")])
+    orphan = ToolMessage("?", tool_call_id="c1", id="t1")
+    saver.save(parent=first, version=2, messages=[*asked, orphan, HumanMessage("next", id="h2")])
+    assert [node.message.id for node in system.conversation("t").history if node.state is State.ASIDE] == [
+        "t1"
+    ]

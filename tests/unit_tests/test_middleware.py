@@ -21,17 +21,24 @@ from langchain.agents.middleware import (
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel, FakeListChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 from own_classes import Handle, Note
 from pydantic import Field
 
-from langchain_threadmem import MemorySystem, MessageWindow, ThreadMemMiddleware, samples
+from langchain_threadmem import (
+    LinearNodeSelector,
+    MemorySystem,
+    MessageWindow,
+    ThreadMemMiddleware,
+    samples,
+)
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.view import TreeView
@@ -478,3 +485,80 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None
     given: dict[str, Any] = {"system": MemorySystem(embeddings=False), **options}
     with pytest.raises(InputError):
         ThreadMemMiddleware(**given)
+
+
+CALL = AIMessage("", id="a1", tool_calls=[{"name": "weather", "args": {"city": "Rome"}, "id": "c1"}])
+LEFT = [HumanMessage("weather Rome", id="h1"), CALL, HumanMessage("tea one", id="h2")]
+"""A turn that was left while a tool was called."""
+
+
+def cancelled(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Messages with a result right behind the call that has none."""
+    at = list(messages).index(CALL) + 1
+    return [*messages[:at], ToolMessage("cancelled", tool_call_id="c1"), *messages[at:]]
+
+
+class PatchesRequests(AgentMiddleware):
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        return handler(request.override(messages=cancelled(request.messages)))  # type: ignore[arg-type]
+
+
+class PatchesState(AgentMiddleware):
+    def before_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
+        return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *cancelled(state["messages"])]}
+
+
+def test_a_result_in_a_request_comes_behind_its_call(system: MemorySystem, model: Recorder) -> None:
+    memory = ThreadMemMiddleware(system, selector=LinearNodeSelector(), recall=0)
+    agent = create_agent(model, [weather], middleware=[PatchesRequests(), memory])
+    agent.invoke({"messages": LEFT}, CONFIG)
+    assert texts(model.shown[-1]) == ["weather Rome", "", "cancelled", "tea one"]
+
+
+@pytest.mark.parametrize("patch_first", [True, False])
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+@pytest.mark.parametrize("keeping", ["memory", "threadmem"])
+def test_a_result_put_into_the_list_answers_its_call(
+    system: MemorySystem, model: Recorder, patch_first: bool, durability: str, keeping: str
+) -> None:
+    memory = ThreadMemMiddleware(system, selector=LinearNodeSelector(), recall=0)
+    order = [PatchesState(), memory] if patch_first else [memory, PatchesState()]
+    saver = InMemorySaver() if keeping == "memory" else ThreadMemSaver(system)
+    agent = create_agent(model, [weather], middleware=order, checkpointer=saver)
+    state = agent.invoke({"messages": LEFT}, CONFIG, durability=durability)
+    said = ["weather Rome", "", "cancelled", "tea one", "re tea one"]
+    assert texts(model.shown[-1]) == said[:-1]
+    assert texts(state["messages"]) == texts(agent.get_state(CONFIG).values["messages"]) == said
+    assert threads(system) == [said]
+    assert texts(system.conversation("talk").messages) == said
+    assert system.conversation("talk").verify().ok
+
+
+def test_an_answer_to_an_invalid_call_is_shown_and_stored(
+    system: MemorySystem, model: Recorder, invoke: Invoke
+) -> None:
+    broken = {"type": "invalid_tool_call", "name": "weather", "args": "{", "id": "c1", "error": "not JSON"}
+    call = AIMessage("", id="a1", invalid_tool_calls=[broken])
+    agent = agent_of(model, ThreadMemMiddleware(system, selector=LinearNodeSelector(), recall=0))
+    state = invoke(agent, {"messages": [LEFT[0], call, LEFT[2]]})
+    assert [message.type for message in model.shown[-1]] == ["human", "ai", "tool", "human"]
+    assert threads(system) == [texts(state["messages"])]
+
+
+def test_what_other_middleware_adds_to_the_request_gets_into_the_state_as_without_memory(
+    system: MemorySystem, model: Recorder
+) -> None:
+    class Reminder(AgentMiddleware):
+        def wrap_model_call(
+            self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+        ) -> ModelResponse[Any]:
+            request.messages.append(HumanMessage("Be nice."))
+            return handler(request)
+
+    memory = ThreadMemMiddleware(system, selector=LinearNodeSelector(), recall=0)
+    for others in ([memory, Reminder()], [Reminder()]):
+        agent = create_agent(model, [], middleware=others)
+        state = agent.invoke({"messages": [HumanMessage("tea one")]}, CONFIG)
+        assert texts(state["messages"]) == ["tea one", "Be nice.", "re Be nice."]

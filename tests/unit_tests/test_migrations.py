@@ -15,6 +15,8 @@ from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.migrations import MIGRATIONS, Migration
 from langchain_threadmem.storage.statements import Conn, Statement
 
+NEXT = range(MIGRATIONS[-1].number + 1, MIGRATIONS[-1].number + 3)
+
 
 def dump(path: Path) -> list[str]:
     """Every table, row and index of a file, as SQL."""
@@ -87,7 +89,8 @@ def as_of_the_first_schema(path: Path) -> None:
         for table in tables():
             connection.execute(f"ALTER TABLE {table.name} DROP COLUMN {COLUMN}")
         connection.executescript(
-            "DROP TABLE threadmem_graft; DROP TABLE threadmem_key; DROP INDEX threadmem_segment_parent;"
+            "DROP TABLE threadmem_graft; DROP TABLE threadmem_key; DROP TABLE threadmem_lineage;"
+            "DROP INDEX threadmem_segment_parent;"
             "CREATE INDEX ix_threadmem_segment_tree ON threadmem_segment (tree);"
             "DELETE FROM threadmem_migration WHERE number > 1"
         )
@@ -114,13 +117,11 @@ def test_a_database_of_the_first_schema_is_led_on(filled: Path) -> None:
 
 def test_an_older_database_gets_what_it_lacks_in_order(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[int] = []
-    newest = MIGRATIONS[-1].number
-    numbers = [newest + 1, newest + 2]
-    later = [Migration(n, f"step {n}", lambda conn, n=n: ran.append(n)) for n in numbers]  # type: ignore[misc]
+    later = [Migration(n, f"step {n}", lambda conn, n=n: ran.append(n)) for n in NEXT]  # type: ignore[misc]
     monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, *later))
     open_database(filled).close()
     open_database(filled).close()
-    assert ran == numbers
+    assert ran == [*NEXT]
 
 
 def test_a_migration_that_fails_leaves_the_database_as_it_was(
@@ -131,9 +132,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(
         raise RuntimeError("power cut")
 
     before = dump(filled)
-    monkeypatch.setattr(
-        migrations, "MIGRATIONS", (*MIGRATIONS, Migration(MIGRATIONS[-1].number + 1, "half", half))
-    )
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, Migration(NEXT[0], "half", half)))
     with pytest.raises(RuntimeError, match="power cut"):
         open_database(filled)
     assert dump(filled) == before

@@ -568,3 +568,10 @@ def test_runs_are_as_few_as_can_be(keys: list[int], parents: list[int]) -> None:
 
 def test_a_thread_that_was_forked_at_every_message_is_one_run() -> None:
     assert runs([(10, None), (30, 10), (20, 30), (99, 20)]) == [(10, 99)]
+
+
+def test_5_a_result_right_after_its_call_is_no_aside() -> None:
+    tree = stored("h1 a1 h2")
+    found = [*elements("h1 a1"), Element("t1", "t1", result=True), *elements("h2")]
+    plan = plan_list(found, tree.places(), tree.tip)
+    assert plan == [Use(1), Use(2), New(2, beside=True), Follow(3, Planned(2))]

@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import bindparam, select
 
-from langchain_threadmem.core.bodies import is_unreadable
+from langchain_threadmem.core.bodies import decode_stored, is_unreadable
 from langchain_threadmem.core.interning import Said
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.numbered import number_in
 from langchain_threadmem.core.placing import Element, New, Place, Planned, Use, live_of, plan, plan_list
+from langchain_threadmem.core.windows import follows_call
 from langchain_threadmem.storage.queries import grafts, nodes, revision, strides, trees
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, node, segment
 from langchain_threadmem.storage.statements import Conn, Statement
@@ -128,7 +129,8 @@ def place(
     known = {row.place.key: row for rows in places.values() for row in rows}
     seqs = {key: row.seq for key, row in known.items()}
     home = _home(conn, tree_id, after, seqs) if messages else None
-    planned = plan(_elements(messages), _values(places), head.tip, after=after, home=home)
+    elements = _elements(messages, _results(conn, tree_id, messages, places, after))
+    planned = plan(elements, _values(places), head.tip, after=after, home=home)
     if ending:
         last = planned.steps[-1]
         if isinstance(last, New) or last.key != ending[0].key:
@@ -144,7 +146,10 @@ def place(
             located.append(growing.add(step, parent, message))
         else:
             assert parent is not None
-            growing.graft(step.key, parent, message.role)
+            above = planned.steps[step.parent.index]
+            is_version = isinstance(above, New) and not above.beside
+            is_answer = is_version and message.role not in ("human", "system")
+            growing.graft(step.key, parent, is_answer=is_answer)
             located.append(_located(known[step.key].place))
     located += ending[1:]
     growing.supersede_answers_to_old_versions({found.key for found in located})
@@ -177,7 +182,7 @@ class _Growth:
         if parent is not None and not aside and parent & LAST_POSITION != LAST_POSITION:
             if parent + 1 not in self._rows and not self._conn.all(_NODE, parent + 1):
                 key = parent + 1
-            elif stored and under is not None and new.supersedes is None and new.copies is None:
+            elif stored and under is not None and new.supersedes is None and not (new.copies or new.beside):
                 self._supersede_answers(parent, under, message.role)
         if key is None:
             row = self._conn.one(_NEW_SEGMENT, self._tree, parent)
@@ -202,9 +207,11 @@ class _Growth:
             self._system = key
         return Located(key, parent, aside)
 
-    def graft(self, key: int, parent: int, role: str) -> None:
-        """Let a stored message, and all that follows it, hang under another one."""
-        if role not in ("human", "system"):
+    def graft(self, key: int, parent: int, *, is_answer: bool) -> None:
+        """Let a stored message, and all that follows it, hang under another one, which it perhaps answers as
+        a new version.
+        """
+        if is_answer:
             self._replaced[key] = self._seq(parent)
         grafts.hang(self._conn, self._tree, key, parent, self._seq(parent))
         trees.changed(self._conn, self._tree)
@@ -307,8 +314,29 @@ def _values(places: dict[str, list[_Found]]) -> dict[str, list[Place]]:
     return {message: [row.place for row in rows] for message, rows in places.items()}
 
 
-def _elements(messages: Sequence[Said]) -> list[Element]:
-    return [Element(message.id, message.body, message.role == "system") for message in messages]
+def _elements(messages: Sequence[Said], results: Collection[int] = ()) -> list[Element]:
+    return [
+        Element(message.id, message.body, message.role == "system", n in results)
+        for n, message in enumerate(messages)
+    ]
+
+
+def _results(
+    conn: Conn, tree_id: int, messages: Sequence[Said], places: Mapping[str, object], after: int | None
+) -> Collection[int]:
+    """The positions of new tools' results before a stored message that come right after their calls."""
+    last = max((n for n, message in enumerate(messages) if message.id in places), default=0)
+    new = [n for n in range(last) if messages[n].role == "tool" and messages[n].id not in places]
+    if not new:
+        return ()
+    row = None if after is None else nodes.by_key(conn, after)
+    before: list[tuple[str, str]] = []
+    while row is not None:  # The call may be part of what is known of the list.
+        before.insert(0, (row.message, row.body))
+        above = row.parent if row.role == "tool" else None
+        row = None if above is None else nodes.by_seq(conn, tree_id, above)
+    found = decode_stored([*before, *((message.id, message.body) for message in messages[:last])])
+    return {n for n in new if follows_call(found[: len(before) + n + 1])}
 
 
 def _best(message: Said, found: Sequence[_Found]) -> Located | None:

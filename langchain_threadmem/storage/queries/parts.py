@@ -55,6 +55,7 @@ PARTS = (
     Part(schema.node, {"key": Id.NODE, "tree": Id.TREE}, Id.TREE),
     Part(schema.summary, _OF_NODE, Id.TREE),
     Part(schema.choice, _OF_NODE, Id.TREE),
+    Part(schema.lineage, _IN_TREE, Id.TREE),
     Part(schema.embedding, _OF_NODE, Id.TREE),
     Part(schema.gist, _OF_NODE, Id.TREE, derived=True),
     Part(schema.digest, {**_OF_NODE, **_IN_TREE}, Id.TREE),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, BindParameter, bindparam, delete, select, update
 
-from langchain_threadmem.storage.queries import gists, lexicon, marks, strides
+from langchain_threadmem.storage.queries import gists, lexicon, lineage, marks, strides
 from langchain_threadmem.storage.schema import (
     choice,
     digest,
@@ -62,6 +62,7 @@ def clear(conn: Conn, tree_id: int, owner: str) -> None:
     for statement in (*_PLACES, _EMPTY):
         conn.run(statement, tree_id)
     marks.clear_tree(conn, tree_id)
+    lineage.clear(conn, tree_id)
 
 
 def forget_words(conn: Conn, tree_id: int, owner: str) -> None:
