@@ -186,19 +186,19 @@ def test_moving_keeps_summary_embedding_and_tip(system: MemorySystem, verbs: Cal
     memory.extend(["bread", ("ai", "flour and water"), "stars", ("ai", "the pole star")])
     memory.summarize()
     memory.recall("star")
-    moved = memory.place(3, None)
-    assert (moved.id, moved.parent_id) == (5, None)
+    moved = memory.place(4, 2)
+    assert (moved.id, moved.parent_id) == (5, 2)
     after = {node.id: node for node in raw.history}
-    assert after[6].summary == MessageSummary(title="the pole star", summary="short")
-    assert (after[4].state, after[4].superseded_by) == (State.SUPERSEDED, 6)
-    assert raw.tip == after[6]
+    assert after[5].summary == MessageSummary(title="the pole star", summary="short")
+    assert (after[4].state, after[4].superseded_by) == (State.SUPERSEDED, 5)
+    assert raw.tip == after[5]
     known = Statement.of(
         sqlite="SELECT count(*) FROM threadmem_embedding e JOIN threadmem_node n ON n.key = e.key "
         "JOIN threadmem_tree t ON t.id = n.tree WHERE t.owner = ?",
         postgresql="SELECT count(*) FROM threadmem_embedding e JOIN threadmem_node n ON n.key = e.key "
         "JOIN threadmem_tree t ON t.id = n.tree WHERE t.owner = %s",
     )
-    assert system.runtime.database.read(lambda conn: conn.all(known, system.owner)) == [(6,)]
+    assert system.runtime.database.read(lambda conn: conn.all(known, system.owner)) == [(5,)]
 
 
 class Growing(RuleBasedStateMachine):

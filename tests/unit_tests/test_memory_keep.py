@@ -141,7 +141,6 @@ BROKEN: dict[str, tuple[Any, type[ThreadMemError]]] = {
     "depth": ({"nodes": [], "metadata": {"context_depth": -1}}, InputError),
     "role": ({"nodes": [node(1, role="emperor")]}, InputError),
     "time": ({"nodes": [node(1, timestamp="yesterday")]}, InputError),
-    "younger parent": ({"nodes": [node(1, 2), node(2)]}, InputError),
     "same message twice": ({"nodes": [node(1, message_id="m"), node(2, 1, message_id="m")]}, InputError),
     "missing successor": ({"nodes": [node(1, state="superseded", superseded_by=9)]}, InputError),
     "enormous number": ({"nodes": [node(10**30)]}, InputError),
