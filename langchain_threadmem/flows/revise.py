@@ -109,7 +109,7 @@ def placed(
         moved = {node.key, *(row.key for row in following)}
         _check_parent(conn, node_in(conn, tree, parent_id), moved, node_id)
     if node.parent == parent_id:
-        return node, choices.since(conn, tree, node.seq - 1).get(node.seq)
+        return node, choices.by_key(conn, node.key)
     where = revision.move(conn, tree, node, following, parent_id)
     if why is not None:
         choices.put(conn, [(where.key, node.message, why)])

@@ -60,8 +60,7 @@ def test_selections_and_summaries_of_messages_are_counted(system: MemorySystem, 
     for number in range(3):
         verb.append(f"q{number}", f"a{number}")
     verb.summarize()
-    # One message has but one candidate, the first has none.
-    assert system.usage.of("selection", "c").calls == 1
+    assert system.usage.of("selection", "c").calls == 2  # The first message has nothing to continue.
     assert system.usage.of("summary", "c") == Used(3, 30, 6)
 
 

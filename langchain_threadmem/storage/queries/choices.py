@@ -15,17 +15,12 @@ from langchain_threadmem.storage.sealing import UNREADABLE_NOTE
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
 
 _PUT = insert_of(choice, replace=True)
-_SINCE = Statement(
-    strides.after(
-        select(node.c.seq, node.c.message, choice.c.reason, choice.c.chances).join(
-            choice, choice.c.key == node.c.key
-        ),
-        bindparam("tree"),
-        bindparam("seq"),
-    ),
-    "tree",
-    "seq",
+_UNREADABLE = Placement(UNREADABLE_NOTE)
+_CHOSEN = select(node.c.seq, node.c.message, choice.c.reason, choice.c.chances).join(
+    choice, choice.c.key == node.c.key
 )
+_SINCE = Statement(strides.after(_CHOSEN, bindparam("tree"), bindparam("seq")), "tree", "seq")
+_BY_KEY = Statement(_CHOSEN.where(node.c.key == bindparam("key")), "key")
 
 
 def put(conn: Conn, placed: Iterable[tuple[int, str, Placement]]) -> None:
@@ -42,19 +37,24 @@ def put(conn: Conn, placed: Iterable[tuple[int, str, Placement]]) -> None:
 
 def since(conn: Conn, tree_id: int, seq: int = 0) -> dict[int, Placement]:
     """The choices for the nodes of a tree that were written after the one numbered `seq`."""
-    return {
-        found: placement or Placement(UNREADABLE_NOTE, ()) for found, placement in read(conn, tree_id, seq)
-    }
+    return {found: placement or _UNREADABLE for found, placement in read(conn, tree_id, seq)}
+
+
+def by_key(conn: Conn, key: int) -> Placement | None:
+    """The choice for one node, by its key."""
+    row = conn.one(_BY_KEY, key)
+    return None if row is None else _placement(conn, *row[1:]) or _UNREADABLE
 
 
 def read(conn: Conn, tree_id: int, seq: int = 0) -> Iterator[tuple[int, Placement | None]]:
     """`since`, with `None` for a choice that cannot be read."""
-    seal = conn.seal
-    for found, message, reason, chances in conn.all(_SINCE, tree_id, seq):
-        try:
-            pairs = tuple((candidate, float(chance)) for candidate, chance in json.loads(chances))
-            opened = reason if seal is None else seal.open_text(message, reason)
-        except (ValueError, TypeError, EncryptionError):
-            yield found, None
-        else:
-            yield found, Placement(opened, pairs)
+    for found, *row in conn.all(_SINCE, tree_id, seq):
+        yield found, _placement(conn, *row)
+
+
+def _placement(conn: Conn, message: str, reason: str, chances: str) -> Placement | None:
+    try:
+        pairs = tuple((candidate, float(chance)) for candidate, chance in json.loads(chances))
+        return Placement(reason if conn.seal is None else conn.seal.open_text(message, reason), pairs)
+    except (ValueError, TypeError, EncryptionError):
+        return None
