@@ -214,14 +214,17 @@ class SqliteDatabase:
             if read_only:
                 self.read(lambda conn: check(conn, self._name))
             else:
-                self.write(lambda conn: migrate(conn, time.time()))
-                checksums.keep(self._writer)
+                self.write(self._set_up)
             if path is not None:
                 found = os.stat(path)
                 self._file = os.path.abspath(path), found.st_ino, found.st_dev
         except BaseException:
             self._writer.close()
             raise
+
+    def _set_up(self, conn: Conn) -> None:
+        migrate(conn, time.time())
+        checksums.keep(self._writer)
 
     def encrypt(self, seal: Seal) -> None:
         """Encrypt what is said from now on, and read nothing else."""
