@@ -22,7 +22,7 @@ from langchain_threadmem.errors import (
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.index import index_problems
 from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.steps import Flow, Sql
+from langchain_threadmem.flows.steps import Flow, Snapshot, Sql
 from langchain_threadmem.storage.queries import checkpoints, choices, grafts, integrity, nodes, trees
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.queries.reading import Reader
@@ -79,8 +79,13 @@ def verify_conversation(conversation: Conversation) -> Flow[Verification]:
 def verify(owner: str, only: int | None = None) -> Flow[Verification]:
     """Check the database file, the nodes of an owner's conversations (or of one tree), and checkpoints.
 
-    Whatever is damaged is reported as a problem, never raised as an error.
+    All of them are read as they are at one moment. Whatever is damaged is reported as a problem, never raised
+    as an error.
     """
+    return (yield from Snapshot(_verify(owner, only)))
+
+
+def _verify(owner: str, only: int | None) -> Flow[Verification]:
     problems: list[str] = []
 
     def tried(what: str, check: Callable[[Conn], T]) -> Flow[T | None]:
