@@ -122,33 +122,36 @@ def _enter_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
     return len(at) == 1 and len(rows) == WORDS_AT_ONCE
 
 
-def ledger(runtime: Runtime, tree: int) -> Flow[Ledger]:
-    """The ledger of a conversation, kept in memory and brought up to date.
+def ledger(runtime: Runtime, tree: int, *, shared: bool = True) -> Flow[tuple[Ledger, trees.Head]]:
+    """The ledger of a conversation, and the state that it was brought up to.
 
     What is encrypted is in no index on disk: its ledger is made from the messages themselves.
+
+    Args:
+        runtime: What to work with.
+        tree: The conversation.
+        shared: Whether to take the one that is kept in memory: another thread may bring it further up.
     """
 
-    def news(conn: Conn) -> tuple[bool, trees.Head, list[Record], list[int], list[tuple[int, int]]]:
-        behind = not runtime.encrypted and is_behind(conn, tree, runtime.lexicon)
+    def news(
+        conn: Conn,
+    ) -> tuple[trees.Head, list[Record], list[int], list[tuple[int, int]]]:
         head = trees.head(conn, tree)
-        known = runtime.ledgers.get((tree, head.epoch))
+        known = runtime.ledgers.get((tree, head.epoch)) if shared else None
         records = records_of(conn, runtime, tree, known.last if known else 0)
         changed = known is None or known.version != head.version
         if not changed:
-            return behind, head, records, [], []
-        return behind, head, records, gists.dead(conn, tree), grafts.hung(conn, tree)
+            return head, records, [], []
+        return head, records, gists.dead(conn, tree), grafts.hung(conn, tree)
 
-    behind, head, records, dead, hung = yield from Sql(news)
-    if behind:
-        yield from catch_up_words(runtime, tree)
-        _, head, records, dead, hung = yield from Sql(news)
-    held = runtime.ledgers.setdefault((tree, head.epoch), Ledger)
+    head, records, dead, hung = yield from Sql(news)
+    held = runtime.ledgers.setdefault((tree, head.epoch), Ledger) if shared else Ledger()
     with held.lock:
         held.add(records)
-        if held.version != head.version:
+        if held.version < head.version:
             held.mark_live(dead, head.version)
             held.hang(hung)
-    return held
+    return held, head
 
 
 def records_of(conn: Conn, runtime: Runtime, tree: int, last: int) -> list[Record]:

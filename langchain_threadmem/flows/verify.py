@@ -82,7 +82,13 @@ def verify(owner: str, only: int | None = None) -> Flow[Verification]:
     All of them are read as they are at one moment. Whatever is damaged is reported as a problem, never raised
     as an error.
     """
-    return (yield from Snapshot(_verify(owner, only)))
+    problems: list[str] = []
+    found = yield from _tried("the database", _on_snapshot(_verify(owner, only)), problems)
+    return found or Verification(0, 0, tuple(problems))
+
+
+def _on_snapshot(check: Flow[T]) -> Flow[T]:
+    return (yield from Snapshot(check))
 
 
 def _verify(owner: str, only: int | None) -> Flow[Verification]:

@@ -7,16 +7,20 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
-from langchain_threadmem import ChatMemory, MemorySystem
+from langchain_threadmem import ChatMemory, MemorySystem, MessageWindow
 from langchain_threadmem.converting import convert
+from langchain_threadmem.core.nodes import State
+from langchain_threadmem.core.wanted import Wanted
 from langchain_threadmem.errors import DriverError, PersistenceError
+from langchain_threadmem.flows import recall
 from langchain_threadmem.flows.steps import Ask, Flow, Search, Snapshot, Sql, Step, arun, run
 from langchain_threadmem.storage.queries import nodes, trees
 
+T = TypeVar("T")
 Drive = Callable[[Flow[Any] | Step[Any]], Any]
 Wrap = Callable[[ChatMemory], Any]
 
@@ -125,6 +129,48 @@ def test_nothing_is_damaged_for_being_written_meanwhile(
         for _ in range(8):
             assert verb.verify().problems == ()
             assert system.verify().problems == ()
+
+
+def beside(flow: Flow[T], system: MemorySystem, step: int, write: Callable[[], object]) -> T:
+    """The result of a flow, before one of whose steps somebody else writes."""
+
+    def steps() -> Flow[T]:
+        value, error, count = None, None, 0
+        while True:
+            try:
+                one = flow.send(value) if error is None else flow.throw(error)
+            except StopIteration as stop:
+                found: T = stop.value
+                return found
+            if count == step:
+                write()
+            count += 1
+            value = yield from one
+
+    return run(steps(), system.runtime)
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["whole", "by candidates"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"scope": "thread"}, {"scope": "owner"}, {"filters": {"role": "human"}}, {"wait": False}],
+    ids=str,
+)
+def test_a_message_that_is_edited_meanwhile_is_found_once_and_as_it_is(
+    system: MemorySystem, options: Any, whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recall, "READ_WHOLE", 10_000 if whole else 0)
+    memory = system.conversation("zoo", context_depth=1, window=MessageWindow(1))
+    last = memory.append("a zebra", "indeed")[0].id
+
+    def edit() -> None:
+        nonlocal last
+        last = memory.edit(last, f"a zebra once more, {last}").id
+
+    for step in range(16):
+        flow = recall.recall(memory._conversation, "zebra", Wanted(3, **options), 1)
+        found = [hit.node for hit in beside(flow, system, step, edit) if "zebra" in hit.node.message.text]
+        assert [(len(found), node.state) for node in found] == [(1, State.LIVE)], step
 
 
 def test_a_memory_that_is_written_can_be_converted(
