@@ -6,12 +6,12 @@ asks no tool: tool calls and their results are inside a turn, never a place to c
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from langchain_core.messages import AIMessage
 
+from langchain_threadmem.core import forking
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.nodes import ConversationNode, Placement, State, TurnEnd
 from langchain_threadmem.core.splicing import parents_first
@@ -50,7 +50,7 @@ class TurnIndex:
         self._turn_of: dict[int, tuple[int | None, str, int | None]] = {}
         # For each node: the human node of its turn, that node's text, and the turn end before the turn.
         self._placements: dict[int, Placement] = {}
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
 
     def add(
         self, nodes: Iterable[ConversationNode], placements: Mapping[int, Placement] = MappingProxyType({})

@@ -92,11 +92,19 @@ def catch_up_vectors(runtime: Runtime, tree: int, wait: bool | None = True) -> F
     return (yield from vectors_of(runtime, tree))
 
 
+def model_of(runtime: Runtime) -> Flow[str]:
+    """The name that vectors are stored under; the model's files are looked for beside the event loop."""
+    if not runtime.embedder.looked:
+        yield from Search(lambda: runtime.model)
+    return runtime.model
+
+
 def embed_wanted(runtime: Runtime, tree: int, wait: bool | None) -> Flow[None]:
     """The embedding of `catch_up_vectors`; does nothing without a model."""
-    if not runtime.model:
+    model = yield from model_of(runtime)
+    if not model:
         return
-    name = marks.embeddings_of(runtime.model)
+    name = marks.embeddings_of(model)
     if wait:
         yield from embed_missing(runtime, {tree: 1})
     elif wait is None:
@@ -245,7 +253,7 @@ def flush(runtime: Runtime, only: int | None = None, told: Progress | None = Non
     Returns:
         How many messages and summaries were embedded.
     """
-    model, owner = runtime.model, runtime.owner
+    model, owner = (yield from model_of(runtime)), runtime.owner
     if not model:
         return 0
 

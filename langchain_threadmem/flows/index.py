@@ -16,7 +16,7 @@ from langchain_threadmem.core.gist import gist_of, unpack
 from langchain_threadmem.core.ledger import Ledger, Record
 from langchain_threadmem.core.nodes import Placement, State
 from langchain_threadmem.core.turns import TurnIndex
-from langchain_threadmem.flows.embedding import embed_as_wanted, embedded, in_pieces
+from langchain_threadmem.flows.embedding import embed_as_wanted, embedded, in_pieces, model_of
 from langchain_threadmem.flows.rows import is_recallable, nodes_of
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Search, Sql, run
@@ -175,7 +175,7 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
         runtime: What to work with.
         wait: As for `flows.embedding.catch_up_vectors`.
     """
-    owner, model, runtime.searched = runtime.owner, runtime.model, True
+    owner, model, runtime.searched = runtime.owner, (yield from model_of(runtime)), True
     unread = yield from Sql(lambda conn: marks.missing(conn, owner, runtime.lexicon))
     for piece in in_pieces(unread, WORDS_AT_ONCE):
         while (yield from Sql(lambda conn: _enter_words(conn, runtime, piece), write=True)):  # noqa: B023 - driven before the next turn
@@ -354,7 +354,7 @@ def is_behind(conn: Conn, tree: int, name: str) -> bool:
 
 def index_problems(runtime: Runtime) -> Flow[list[str]]:
     """How the owner-wide index differs from SQL; an index that was never filled is not opened for it."""
-    owner, model = runtime.owner, runtime.model
+    owner, model = runtime.owner, (yield from model_of(runtime))
 
     def used(conn: Conn) -> bool:
         return any(marks.indexed(conn, tree) for _, tree in trees.conversations(conn, owner))
