@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 from weakref import WeakSet
 
+from langchain_threadmem.core import forking
 from langchain_threadmem.errors import ClosedError
 
 T = TypeVar("T")
@@ -24,7 +25,7 @@ GRACE = 2.0
 """Seconds to wait for a piece of work that is being done when nothing more shall be."""
 
 
-class Background:
+class Background(forking.Forkable):
     """Runs functions in a thread of its own, in the order in which they were submitted.
 
     Example:
@@ -35,9 +36,15 @@ class Background:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._pool: ThreadPoolExecutor | None = None
         self._closed = False
+        self.watch()
+
+    def after_fork(self, *, child: bool) -> None:
+        """In a child nothing was submitted yet: the parent does what was."""
+        if child:
+            self._pool = None
 
     def submit(self, what: str, work: Callable[[], T]) -> Future[T]:
         """Have something done; an error in it is logged under `what`, and raised by the future's `result`.
@@ -68,7 +75,7 @@ def _report(what: str, done: Future[T]) -> None:
         log.warning("%s failed: %r", what, error)
 
 
-class Gradual:
+class Gradual(forking.Forkable):
     """Does jobs piece by piece, in a thread that ends when there is nothing left.
 
     A job is a function that does the next piece and says whether there is more. What fails is logged, kept
@@ -99,6 +106,14 @@ class Gradual:
         self._thread: threading.Thread | None = None
         self._closed = False
         self._done = threading.Condition()
+        self.watch()
+
+    def after_fork(self, *, child: bool) -> None:
+        """In a child nothing is wanted yet: the parent does what was."""
+        if child:
+            self._jobs.clear()
+            self._doing, self._thread = None, None
+            self._done = threading.Condition()
 
     def want(self, job: Hashable, piece: Callable[[], bool], *, gently: bool = False) -> None:
         """Have a job done; returns at once.
@@ -114,7 +129,6 @@ class Gradual:
             self._jobs[job] = piece
             if gently:
                 self._gentle.add(job)
-            # A child process has the thread's object and not the thread.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
                     target=self._work, name=f"threadmem {self._what}", daemon=True

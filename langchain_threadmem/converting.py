@@ -21,7 +21,7 @@ from langchain_threadmem.core.names import check_name
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.flows.verify import problems_of
 from langchain_threadmem.storage import folder
-from langchain_threadmem.storage.database import Database, open_database, sqlite_file
+from langchain_threadmem.storage.database import Database, is_url, open_database, sqlite_file
 from langchain_threadmem.storage.folder import Contents, Manifest
 from langchain_threadmem.storage.queries import transfer
 from langchain_threadmem.storage.statements import Conn
@@ -110,7 +110,7 @@ def convert(
 
 def is_folder(place: str | Path) -> bool:
     """Whether a place is meant to be a folder: it is one, or its name has no suffix."""
-    if isinstance(place, str) and ("://" in place or place == ":memory:"):
+    if is_url(place):
         return False
     path = Path(place)
     return path.is_dir() or (not path.exists() and path.suffix == "")

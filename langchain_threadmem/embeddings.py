@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 
+from langchain_threadmem.core import forking
 from langchain_threadmem.errors import EmbeddingError, InputError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ MAX_CHARACTERS = 16_384
 BATCH_BYTES = 2_048
 MAX_DEFAULT_THREADS = 4
 
-_LOCK = RLock()
+_LOCK = forking.rlock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class LocalEmbeddings(Embeddings):
         with _LOCK:
             if self._files is None:
                 self._files = find_model_files(self.directory, download=self.download)
-            model = _load(self._files, self.threads)
+            model = _load(self._files, self.threads, os.getpid())
         return model.embed(texts)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -321,8 +321,11 @@ def _sha256(path: Path) -> str:
 
 
 @functools.cache
-def _load(files: ModelFiles, threads: int) -> _Model:
-    """Builds a model; called under the lock, so once per process, files and threads."""
+def _load(files: ModelFiles, threads: int, process: int) -> _Model:
+    """Builds a model; called under the lock, so once per process, files and threads.
+
+    A forked child has its parent's model and not the threads that it computes with, so it builds its own.
+    """
     try:
         import onnxruntime
         from tokenizers import Tokenizer

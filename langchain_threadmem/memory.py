@@ -332,7 +332,7 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
         Raises:
             InputError: The format is unknown.
         """
-        return show.export(self._conversation, self.history, format, self.tip)
+        return run(show.export(self._conversation, format), self._conversation.runtime)
 
     def save(self, path: str | Path) -> None:
         """Write the conversation to a JSON file, whole or not at all.
@@ -384,4 +384,4 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
 
     def _repr_mimebundle_(self, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> dict[str, str]:
         """What Jupyter shows: a picture of the tree, and an outline where there are no pictures."""
-        return show.mime_bundle(self.history, self.tip)
+        return run(show.mime_bundle(self._conversation), self._conversation.runtime)

@@ -133,7 +133,7 @@ class AsyncVerbs:
 
     async def aexport(self, format: str = "json") -> str:
         """Async `export`."""
-        return show.export(self._conversation, await self.ahistory(), format, await self.atip())
+        return await self._arun(show.export(self._conversation, format))
 
     async def asave(self, path: str | Path) -> None:
         """Async `save`."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
+from langchain_threadmem.core import forking
 from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.system import MemorySystem
 
 _systems = LruCache[tuple[str, str], MemorySystem](64)
-_opening = threading.Lock()
+_opening = forking.lock()
 
 
 def shared_system(url: str | Path, owner: str = "user") -> MemorySystem:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
 from langchain_threadmem.background import Background
 from langchain_threadmem.core.english import ENGLISH
@@ -35,10 +35,29 @@ if TYPE_CHECKING:
     from langchain_threadmem.storage.vectors import VectorIndex
 
 
+class SystemOptions(TypedDict, total=False):
+    """The options of `MemorySystem`."""
+
+    owner: str
+    embeddings: Embeddings | Literal[False] | None
+    vectors: str | Path | ClientAPI | VectorIndex | None
+    settings: MemorySettings | Mapping[str, Any] | str | Path | None
+    cipher: Cipher | None
+    language: Language | None
+    model: Model | None
+    summarizer: Summarizer | None
+    token_counter: Callable[[str], int]
+
+
 class MemorySystem(SessionVerbs, SummaryVerbs):
     """Everything one owner has said, in as many conversations as there were.
 
     Nothing that one owner has stored is ever shown to another, even in the same database.
+
+    The database is opened at once. Where an event loop is running, the first call opens it, so that nothing
+    blocks the loop; what is wrong with it is raised then. `await MemorySystem.aopen(...)` opens it first.
+    After `os.fork()` parent and child both go on, with connections of their own; of a database in memory the
+    child has a copy.
 
     Args:
         url: `sqlite:///memory.db` or a path, `postgresql://user@host/name`, or `None` to live in memory. A
@@ -49,9 +68,10 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
         owner: Whose memory it is.
         embeddings: A LangChain embedding model; `None` for the local one where its files are at hand, `False`
             for none. Nothing is embedded before something needs it.
-        vectors: Where search over all conversations happens: a directory for Chroma, a Chroma client, or an
-            index of one's own. By default memory while there are fewer than 20,000 vectors, then Chroma in a
-            directory beside the database file.
+        vectors: Where search over all conversations happens: a directory for Chroma, the URL of a Chroma
+            server (`http://host:8000`, `https://TOKEN@host`), a Chroma client, or an index of one's own. By
+            default memory while there are fewer than 20,000 vectors, then Chroma in a directory beside the
+            database file.
         settings: `MemorySettings`, a mapping of its fields, or the path of a TOML, YAML or JSON file.
         cipher: Encrypts what is said before it reaches the database, with summaries, vectors and values of
             a `ThreadMemStore`: an object with `encrypt` and `decrypt` as in LangGraph's
@@ -110,6 +130,27 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
             history=self.settings.embedding_history_length,
             read_only=read_only,
         )
+
+    @classmethod
+    async def aopen(cls, url: str | Path | None = None, **options: Unpack[SystemOptions]) -> Self:
+        """A system whose database is open, made without blocking the event loop.
+
+        Args:
+            url: As for `MemorySystem`.
+            **options: As for `MemorySystem`.
+
+        Raises:
+            InputError: An argument cannot be used.
+            PersistenceError: The database or the settings file cannot be opened.
+
+        Example:
+            >>> async def main() -> list[str]:
+            ...     async with await MemorySystem.aopen(owner="ada") as system:
+            ...         return await system.aconversations()
+            >>> asyncio.run(main())
+            []
+        """
+        return await asyncio.to_thread(lambda: cls(url, **options))
 
     @property
     def owner(self) -> str:

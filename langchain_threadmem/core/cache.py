@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Generic, TypeVar
+
+from langchain_threadmem.core import forking
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -26,7 +27,7 @@ class LruCache(Generic[K, V]):
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._values: OrderedDict[K, V] = OrderedDict()
-        self._lock = threading.RLock()
+        self._lock = forking.rlock()
 
     def __reduce__(self) -> tuple[type[LruCache[K, V]], tuple[int]]:
         return type(self), (self._capacity,)  # A copy in another process begins empty.

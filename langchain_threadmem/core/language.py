@@ -17,6 +17,8 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from langchain_threadmem.core import forking
+
 _WORD = re.compile(r"\w+")
 _CUT_OFF = re.compile(r"['’](?<=\w['’])[^\W_]+")
 """What an apostrophe cuts off a word; the apostrophe comes first, since that can be looked for fast."""
@@ -56,7 +58,7 @@ class Language:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_stems", {})
-        object.__setattr__(self, "_lock", threading.Lock())
+        object.__setattr__(self, "_lock", forking.lock())
         object.__setattr__(self, "stop_terms", frozenset(map(self.term, self.stop_words)))
 
     stop_terms: frozenset[str] = field(init=False, repr=False)

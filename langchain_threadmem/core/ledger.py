@@ -6,7 +6,6 @@ against every message at once, some 0.3 ms for 2,000 of them (`core.scoring`).
 
 from __future__ import annotations
 
-import threading
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.core import forking
 from langchain_threadmem.core.gist import CODE, LEAD, Gist, lines_of, unpack
 from langchain_threadmem.core.language import split
 
@@ -104,7 +104,7 @@ class Ledger:
         """Lower-case words of the names of those who speak."""
         self.version = -1
         """Version of the tree that `live` was read at."""
-        self.lock = threading.RLock()
+        self.lock = forking.rlock()
 
     @property
     def last(self) -> int:

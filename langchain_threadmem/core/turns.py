@@ -6,12 +6,12 @@ asks no tool: tool calls and their results are inside a turn, never a place to c
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from langchain_core.messages import AIMessage
 
+from langchain_threadmem.core import forking
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.lineage import Span, within
 from langchain_threadmem.core.nodes import ConversationNode, Placement, State, TurnEnd
@@ -53,7 +53,7 @@ class TurnIndex:
         self._first: dict[int, int] = {}
         # For a human node that is a new version of another, or was moved: the first one.
         self._placements: dict[int, Placement] = {}
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
 
     def add(
         self, nodes: Iterable[ConversationNode], placements: Mapping[int, Placement] = MappingProxyType({})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from langchain_threadmem.core import forking
 
 Purpose = Literal["selection", "summary", "answer"]
 """What a model was asked for: where a message goes, a summary, or the answer of a ready-made graph."""
@@ -54,7 +55,7 @@ class Usage:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._used: dict[tuple[str, str], Used] = {}
 
     def add(self, purpose: Purpose, conversation: str, tokens: Mapping[str, Any] | None) -> None:

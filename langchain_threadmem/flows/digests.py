@@ -17,9 +17,9 @@ from langchain_threadmem.core.digests import Digests
 from langchain_threadmem.core.nodes import ConversationNode, Covers, Recollection
 from langchain_threadmem.core.units import MemoryUnit
 from langchain_threadmem.core.wanted import Wanted
-from langchain_threadmem.flows.embedding import catch_up_vectors
+from langchain_threadmem.flows.embedding import vectors_of
 from langchain_threadmem.flows.finding import Found, Hit, with_digests
-from langchain_threadmem.flows.index import catch_up_words, records_of
+from langchain_threadmem.flows.index import records_of
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Search, Sql
 from langchain_threadmem.flows.unfold import leaves
@@ -44,7 +44,7 @@ def with_summaries(
     held = yield from _held(runtime, summaries)
     exact = None
     if found.vector.size:
-        exact = yield from catch_up_vectors(runtime, summaries, wanted.wait)
+        exact = yield from vectors_of(runtime, summaries)
     allowed = wanted.condensed(held)
     if wanted.scope == "thread":
         allowed &= yield from Sql(lambda conn: _of_thread(conn, tree, summaries, held))
@@ -78,8 +78,6 @@ def _recollection(hit: Hit, row: UnitRow, unit: MemoryUnit) -> Recollection:
 
 def _held(runtime: Runtime, tree: int) -> Flow[Digests]:
     """The summaries in a tree, kept in memory as long as they are the same."""
-    if not runtime.encrypted:
-        yield from catch_up_words(runtime, tree)
 
     def read(conn: Conn) -> tuple[int, Digests]:
         head = trees.head(conn, tree)

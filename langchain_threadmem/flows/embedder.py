@@ -7,6 +7,7 @@ is a cosine everywhere. Vectors are always made here and passed on: no index is 
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -98,6 +99,8 @@ class Embedder:
 
     async def aembed(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         """`embed` on the event loop."""
+        if not self.looked:
+            await asyncio.to_thread(lambda: self.embeddings)
         model = self.embeddings
         if model is None:
             return np.empty((len(texts), 0), np.float32)

@@ -88,15 +88,35 @@ def catch_up_vectors(runtime: Runtime, tree: int, wait: bool | None = True) -> F
         wait: Whether to embed at all, or be content with what is embedded. `None`: a few messages here and
             now, many in the background.
     """
-    model = runtime.model
+    yield from embed_wanted(runtime, tree, wait)
+    return (yield from vectors_of(runtime, tree))
+
+
+def model_of(runtime: Runtime) -> Flow[str]:
+    """The name that vectors are stored under; the model's files are looked for beside the event loop."""
+    if not runtime.embedder.looked:
+        yield from Search(lambda: runtime.model)
+    return runtime.model
+
+
+def embed_wanted(runtime: Runtime, tree: int, wait: bool | None) -> Flow[None]:
+    """The embedding of `catch_up_vectors`; does nothing without a model."""
+    model = yield from model_of(runtime)
     if not model:
-        return None
+        return
     name = marks.embeddings_of(model)
     if wait:
         yield from embed_missing(runtime, {tree: 1})
     elif wait is None:
         count = yield from Sql(lambda c: trees.head(c, tree).next_seq - 1 - marks.get(c, tree, name).seq)
         yield from embed_as_wanted(runtime, {tree: count} if count > 0 else {}, wait)
+
+
+def vectors_of(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
+    """The vectors that a conversation has, kept in memory and brought up to date; `None` without a model."""
+    model = runtime.model
+    if not model:
+        return None
 
     def news(conn: Conn) -> tuple[int, Vectors]:
         epoch = trees.head(conn, tree).epoch
@@ -233,7 +253,7 @@ def flush(runtime: Runtime, only: int | None = None, told: Progress | None = Non
     Returns:
         How many messages and summaries were embedded.
     """
-    model, owner = runtime.model, runtime.owner
+    model, owner = (yield from model_of(runtime)), runtime.owner
     if not model:
         return 0
 

@@ -25,12 +25,13 @@ from langchain_threadmem.core.ledger import Figures, Floats, Ledger, Record
 from langchain_threadmem.core.nodes import Why
 from langchain_threadmem.core.scoring import LITTLE, Parts, alone, assistance, parts_of, scores
 from langchain_threadmem.core.wanted import Wanted
-from langchain_threadmem.flows.embedding import catch_up_vectors
-from langchain_threadmem.flows.index import catch_up_owner, catch_up_words, ledger
+from langchain_threadmem.flows.embedding import embed_wanted, vectors_of
+from langchain_threadmem.flows.index import catch_up_owner, catch_up_words, is_behind, ledger
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Embed, Flow, Search, Sql
-from langchain_threadmem.flows.suggesting import Suggested, by_words, nearest
-from langchain_threadmem.storage.queries import digests, embeddings, gists, nodes, trees
+from langchain_threadmem.flows.suggesting import Suggested, by_words, nearest, nearest_of
+from langchain_threadmem.storage.queries import digests, embeddings, gists, marks, nodes, trees
+from langchain_threadmem.storage.queries.embeddings import NONE
 from langchain_threadmem.storage.queries.gists import Owned
 from langchain_threadmem.storage.statements import Conn
 
@@ -77,35 +78,94 @@ class Found(NamedTuple):
     share: float
 
 
-def by_ledger(runtime: Runtime, tree: int, query: str, wanted: Wanted) -> Flow[Found]:
-    """Score every message of a conversation."""
-    held = yield from ledger(runtime, tree)
+class Asked(NamedTuple):
+    """A question, and what of it is known before anything is read.
+
+    Attributes:
+        query: Its text.
+        vector: Of the question; of no dimensions without a model.
+        near: Where all of an owner is searched: the nearest by the index, with their cosines; `None` where
+            words alone decide.
+    """
+
+    query: str
+    vector: NDArray[np.float32]
+    near: Mapping[int, float] | None = None
+
+
+def asked(runtime: Runtime, tree: int | None, query: str, wanted: Wanted) -> Flow[Asked]:
+    """Bring what is derived up to date, for one tree and its summaries or for all of an owner's, and ask the
+    model and the index; what follows only reads.
+    """
+    if tree is None:
+        index = yield from catch_up_owner(runtime, wanted.wait)
+        vector = (yield from Embed([query], query=True))[0]
+        if not vector.size:
+            return Asked(query, vector)
+        few = 0 not in wanted.ranks
+        near = {} if few else (yield from nearest(runtime, index, vector, _most(runtime, tree, wanted)))
+        return Asked(query, vector, near)
     vector = (yield from Embed([query], query=True))[0]
-    exact = (yield from catch_up_vectors(runtime, tree, wanted.wait)) if vector.size else None
+    for one in (yield from Sql(lambda conn: searched(conn, tree, wanted))):
+        if not runtime.encrypted:
+            yield from catch_up_words(runtime, one)
+        if vector.size:
+            yield from embed_wanted(runtime, one, wanted.wait)
+    return Asked(query, vector)
+
+
+def searched(conn: Conn, tree: int, wanted: Wanted) -> list[int]:
+    """A tree, and that of its summaries if these are wanted."""
+    _, summaries = trees.extent(conn, tree)
+    return [tree] if summaries is None or not wanted.ranks - {0} else [tree, summaries]
+
+
+def is_behind_now(conn: Conn, runtime: Runtime, tree: int | None, wanted: Wanted) -> bool:
+    """Whether something was said that the words which are searched do not hold yet."""
+    if tree is None:
+        return bool(marks.missing(conn, runtime.owner, runtime.lexicon))
+    if runtime.encrypted:
+        return False
+    return any(is_behind(conn, one, runtime.lexicon) for one in searched(conn, tree, wanted))
+
+
+def by_ledger(runtime: Runtime, tree: int, question: Asked, wanted: Wanted) -> Flow[Found]:
+    """Score every message of a conversation."""
+    query, vector, _ = question
+    held, head = yield from ledger(runtime, tree)
+    exact = (yield from vectors_of(runtime, tree)) if vector.size else None
     spans = (yield from Sql(lambda conn: _active(conn, tree))) if wanted.scope == "thread" else None
     now = time.time()
 
-    def score() -> Found:
+    def score(held: Ledger) -> Found | None:
         with held.lock:
+            if held.last >= head.next_seq or held.version > head.version:
+                return None  # Another thread has brought it further up than what is read here.
             rows = held.rows
             newest = float(rows["time"].max()) if len(rows) else 0.0
-            question = question_of(query, runtime.language, held.names, newest, now)
+            understood = question_of(query, runtime.language, held.names, newest, now)
             cosine = None
-            if exact is not None and len(exact.vectors.seqs):
+            _, seqs, matrix = NONE if exact is None else exact.vectors
+            if len(seqs):
                 cosine = np.full(len(rows), np.nan)
-                at = np.searchsorted(rows["seq"], exact.vectors.seqs)
+                at = np.searchsorted(rows["seq"], seqs)
                 known = at < len(rows)
-                cosine[at[known]] = (exact.vectors.matrix @ vector)[known]
-            figures = held.figures(question.terms)
-            parts = parts_of(held, question, figures, cosine)
+                cosine[at[known]] = (matrix @ vector)[known]
+            figures = held.figures(understood.terms)
+            parts = parts_of(held, understood, figures, cosine)
             allowed = wanted.allowed(held)
             if spans is not None:
                 allowed &= _inside(rows["key"], spans)
-            total = wanted.aged(scores(held, question, parts), held, now)
-            hits = _best(held, question, figures, parts, total, allowed, wanted.most(held))
-            return Found(hits, question, figures, vector, now, _share(held))
+            total = wanted.aged(scores(held, understood, parts), held, now)
+            hits = _best(held, understood, figures, parts, total, allowed, wanted.most(held))
+            return Found(hits, understood, figures, vector, now, _share(held))
 
-    return (yield from Search(score))
+    found = yield from Search(lambda: score(held))
+    if found is None:
+        own, _ = yield from ledger(runtime, tree, shared=False)
+        found = yield from Search(lambda: score(own))
+        assert found is not None, "nobody else brings it further up"
+    return found
 
 
 def _active(conn: Conn, tree: int) -> list[tuple[int, int]]:
@@ -172,26 +232,23 @@ def _best(
     ]
 
 
-def by_candidates(runtime: Runtime, tree: int | None, query: str, wanted: Wanted) -> Flow[Found]:
-    """Score what words and meaning suggest: in one tree, or in all of an owner's."""
+def _most(runtime: Runtime, tree: int | None, wanted: Wanted) -> int:
+    """How many candidates words and meaning bring each."""
     fewest = FEWEST_CANDIDATES if tree is not None or runtime.model else FEWEST_BY_WORDS
-    most = max(fewest, 2 * wanted.looked_at) * (NARROW if wanted.narrow else 1)
-    index = None
-    if tree is None:
-        index = yield from catch_up_owner(runtime, wanted.wait)
-    now = time.time()
+    return max(fewest, 2 * wanted.looked_at) * (NARROW if wanted.narrow else 1)
+
+
+def by_candidates(runtime: Runtime, tree: int | None, question: Asked, wanted: Wanted) -> Flow[Found]:
+    """Score what words and meaning suggest: in one tree, or in all of an owner's."""
+    query, vector, near = question
+    most, now = _most(runtime, tree, wanted), time.time()
     suggested = yield from Sql(lambda conn: by_words(conn, runtime, tree, query, most, now))
-    if tree is not None and suggested.behind:
-        yield from catch_up_words(runtime, tree)
-        suggested = yield from Sql(lambda conn: by_words(conn, runtime, tree, query, most, now))
-    vector = (yield from Embed([query], query=True))[0]
-    near: dict[int, float] | None = None
     only = None
     if tree is None and 0 not in wanted.ranks:
         only = yield from Sql(lambda conn: digests.of_owner(conn, runtime.owner, wanted.ranks))
-        near = {} if vector.size else None
-    elif vector.size:
-        near = yield from nearest(runtime, tree, index, vector, most, wanted.wait)
+    elif tree is not None and vector.size:
+        exact = yield from vectors_of(runtime, tree)
+        near = nearest_of(exact.vectors if exact else NONE, vector, most)
     return (yield from scored(runtime, tree, suggested, vector, near, wanted, now, only))
 
 

@@ -16,7 +16,7 @@ from langchain_threadmem.core.gist import gist_of, unpack
 from langchain_threadmem.core.ledger import Ledger, Record
 from langchain_threadmem.core.nodes import Placement, State
 from langchain_threadmem.core.turns import TurnIndex
-from langchain_threadmem.flows.embedding import embed_as_wanted, embedded, in_pieces
+from langchain_threadmem.flows.embedding import embed_as_wanted, embedded, in_pieces, model_of
 from langchain_threadmem.flows.rows import is_recallable, nodes_of
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Search, Sql, run
@@ -122,33 +122,36 @@ def _enter_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
     return len(at) == 1 and len(rows) == WORDS_AT_ONCE
 
 
-def ledger(runtime: Runtime, tree: int) -> Flow[Ledger]:
-    """The ledger of a conversation, kept in memory and brought up to date.
+def ledger(runtime: Runtime, tree: int, *, shared: bool = True) -> Flow[tuple[Ledger, trees.Head]]:
+    """The ledger of a conversation, and the state that it was brought up to.
 
     What is encrypted is in no index on disk: its ledger is made from the messages themselves.
+
+    Args:
+        runtime: What to work with.
+        tree: The conversation.
+        shared: Whether to take the one that is kept in memory: another thread may bring it further up.
     """
 
-    def news(conn: Conn) -> tuple[bool, trees.Head, list[Record], list[int], list[tuple[int, int]]]:
-        behind = not runtime.encrypted and is_behind(conn, tree, runtime.lexicon)
+    def news(
+        conn: Conn,
+    ) -> tuple[trees.Head, list[Record], list[int], list[tuple[int, int]]]:
         head = trees.head(conn, tree)
-        known = runtime.ledgers.get((tree, head.epoch))
+        known = runtime.ledgers.get((tree, head.epoch)) if shared else None
         records = records_of(conn, runtime, tree, known.last if known else 0)
         changed = known is None or known.version != head.version
         if not changed:
-            return behind, head, records, [], []
-        return behind, head, records, gists.dead(conn, tree), grafts.hung(conn, tree)
+            return head, records, [], []
+        return head, records, gists.dead(conn, tree), grafts.hung(conn, tree)
 
-    behind, head, records, dead, hung = yield from Sql(news)
-    if behind:
-        yield from catch_up_words(runtime, tree)
-        _, head, records, dead, hung = yield from Sql(news)
-    held = runtime.ledgers.setdefault((tree, head.epoch), Ledger)
+    head, records, dead, hung = yield from Sql(news)
+    held = runtime.ledgers.setdefault((tree, head.epoch), Ledger) if shared else Ledger()
     with held.lock:
         held.add(records)
-        if held.version != head.version:
+        if held.version < head.version:
             held.mark_live(dead, head.version)
             held.hang(hung)
-    return held
+    return held, head
 
 
 def records_of(conn: Conn, runtime: Runtime, tree: int, last: int) -> list[Record]:
@@ -172,7 +175,7 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
         runtime: What to work with.
         wait: As for `flows.embedding.catch_up_vectors`.
     """
-    owner, model, runtime.searched = runtime.owner, runtime.model, True
+    owner, model, runtime.searched = runtime.owner, (yield from model_of(runtime)), True
     unread = yield from Sql(lambda conn: marks.missing(conn, owner, runtime.lexicon))
     for piece in in_pieces(unread, WORDS_AT_ONCE):
         while (yield from Sql(lambda conn: _enter_words(conn, runtime, piece), write=True)):  # noqa: B023 - driven before the next turn
@@ -351,7 +354,7 @@ def is_behind(conn: Conn, tree: int, name: str) -> bool:
 
 def index_problems(runtime: Runtime) -> Flow[list[str]]:
     """How the owner-wide index differs from SQL; an index that was never filled is not opened for it."""
-    owner, model = runtime.owner, runtime.model
+    owner, model = runtime.owner, (yield from model_of(runtime))
 
     def used(conn: Conn) -> bool:
         return any(marks.indexed(conn, tree) for _, tree in trees.conversations(conn, owner))

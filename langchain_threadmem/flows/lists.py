@@ -12,13 +12,13 @@ replay adds no second copy.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.core import forking
 from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.core.exact import Writer
 from langchain_threadmem.core.interning import (
@@ -295,7 +295,7 @@ class ListMemory:
     def __init__(self) -> None:
         self._lists = LruCache[tuple[str, str], tuple[Remembered, ...]](REMEMBERED_THREADS)
         self._late = LruCache[str, tuple[Latecomer, ...]](REMEMBERED_THREADS)
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
 
     def lists(self, thread: str, scope: str) -> tuple[Remembered, ...]:
         """The lists of a tree that were stored last."""

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from langchain_core.messages.utils import count_tokens_approximately
 
 from langchain_threadmem.core.nodes import ConversationNode, Recollection
-from langchain_threadmem.flows import read
 from langchain_threadmem.flows.conversation import Conversation
 from langchain_threadmem.flows.digests import summaries_of
 from langchain_threadmem.flows.finding import Hit
@@ -32,7 +31,11 @@ LONGEST_TURN = 64
 
 
 def packed(
-    conversation: Conversation, hits: Sequence[Hit], depth: int, max_tokens: int
+    conversation: Conversation,
+    hits: Sequence[Hit],
+    depth: int,
+    max_tokens: int,
+    shown: Collection[str | None],
 ) -> Flow[list[Recollection]]:
     """As many hits as fit, each with whole turns of its thread.
 
@@ -42,9 +45,9 @@ def packed(
         depth: How many messages above a hit's turn are considered.
         max_tokens: How many tokens all of it may have, approximately
             (`langchain_core.messages.utils.count_tokens_approximately`).
+        shown: Ids of the messages that its window shows.
     """
     owner = conversation.runtime.owner
-    shown = {message.id for message in (yield from read.messages(conversation))}
 
     def look(conn: Conn) -> list[_Seen | Recollection]:
         found = {row.key: (row, name) for row, _, name in nodes.of_owner(conn, owner, [h.key for h in hits])}

@@ -82,16 +82,37 @@ def _active(
     return (yield from Sql(read))
 
 
+class Whole(NamedTuple):
+    """A conversation at one moment.
+
+    Attributes:
+        history: All nodes, as `everything` gives them.
+        tip: The node in which the active thread ends; `None` if nothing was said.
+    """
+
+    history: list[ConversationNode]
+    tip: ConversationNode | None
+
+
+def whole(conversation: Conversation) -> Flow[Whole]:
+    """The conversation as it is at one moment."""
+    tree = yield from tree_of(conversation)
+    rows, placements, key = yield from Sql(
+        lambda conn: (nodes.since(conn, tree), choices.since(conn, tree), trees.head(conn, tree).tip)
+    )
+    found = nodes_of(rows, conversation.runtime.parts.read)
+    if placements:
+        found = [
+            replace(node, placement=placements[node.id]) if node.id in placements else node for node in found
+        ]
+    return Whole(found, next((node for row, node in zip(rows, found, strict=True) if row.key == key), None))
+
+
 def everything(conversation: Conversation) -> Flow[list[ConversationNode]]:
     """All nodes of the conversation, whatever their state, in the order they were written, each with why it
     is where it is.
     """
-    tree = yield from tree_of(conversation)
-    rows, placements = yield from Sql(lambda conn: (nodes.since(conn, tree), choices.since(conn, tree)))
-    found = nodes_of(rows, conversation.runtime.parts.read)
-    if not placements:
-        return found
-    return [replace(node, placement=placements[node.id]) if node.id in placements else node for node in found]
+    return (yield from whole(conversation)).history
 
 
 def thread(conversation: Conversation, node_id: int) -> Flow[list[ConversationNode]]:

@@ -1,12 +1,13 @@
 """Recall: finding what was said, by its words and by its meaning.
 
 `flows.finding` scores messages; here the best become recollections, with the part of their thread that leads
-up to them, and `retrieve` puts them in the order in which a model should read them.
+up to them, and `retrieve` puts them in the order in which a model should read them. Indexes are brought up to
+date first; then all that is found and shown is read from one state of the database.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Literal
@@ -20,13 +21,22 @@ from langchain_threadmem.core.nodes import Recollection
 from langchain_threadmem.core.units import SUMMARY_SOURCE
 from langchain_threadmem.core.wanted import Scope, Wanted
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.flows import read
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.digests import summaries_of, with_summaries
-from langchain_threadmem.flows.finding import READ_WHOLE, Hit, by_candidates, by_ledger
+from langchain_threadmem.flows.finding import (
+    READ_WHOLE,
+    Asked,
+    Hit,
+    asked,
+    by_candidates,
+    by_ledger,
+    is_behind_now,
+)
 from langchain_threadmem.flows.packing import packed
 from langchain_threadmem.flows.rows import nodes_of
 from langchain_threadmem.flows.selectors import LinearNodeSelector
-from langchain_threadmem.flows.steps import Ask, Flow, Sql
+from langchain_threadmem.flows.steps import Ask, Flow, Snapshot, Sql
 from langchain_threadmem.storage.queries import nodes, trees
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.statements import Conn
@@ -37,6 +47,8 @@ Order = Literal["chronological", "relevance"]
 Fallback = Literal["nothing", "recent"]
 READ_AT_ONCE = 256
 """How many hits are read at once to see whether they pass a filter."""
+LOOKS = 3
+"""How often words are entered and read again, if somebody writes in between."""
 
 
 def recall(
@@ -50,28 +62,74 @@ def recall(
         return []
     runtime = conversation.runtime
     runtime.searched = True
-    if wanted.scope == "owner":
-        if runtime.encrypted:
-            raise InputError(
-                "scope='owner' searches indexes on disk, and what is encrypted is in none; "
-                "recall in one conversation at a time"
-            )
-        # A search of all conversations needs none of its own to exist.
-        hits = (yield from by_candidates(runtime, None, query, wanted)).hits
-    else:
+    tree = None
+    if wanted.scope != "owner":
         tree = yield from tree_of(conversation)
+    elif runtime.encrypted:
+        raise InputError(
+            "scope='owner' searches indexes on disk, and what is encrypted is in none; "
+            "recall in one conversation at a time"
+        )
+    shown: set[str | None] = set()
+    if wanted.max_tokens is not None:  # A window may be anybody's code: not to be called in a transaction.
+        shown = {message.id for message in (yield from read.messages(conversation))}
+    for look in range(1, LOOKS + 1):
+        question = yield from asked(runtime, tree, query, wanted)
+        reads = _read(conversation, tree, question, wanted, depth, shown, sure=look < LOOKS)
+        found = yield from Snapshot(reads)
+        if found is not None:
+            break
+    hits, recalled = found or ([], [])
+    if wanted.reranker is None:
+        return recalled
+    hits = yield from _reranked(conversation, query, hits, wanted)
+    return (yield from Snapshot(_shown(conversation, hits, depth, wanted, shown)))
+
+
+def _read(
+    conversation: Conversation,
+    tree: int | None,
+    question: Asked,
+    wanted: Wanted,
+    depth: int,
+    shown: Collection[str | None],
+    *,
+    sure: bool,
+) -> Flow[tuple[list[Hit], list[Recollection]] | None]:
+    """What is found and how it is shown, of one state; with a reranker, what is found alone.
+
+    `None` if somebody wrote since words were entered, and it is to be `sure`: a message that was edited
+    meanwhile is found by its old words no more, and by its new ones not yet.
+    """
+    runtime = conversation.runtime
+    if sure and (yield from Sql(lambda conn: is_behind_now(conn, runtime, tree, wanted))):
+        return None
+    if tree is None:
+        # A search of all conversations needs none of its own to exist.
+        hits = (yield from by_candidates(runtime, None, question, wanted)).hits
+    else:
         size, summaries = yield from Sql(lambda conn: trees.extent(conn, tree))
         find = by_ledger if size < READ_WHOLE or runtime.encrypted else by_candidates
-        found = yield from find(runtime, tree, query, wanted)
+        found = yield from find(runtime, tree, question, wanted)
         hits = found.hits
         if summaries is not None and wanted.ranks - {0}:
             hits = yield from with_summaries(runtime, tree, summaries, found, wanted)
     if wanted.condition is not None:
         hits = yield from _passing(conversation, hits, wanted.condition, wanted.looked_at)
     if wanted.reranker is not None:
-        hits = yield from _reranked(conversation, query, hits, wanted)
+        return hits, []
+    return hits, (yield from _shown(conversation, hits, depth, wanted, shown))
+
+
+def _shown(
+    conversation: Conversation,
+    hits: Sequence[Hit],
+    depth: int,
+    wanted: Wanted,
+    shown: Collection[str | None],
+) -> Flow[list[Recollection]]:
     if wanted.max_tokens is not None:
-        return (yield from packed(conversation, hits, depth, wanted.max_tokens))
+        return (yield from packed(conversation, hits, depth, wanted.max_tokens, shown))
     return list((yield from _with_threads(conversation, hits, depth)).values())
 
 
@@ -142,7 +200,7 @@ def _with_threads(
     """
     owner = conversation.runtime.owner
 
-    def read(
+    def look(
         conn: Conn,
     ) -> tuple[dict[int, tuple[NodeRow, str]], dict[int, list[NodeRow]], dict[int, Recollection]]:
         messages = [hit.key for hit in hits if not hit.rank]
@@ -150,7 +208,7 @@ def _with_threads(
         found = {row.key: (row, name) for row, _, name in rows}
         return found, _leading_up(conn, found, depth) if depth else {}, summaries_of(conn, owner, hits)
 
-    found, threads, recalled = yield from Sql(read)
+    found, threads, recalled = yield from Sql(look)
     there = [(hit, *found[hit.key]) for hit in hits if hit.key in found]
     paths = [threads.get(hit.key, [row]) for hit, row, _ in there]
     decoded = iter(nodes_of([row for path in paths for row in path], conversation.runtime.parts.read))
@@ -218,7 +276,7 @@ def recent(conversation: Conversation, n_results: int) -> Flow[list[BaseMessage]
         raise InputError(f"n_results={n_results!r} is negative; pass how many messages to return")
     tree = yield from tree_of(conversation)
 
-    def read(conn: Conn) -> list[NodeRow]:
+    def look(conn: Conn) -> list[NodeRow]:
         tip = trees.head(conn, tree).tip
         if tip is None or not n_results:
             return []
@@ -233,4 +291,4 @@ def recent(conversation: Conversation, n_results: int) -> Flow[list[BaseMessage]
                 return said[start:]
             reach *= 2
 
-    return [node.message for node in nodes_of((yield from Sql(read)), conversation.runtime.parts.read)]
+    return [node.message for node in nodes_of((yield from Sql(look)), conversation.runtime.parts.read)]

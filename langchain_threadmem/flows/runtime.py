@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import uuid
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from langchain_threadmem.background import Gradual
+from langchain_threadmem.core import forking
 from langchain_threadmem.core.bodies import Parsed
 from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.core.digests import Digests
@@ -29,16 +29,26 @@ from langchain_threadmem.flows.embedder import Embedder
 from langchain_threadmem.flows.parts import Parts
 from langchain_threadmem.flows.steps import arun, run
 from langchain_threadmem.flows.visits import Visits, settle
-from langchain_threadmem.storage.database import Database, open_database
+from langchain_threadmem.storage.database import (
+    ServerDatabase,
+    SqliteDatabase,
+    is_url,
+    on_event_loop,
+    unopened,
+)
 from langchain_threadmem.storage.queries import embeddings, keys, marks
 from langchain_threadmem.storage.queries.reading import Hot
 from langchain_threadmem.storage.sealing import Cipher, Seal
+from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.vectors import (
     ChromaIndex,
     Claim,
     ExactIndex,
     VectorIndex,
     Whole,
+    chroma_server,
+    close_client,
+    leave_to_parent,
     open_chroma,
 )
 
@@ -60,22 +70,22 @@ CACHED_SEGMENTS = 32
 MOST_PARSED = 20_000
 
 
-class Runtime:
+class Runtime(forking.Forkable):
     """Resources and caches of one owner's memory; made by `Runtime.open`.
 
     Args:
         database: Where the truth is.
         owner: Whose memory it is; every query names it.
         embedder: The embedding model.
-        vectors: A directory, a Chroma client or an index of one's own for search over all conversations;
-            `None` for a directory beside the database file.
+        vectors: A directory, the URL of a Chroma server, a Chroma client or an index of one's own for search
+            over all conversations; `None` for a directory beside the database file.
         language: What recall knows of the language that is spoken.
         history: How many messages are embedded together: each, and those before it in its thread.
     """
 
     def __init__(
         self,
-        database: Database,
+        database: SqliteDatabase | ServerDatabase,
         owner: str,
         embedder: Embedder,
         vectors: str | Path | ClientAPI | VectorIndex | None = None,
@@ -89,14 +99,8 @@ class Runtime:
         self.embedder = embedder
         self.parts = Parts()
         """Writes and reads parts of messages that JSON does not know; a saver puts its own in their place."""
-        self.turns = LruCache[int, TurnIndex](CACHED_TREES)
-        self.ledgers = LruCache[tuple[int, int], Ledger](CACHED_LEDGERS)
-        self.digests = LruCache[tuple[int, int], Digests](CACHED_LEDGERS)
-        self.exact = LruCache[tuple[int, int, str], ExactIndex](CACHED_TREES)
         self.searched = False
         """Whether meanings were searched: what is said from then on is embedded in the background."""
-        self.hot = LruCache[int, Hot](CACHED_SEGMENTS)
-        self.parsed: Parsed = {}
         self.ahead = Gradual("indexing in the background")
         """Embeds what was said before anybody asks, and fills the index."""
         self.unembedded: dict[int, None] = {}
@@ -104,14 +108,27 @@ class Runtime:
         self.embedded_now: frozenset[int] = frozenset()
         """Trees that are being embedded there."""
         self.usage = Usage()
-        self.visits = Visits()
         self.gone: set[int] = set()
         """Trees that were erased: whoever knows one looks its conversation up again."""
         self.short_term: ShortTermMemory[Hashable, MemoryUnit] | None = None
         self.external: list[ExternalCollection] = []
         self._vectors = vectors
+        self._server = chroma_server(vectors) if isinstance(vectors, str) and is_url(vectors) else None
         self.chooses_index = vectors is None
         """Whether few vectors may be searched without the index."""
+        self._lock = forking.lock()
+        self._begin()
+        self.watch()
+
+    def _begin(self) -> None:
+        """Hold nothing at hand yet."""
+        self.turns = LruCache[int, TurnIndex](CACHED_TREES)
+        self.ledgers = LruCache[tuple[int, int], Ledger](CACHED_LEDGERS)
+        self.digests = LruCache[tuple[int, int], Digests](CACHED_LEDGERS)
+        self.exact = LruCache[tuple[int, int, str], ExactIndex](CACHED_TREES)
+        self.hot = LruCache[int, Hot](CACHED_SEGMENTS)
+        self.parsed: Parsed = {}
+        self.visits = Visits()
         self.whole = Whole()
         self.compared = False
         """Whether the index was compared with SQL since it was opened."""
@@ -119,7 +136,12 @@ class Runtime:
         self._client: ClientAPI | None = None
         self._claim: Claim | None = None
         self._looked = False
-        self._lock = threading.Lock()
+
+    def after_fork(self, *, child: bool) -> None:
+        """In a child nothing is at hand: another thread may have been changing it, and Chroma's are gone."""
+        if child:
+            leave_to_parent(self._client if self._server is None else None)
+            self._begin()
 
     @classmethod
     def open(
@@ -134,17 +156,21 @@ class Runtime:
         history: int = 1,
         read_only: bool = False,
     ) -> Runtime:
-        """Open the database behind a URL; see `MemorySystem` for the arguments."""
+        """Open the database behind a URL; see `MemorySystem` for the arguments.
+
+        On an event loop, where opening would block all that run on it, the first transaction opens it.
+        """
         check_name("an owner", owner)
-        runtime = cls(
-            open_database(url, read_only=read_only), owner, Embedder(embeddings), vectors, language, history
-        )
-        if cipher is not None:
-            try:
+        database = unopened(url, read_only=read_only)
+        runtime = cls(database, owner, Embedder(embeddings), vectors, language, history)
+        try:
+            if cipher is not None:
                 runtime.encrypt(cipher)
-            except BaseException:
-                runtime.database.close()
-                raise
+            if not on_event_loop():
+                database.open()
+        except BaseException:
+            database.close()
+            raise
         return runtime
 
     def encrypt(self, cipher: Cipher) -> None:
@@ -162,8 +188,15 @@ class Runtime:
         seal = self.database.seal
         if seal is None:
             seal = Seal(cipher, self.owner)
-            if self.database.read(lambda conn: keys.admit(conn, seal)):
-                self.database.write(lambda conn: keys.claim(conn, seal))
+
+            def admitted(conn: Conn) -> None:
+                if keys.admit(conn, seal):
+                    keys.claim(conn, seal)
+
+            if on_event_loop() and not self.database.opened:
+                self.database.first = admitted
+            elif self.database.read(lambda conn: keys.admit(conn, seal)):
+                self.database.write(admitted)
             self.database.encrypt(seal)
         else:
             seal.check(cipher)
@@ -221,6 +254,9 @@ class Runtime:
         given = self._vectors
         if not model:
             return None
+        if self._server is not None:
+            self._client = self._server()
+            return ChromaIndex(self._client, self.owner, model, marks.index_of(model))
         if given is not None and not isinstance(given, str | Path):
             if hasattr(given, "get_or_create_collection"):
                 return ChromaIndex(cast("ClientAPI", given), self.owner, model, marks.index_of(model))
@@ -281,7 +317,7 @@ class Runtime:
     def _release(self) -> None:
         if self._client is not None:
             # Chroma keeps clients by directory: the next to open it must not get one that saw older files.
-            self._client.close()  # type: ignore[attr-defined] # the base class lacks it
+            close_client(self._client)
             self._client = None
         if self._claim is not None:
             self._claim.release()

@@ -123,7 +123,7 @@ def _by_text(runtime: Runtime, sought: _Sought, count: int, *, filtered: bool) -
     suggested = yield from Sql(lambda conn: by_words(conn, runtime, None, text, count, now, each))
     near: dict[int, float] | None = {} if vector.size else None
     if vector.size and only is None:
-        near = yield from nearest(runtime, None, sought.vectors, vector, count)
+        near = yield from nearest(runtime, sought.vectors, vector, count)
     everything = Wanted(len(only or ()) + 2 * count, "owner")
     found = yield from scored(runtime, None, suggested, vector, near, everything, now, only, singles=filtered)
     cosines = {hit.key: hit.why.similarity for hit in found.hits if hit.why.similarity is not None}
@@ -142,7 +142,7 @@ def _by_vector(runtime: Runtime, sought: _Sought, count: int, *, filtered: bool)
         vectors = yield from Sql(lambda conn: embeddings.by_keys(conn, runtime.model, only))
         near = {key: float(vector @ sought.vector) for key, vector in vectors.items()}
     else:
-        near = yield from nearest(runtime, None, sought.vectors, sought.vector, count)
+        near = yield from nearest(runtime, sought.vectors, sought.vector, count)
     ordered = sorted(near, key=lambda key: -near[key])
     return _Ranked(ordered, near, only is not None or _past(near, sought.low, count))
 

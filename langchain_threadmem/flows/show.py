@@ -10,8 +10,10 @@ from langchain_threadmem.core import tree as tree_core
 from langchain_threadmem.core.exchange import Document
 from langchain_threadmem.core.nodes import ConversationNode
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.flows import read
 from langchain_threadmem.flows.conversation import Conversation
 from langchain_threadmem.flows.selectors import LinearNodeSelector, SemanticNodeSelector
+from langchain_threadmem.flows.steps import Flow
 
 Nodes = Sequence[ConversationNode]
 
@@ -30,12 +32,13 @@ _FORMATS: dict[str, Callable[[Nodes], str]] = {
 }
 
 
-def export(conversation: Conversation, history: Nodes, format: str, tip: ConversationNode | None) -> str:
+def export(conversation: Conversation, format: str) -> Flow[str]:
     """A conversation in one of the formats of `ChatMemory.export`.
 
     Raises:
         InputError: The format is unknown.
     """
+    history, tip = yield from read.whole(conversation)
     if format == "json":
         return _document(conversation, history, tip)
     active = tip.id if tip else None
@@ -85,8 +88,9 @@ def load(text: str) -> tuple[Document, int | None, dict[str, Any]]:
     return document, tip, options
 
 
-def mime_bundle(history: Nodes, tip: ConversationNode | None) -> dict[str, str]:
+def mime_bundle(conversation: Conversation) -> Flow[dict[str, str]]:
     """A picture of the tree for Jupyter, and an outline where there are no pictures."""
+    history, tip = yield from read.whole(conversation)
     living = tree_core.living(history)
     return {
         "text/html": page.to_svg(living, active=tip.id if tip else None),

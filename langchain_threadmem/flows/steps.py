@@ -2,7 +2,7 @@
 
 A flow says *what* is to be done, in order; a step knows how to do one thing in both worlds. So each verb
 reads top to bottom, is written once, and no transaction stays open while a model thinks: one `Sql` step
-is one transaction, and the flow holds plain values between steps.
+is one transaction, and the flow holds plain values between steps. Reads of one state are a `Snapshot`.
 
 A worked example. `recent` is a verb; `run` and `arun` give the two public methods:
 
@@ -97,6 +97,30 @@ class Sql(Step[T]):
         return runtime.database.aread(self.transaction)
 
 
+class Snapshot(Step[T]):
+    """A flow of reads, all of one state of the database: one read transaction.
+
+    No model may be asked in it, and nothing written: whatever thinks or catches up comes before.
+
+    Args:
+        reads: A flow that yields `Sql` steps which read, and `Search` steps.
+    """
+
+    __slots__ = ("reads",)
+
+    def __init__(self, reads: Flow[T]) -> None:
+        self.reads = reads
+
+    def run(self, runtime: Runtime) -> T:
+        return runtime.database.read(self._in)
+
+    def arun(self, runtime: Runtime) -> Coroutine[Any, Any, T]:
+        return runtime.database.aread(self._in)
+
+    def _in(self, conn: Conn) -> T:
+        return _driven(self.reads, lambda step: _inside(step, conn))
+
+
 class Embed(Step["NDArray[np.float32]"]):
     """Texts to unit vectors: an array (number of texts, dimensions), or (n, 0) without embeddings."""
 
@@ -178,13 +202,18 @@ def run(flow: Flow[T] | Step[T], runtime: Runtime) -> T:
         raise _refused(flow)
     if isinstance(flow, Step):
         return flow.run(runtime)
+    return _driven(flow, lambda step: step.run(runtime))
+
+
+def _driven(flow: Flow[T], done: Callable[[Step[Any]], Any]) -> T:
+    """The result of a flow, each step of which is done by a function."""
     try:
         step = next(flow)
         while True:
             try:
                 if not isinstance(step, Step):
                     raise _no_step(step)
-                value = step.run(runtime)
+                value = done(step)
             except BaseException as error:
                 step = flow.throw(deliverable(error))
             else:
@@ -194,6 +223,19 @@ def run(flow: Flow[T] | Step[T], runtime: Runtime) -> T:
         return result
     finally:
         flow.close()
+
+
+def _inside(step: Step[T], conn: Conn) -> T:
+    """Do a step of a snapshot."""
+    if isinstance(step, Sql) and not step.write:
+        found: T = step.transaction(conn)
+        return found
+    if isinstance(step, Search):
+        answer: T = step.question()
+        return answer
+    raise DriverError(
+        f"a snapshot reads: {type(step).__name__} cannot be a step of it; yield it before the snapshot"
+    )
 
 
 def arun(flow: Flow[T] | Step[T], runtime: Runtime) -> Coroutine[Any, Any, T]:

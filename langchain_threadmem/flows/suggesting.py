@@ -16,8 +16,7 @@ from langchain_threadmem.core.language import split
 from langchain_threadmem.core.ledger import Figures, Floats
 from langchain_threadmem.core.promising import promising
 from langchain_threadmem.core.scoring import rarity
-from langchain_threadmem.flows.embedding import catch_up_vectors
-from langchain_threadmem.flows.index import catch_up_words, is_behind
+from langchain_threadmem.flows.index import catch_up_words
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Search, Sql
 from langchain_threadmem.storage.queries import embeddings, lexicon, marks, nodes
@@ -35,7 +34,6 @@ class Suggested(NamedTuple):
         keys: Candidates, the most promising first.
         windows: Lexical scores of their neighbourhoods.
         cut: Whether more messages hold a word than were looked at.
-        behind: Whether the lexicon does not know yet what was said last.
     """
 
     question: Question
@@ -43,7 +41,6 @@ class Suggested(NamedTuple):
     keys: NDArray[np.int64]
     windows: Floats
     cut: bool
-    behind: bool
 
 
 def by_words(
@@ -81,8 +78,7 @@ def by_words(
     weights = [rarity(mark.documents, frequency[term]) for term in question.terms]
     keys, windows = promising(lists, weights, most, POSITION_BITS)
     cut = any(len(keys) >= each for keys in lists)
-    behind = tree is not None and is_behind(conn, tree, name)
-    return Suggested(question, figures, keys, windows, cut, behind)
+    return Suggested(question, figures, keys, windows, cut)
 
 
 def likely(runtime: Runtime, tree: int, text: str, most: int, before: int) -> Flow[list[int]]:
@@ -110,8 +106,8 @@ def _frequency(conn: Conn, keys: NDArray[np.int64], documents: int, each: int) -
     return max(len(keys), min(documents, len(keys) * documents // max(reach, len(keys))))
 
 
-def _nearest(held: embeddings.Vectors, vector: NDArray[np.float32], most: int) -> dict[int, float]:
-    """Cosines of the nearest messages."""
+def nearest_of(held: embeddings.Vectors, vector: NDArray[np.float32], most: int) -> dict[int, float]:
+    """Cosines of the nearest of some vectors."""
     if not len(held.keys):
         return {}
     cosine = held.matrix @ vector
@@ -120,22 +116,13 @@ def _nearest(held: embeddings.Vectors, vector: NDArray[np.float32], most: int) -
 
 
 def nearest(
-    runtime: Runtime,
-    tree: int | None,
-    index: VectorIndex | ExactIndex | None,
-    vector: NDArray[np.float32],
-    most: int,
-    wait: bool | None = True,
+    runtime: Runtime, index: VectorIndex | ExactIndex | None, vector: NDArray[np.float32], most: int
 ) -> Flow[dict[int, float]]:
-    """Cosines of the nearest messages and summaries of an owner, or of the nearest messages of a tree."""
-    model = runtime.model
+    """Cosines of the nearest messages and summaries of an owner."""
     if index is not None:
-        asked = index
-        found = yield from Search(lambda: asked.search(vector, most))
+        found = yield from Search(lambda: index.search(vector, most))
         return dict(zip(found.keys.tolist(), found.similarity.tolist(), strict=True))
-    if tree is None:
-        return _nearest(
-            (yield from Sql(lambda conn: embeddings.of_owner(conn, runtime.owner, model))), vector, most
-        )
-    exact = yield from catch_up_vectors(runtime, tree, wait)
-    return _nearest(exact.vectors if exact else embeddings.NONE, vector, most)
+    model = runtime.model
+    return nearest_of(
+        (yield from Sql(lambda conn: embeddings.of_owner(conn, runtime.owner, model))), vector, most
+    )

@@ -22,7 +22,7 @@ from langchain_threadmem.errors import (
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.index import index_problems
 from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.steps import Flow, Sql
+from langchain_threadmem.flows.steps import Flow, Snapshot, Sql
 from langchain_threadmem.storage.queries import checkpoints, choices, grafts, integrity, nodes, trees
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.queries.reading import Reader
@@ -79,8 +79,19 @@ def verify_conversation(conversation: Conversation) -> Flow[Verification]:
 def verify(owner: str, only: int | None = None) -> Flow[Verification]:
     """Check the database file, the nodes of an owner's conversations (or of one tree), and checkpoints.
 
-    Whatever is damaged is reported as a problem, never raised as an error.
+    All of them are read as they are at one moment. Whatever is damaged is reported as a problem, never raised
+    as an error.
     """
+    problems: list[str] = []
+    found = yield from _tried("the database", _on_snapshot(_verify(owner, only)), problems)
+    return found or Verification(0, 0, tuple(problems))
+
+
+def _on_snapshot(check: Flow[T]) -> Flow[T]:
+    return (yield from Snapshot(check))
+
+
+def _verify(owner: str, only: int | None) -> Flow[Verification]:
     problems: list[str] = []
 
     def tried(what: str, check: Callable[[Conn], T]) -> Flow[T | None]:

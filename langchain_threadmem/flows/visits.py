@@ -6,11 +6,11 @@ together, every few units and whenever something depends on them. A crash loses 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from langchain_threadmem.core import forking
 from langchain_threadmem.core.units import MemoryUnit
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import memory
@@ -24,7 +24,7 @@ class Visits:
     """The visits of one owner that are not written yet."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._pending: dict[int, Visit] = {}
         self.round = 0
         """The number of the last query; 0 until it was looked up."""

@@ -12,13 +12,13 @@ hands out the list that it keeps.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from langchain_core.messages import BaseMessage
 from langchain_core.messages.utils import MessageLikeRepresentation
 
+from langchain_threadmem.core import forking
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.windows import (
     Compat,
@@ -162,7 +162,7 @@ class WindowChatMemory:
         self.id = _checked(id)
         self.store = _store(store, id)
         self._window = window
-        self._lock = threading.RLock()
+        self._lock = forking.rlock()
         window.limit(id)
 
     def __repr__(self) -> str:
@@ -346,7 +346,7 @@ class ChatMemoryProvider(Generic[Memory]):
     def __init__(self, create: Callable[[Hashable], Memory]) -> None:
         self._create = create
         self._memories: dict[Hashable, Memory] = {}
-        self._lock = threading.RLock()
+        self._lock = forking.rlock()
 
     def get(self, memory_id: Hashable = "default") -> Memory:
         """The memory of an id.

@@ -51,7 +51,7 @@ class ThreadMemRetriever(BaseRetriever):
     scope: Literal["conversation", "owner"] | None = None
     """One "conversation" or all of its "owner"; by default what `memory` and `conversation_id` imply."""
     k: int = Field(default=4, ge=0)
-    """How many documents at most."""
+    """How many documents at most; `invoke(query, k=...)` for another number in one call."""
     context_depth: int = Field(default=0, ge=0)
     """How many ancestors of a message its text begins with."""
     rank: int | tuple[int, ...] | None = None
@@ -98,21 +98,21 @@ class ThreadMemRetriever(BaseRetriever):
         return await super().ainvoke(input, config, **kwargs)
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        conversation, options = self._call()
+        conversation, options = self._call(k)
         return [self._document(hit) for hit in conversation.recall(query, **options)]
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        conversation, options = self._call()
+        conversation, options = self._call(k)
         return [self._document(hit) for hit in await conversation.arecall(query, **options)]
 
-    def _call(self) -> tuple[ChatMemory, dict[str, Any]]:
+    def _call(self, k: int | None) -> tuple[ChatMemory, dict[str, Any]]:
         conversation, scope = _conversation(self.memory, self.conversation_id, self.scope)
         return conversation, {
-            "n_results": self.k,
+            "n_results": self.k if k is None else k,
             "context_depth": self.context_depth,
             "scope": scope,
             "rank": self.rank,

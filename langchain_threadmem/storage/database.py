@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sqlite3
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -28,6 +28,10 @@ from contextvars import ContextVar, Token
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from langchain_threadmem.core import forking
 from langchain_threadmem.errors import (
     ClosedError,
     DriverError,
@@ -43,11 +47,17 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.writer import Batch, GroupWriter, guarded
 
 T = TypeVar("T")
+_FORMS = "sqlite:///memory.db or postgresql://user@host/name"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|:")
+"""How a URL begins; one letter is a drive of Windows."""
+_PASSWORD = re.compile(r"(://[^/:@]*):.*@")
 Transaction = Callable[[Conn], T]
 
 inside_transaction: ContextVar[bool] = ContextVar("threadmem_inside_transaction", default=False)
 BUSY_SECONDS = 60.0
 _PUT_BACK = "nothing was written: put the file back, or close this memory and open it again"
+FORK_SECONDS = 5.0
+"""How long a fork waits for transactions of other threads."""
 SCRUB_SECONDS = 2.0
 """How long to wait for readers of an older state of the file."""
 READER_THREADS = 4
@@ -87,10 +97,8 @@ def open_database(url: str | Path | None, *, read_only: bool = False) -> Databas
     """Open a database, creating or migrating its tables.
 
     Args:
-        url: `sqlite:///file.db`, a path to an SQLite file, `postgresql://user@host/name`, or
-            `None` (`sqlite://`) for one in memory. For SQLite, `?synchronous=FULL` waits for the disk.
-        read_only: Look only: nothing is written, and a database that is not there or holds no memory is
-            refused.
+        url: As for `unopened`.
+        read_only: As for `unopened`.
 
     Raises:
         InputError: The URL names no database that this package can use, or none that can be looked at.
@@ -103,60 +111,112 @@ def open_database(url: str | Path | None, *, read_only: bool = False) -> Databas
         'sqlite'
         >>> database.close()
     """
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import ArgumentError
+    found = _named(url)
+    if isinstance(found, URL):
+        return _connected(found, read_only)
+    database = SqliteDatabase(*found, read_only=read_only)
+    database.open()
+    return database
 
-    if url is None or isinstance(url, Path) or "://" not in url:
-        path = None if url is None or str(url) == ":memory:" else Path(url)
-        return SqliteDatabase(path, read_only=read_only)
+
+def unopened(url: str | Path | None, *, read_only: bool = False) -> SqliteDatabase | ServerDatabase:
+    """The database that a URL names, which the first transaction opens; nothing is looked at before.
+
+    Args:
+        url: `sqlite:///file.db`, a path to an SQLite file, `postgresql://user@host/name`, or
+            `None` (`sqlite://`) for one in memory. For SQLite, `?synchronous=FULL` waits for the disk.
+        read_only: Look only: nothing is written, and a database that is not there or holds no memory is
+            refused when it is opened.
+
+    Raises:
+        InputError: The URL names no database that this package can use.
+    """
+    found = _named(url)
+    if isinstance(found, URL):
+        return ServerDatabase(found, read_only=read_only)
+    return SqliteDatabase(*found, read_only=read_only)
+
+
+def _connected(url: URL, read_only: bool) -> Database:
     try:
-        parsed = make_url(url)
-    except (ArgumentError, ValueError) as error:
-        raise InputError(
-            f"{url!r} is no database URL; write sqlite:///memory.db or postgresql://user@host/name"
+        from langchain_threadmem.storage.postgres import PostgresDatabase
+    except ImportError as error:
+        raise PersistenceError(
+            f"{url.render_as_string()!r} needs the driver psycopg, which is not installed ({error}); "
+            'install it with pip install "langchain-threadmem[postgres]"'
         ) from error
-    backend = parsed.get_backend_name()
-    if backend == "sqlite":
-        file = parsed.database
-        path = None if file in (None, "", ":memory:") else Path(str(file))
-        if unknown := set(parsed.query) - {"synchronous"}:
-            raise InputError(
-                f"{url!r} has the unknown option {min(unknown)!r}; SQLite takes only synchronous="
-            )
-        return SqliteDatabase(path, str(parsed.query.get("synchronous", "NORMAL")), read_only=read_only)
-    if backend in ("postgresql", "postgres"):
-        try:
-            from langchain_threadmem.storage.postgres import PostgresDatabase
-        except ImportError as error:
-            raise PersistenceError(
-                f"{parsed.render_as_string()!r} needs the driver psycopg, which is not installed ({error}); "
-                'install it with pip install "langchain-threadmem[postgres]"'
-            ) from error
 
-        return PostgresDatabase(parsed.set(drivername="postgresql+psycopg"), read_only=read_only)
-    raise InputError(
-        f"no support for {backend!r} databases (in {parsed.render_as_string()!r}); use sqlite:/// or postgresql://"
-    )
+    return PostgresDatabase(url.set(drivername="postgresql+psycopg"), read_only=read_only)
+
+
+def on_event_loop() -> bool:
+    """Whether this thread runs an event loop, which nothing may block."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def sqlite_file(url: str | Path) -> Path | None:
     """The file that a URL or a path names; `None` if it names no file.
 
+    Raises:
+        InputError: The URL names no database that this package can use.
+
     Example:
         >>> str(sqlite_file("sqlite:///memory.db")), sqlite_file("postgresql://user@host/name")
         ('memory.db', None)
     """
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import ArgumentError
+    found = _named(url)
+    return None if isinstance(found, URL) else found[0]
 
-    if isinstance(url, Path) or "://" not in url:
-        return None if str(url) == ":memory:" else Path(url)
+
+def is_url(place: str | Path) -> bool:
+    """Whether a place is written as a URL, right or wrong; one that begins with a drive of Windows is not.
+
+    Example:
+        >>> [is_url(place) for place in ("sqlite:memory.db", "http://host", "C:/memory.db", "a/memory.db")]
+        [True, True, False, False]
+    """
+    return isinstance(place, str) and ("://" in place or _SCHEME.match(place) is not None)
+
+
+def _named(url: str | Path | None) -> URL | tuple[Path | None, str]:
+    """The URL of a server, or an SQLite file (`None` for memory) and its `synchronous` setting."""
+    if url is None or str(url) == ":memory:":
+        return None, "NORMAL"
+    if isinstance(url, Path):
+        return url, "NORMAL"
+    if not isinstance(url, str) or not url.strip():
+        raise InputError(f"{url!r} is no database; pass a path, {_FORMS}, or None for one in memory")
+    if not is_url(url):
+        return Path(url), "NORMAL"
+    shown = _PASSWORD.sub(r"\1:***@", url)
+    if "://" not in url:
+        raise InputError(
+            f"{shown!r} is no database URL; write {_FORMS}, or pass a file of this name as a pathlib.Path"
+        )
     try:
         parsed = make_url(url)
-    except (ArgumentError, ValueError):
-        return None  # `open_database` says what is wrong with it.
-    file = parsed.database if parsed.get_backend_name() == "sqlite" else None
-    return None if file in (None, "", ":memory:") else Path(str(file))
+    except (ArgumentError, ValueError) as error:
+        raise InputError(f"{shown!r} is no database URL; write {_FORMS}") from error
+    backend = parsed.get_backend_name()
+    if backend in ("postgresql", "postgres"):
+        return parsed
+    if backend != "sqlite":
+        raise InputError(f"no support for {backend!r} databases (in {shown!r}); write {_FORMS}")
+    if parsed.host is not None or (url.endswith("///") and not parsed.database):
+        name = f"{parsed.host or 'memory.db'}" + (f"/{parsed.database}" if parsed.database else "")
+        raise InputError(
+            f"{shown!r} names no file; write sqlite:///{name} (three slashes, four before an absolute path), "
+            "or sqlite:// for a database in memory"
+        )
+    if unknown := set(parsed.query) - {"synchronous"}:
+        raise InputError(f"{shown!r} has the unknown option {min(unknown)!r}; SQLite takes only synchronous=")
+    file = parsed.database
+    path = None if file in (None, "", ":memory:") else Path(str(file))
+    return path, str(parsed.query.get("synchronous", "NORMAL"))
 
 
 def enter_transaction() -> Token[bool]:
@@ -177,8 +237,13 @@ def _inside() -> DriverError:
     )
 
 
-class SqliteDatabase:
+class SqliteDatabase(forking.Forkable):
     """One SQLite file, or one database in memory.
+
+    Connections are opened when they are needed, the first by `open`. None may live on in a forked child: it
+    would take its parent's locks for its own, and lose what it writes (https://sqlite.org/howtocorrupt.html,
+    2.6). So a fork waits for the transactions of other threads and closes all connections; parent and child
+    open new ones. A database in memory stays open, and the child has a copy of its own.
 
     Args:
         path: The file; `None` for memory.
@@ -194,42 +259,117 @@ class SqliteDatabase:
         self.path = path
         self._read_only = read_only
         self._begin = "BEGIN" if read_only else "BEGIN IMMEDIATE"
-        if read_only and (path is None or not path.is_file()):
-            raise InputError(f"there is no database file {str(path)!r}; check the path")
         self._synchronous = synchronous.upper()
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
+        self._reading = forking.lock()  # held to open connections for reading
         self._readers: deque[sqlite3.Connection] = deque()
+        self._reader_count = 0  # those in use are not in the queue
         self._pool: ThreadPoolExecutor | None = None
         self._group: GroupWriter | None = None
         self.closed = False
         self.seal: Seal | None = None
-        self._writer = self._connect()
-        self._cursor = self._writer.cursor()
-        self._conn = Conn(self._cursor, "sqlite")
+        self._writer: sqlite3.Connection | None = None
+        self._cursor: Any = None
+        self._conn: Any = None
+        self._migrated = False
+        self.first: Callable[[Conn], object] | None = None
+        """What else is to be done before anything, once the database is open."""
         self._ends: dict[int, Any] = {}
         self._file: tuple[str, int, int] | None = None
         """The file as it was when it was opened: its place, inode and device."""
         self._others: object = None  # changes with every commit of another connection
-        try:
-            if read_only:
-                self.read(lambda conn: check(conn, self._name))
-            else:
-                self.write(self._set_up)
-            if path is not None:
-                found = os.stat(path)
-                self._file = os.path.abspath(path), found.st_ino, found.st_dev
-        except BaseException:
-            self._writer.close()
-            raise
+        self._at_rest = False
+        self._torn: object = None  # what a child took over amid a transaction
+        self.watch()
 
-    def _set_up(self, conn: Conn) -> None:
-        migrate(conn, time.time())
-        checksums.keep(self._writer)
+    @property
+    def opened(self) -> bool:
+        """Whether it was opened; then it is there, with the newest tables."""
+        return self._migrated
+
+    def open(self) -> None:
+        """Make sure that the database is there, with the newest tables."""
+        with self._lock:
+            if self._writer is None:
+                self._open()
+
+    def _open(self) -> None:
+        """Open the connection that writes; the caller holds the lock."""
+        if self.closed:
+            raise self._closed()
+        if self._torn is not None:
+            raise PersistenceError(
+                f"this process was forked amid a transaction on {self._name}; "
+                "make a new ChatMemory or MemorySystem in it"
+            )
+        if self._read_only and (self.path is None or not self.path.is_file()):
+            raise InputError(f"there is no database file {str(self.path)!r}; check the path")
+        self._check_file()  # Or an empty file would be made in its place.
+        writer = self._connect()
+        cursor = writer.cursor()
+        conn = Conn(cursor, "sqlite", self.seal)
+        try:
+            if not self._migrated:
+                cursor.execute(self._begin)
+                if self._read_only:
+                    check(conn, self._name)
+                else:
+                    migrate(conn, time.time())
+                cursor.execute("COMMIT")
+            if not self._read_only:
+                checksums.keep(writer)
+            if self.first is not None:
+                cursor.execute(self._begin)
+                self.first(conn)
+                cursor.execute("COMMIT")
+            if self.path is not None and self._file is None:
+                found = os.stat(self.path)
+                self._file = os.path.abspath(self.path), found.st_ino, found.st_dev
+            self._migrated, self.first = True, None
+        except BaseException as error:
+            writer.close()
+            if isinstance(error, sqlite3.DatabaseError):
+                raise translated(error, self._name) from error
+            raise
+        self._writer, self._cursor, self._conn = writer, cursor, conn
+        self._ends, self._others = {}, None
+
+    def before_fork(self) -> None:
+        """Wait for transactions, and close all connections to a file."""
+        limit = time.monotonic() + (0 if inside_transaction.get() else FORK_SECONDS)
+        self._at_rest = False
+        if not self._reading.acquire(timeout=FORK_SECONDS):
+            return
+        if not self._lock.acquire(timeout=max(limit - time.monotonic(), 0)):
+            self._reading.release()
+            return
+        while len(self._readers) < self._reader_count:
+            if time.monotonic() > limit:
+                self._lock.release()
+                self._reading.release()
+                return
+            time.sleep(0.001)
+        self._at_rest = True
+        if self.path is not None:
+            self._close_all()
+
+    def after_fork(self, *, child: bool) -> None:
+        """Go on with new connections; in a child also with new threads."""
+        if child:
+            self._pool, self._group = None, None
+            if not self._at_rest:
+                self._torn = self._writer, list(self._readers)  # Kept, for closing them is using them.
+                self._writer, self._readers, self._reader_count = None, deque(), 0
+        elif self._at_rest:
+            self._lock.release()
+            self._reading.release()
 
     def encrypt(self, seal: Seal) -> None:
         """Encrypt what is said from now on, and read nothing else."""
         with self._lock:
-            self.seal, self._conn.seal = seal, seal
+            self.seal = seal
+            if self._conn is not None:
+                self._conn.seal = seal
             self._ends = {}
 
     @property
@@ -283,7 +423,6 @@ class SqliteDatabase:
 
     def write(self, transaction: Transaction[T]) -> T:
         """Run a function in a write transaction, in the calling thread."""
-        cursor, conn = self._cursor, self._conn
         appends = getattr(transaction, "appends", False)
         if inside_transaction.get():
             raise _inside()
@@ -291,9 +430,10 @@ class SqliteDatabase:
         token = None if appends and self.seal is None else inside_transaction.set(True)
         try:
             with self._lock:
-                if self.closed:
-                    raise self._closed()
+                if self._writer is None:
+                    self._open()
                 self._check_file()
+                cursor, conn = self._cursor, self._conn
                 try:
                     cursor.execute(self._begin)
                     conn.ends = self._known_ends() if appends else None
@@ -303,7 +443,7 @@ class SqliteDatabase:
                         self._ends = {}
                 except BaseException as error:
                     self._ends = {}
-                    if self._writer.in_transaction:
+                    if cursor.connection.in_transaction:
                         cursor.execute("ROLLBACK")
                     if isinstance(error, sqlite3.DatabaseError):
                         raise translated(error, self._name) from error
@@ -331,11 +471,7 @@ class SqliteDatabase:
             try:
                 connection = self._readers.pop()
             except IndexError:
-                self._check_file()  # Or an empty file would be made in its place.
-                connection = self._connect()
-                connection.execute("PRAGMA query_only=ON")  # A write in a read would be lost without a word.
-                # A reader's own pages are void after every write; those of the mapped file are not.
-                connection.execute(f"PRAGMA mmap_size={MAPPED_BYTES}")
+                connection = self._new_reader()
             try:
                 cursor = connection.execute("BEGIN")
                 try:
@@ -348,6 +484,18 @@ class SqliteDatabase:
                 self._readers.append(connection)
         finally:
             inside_transaction.reset(token)
+
+    def _new_reader(self) -> sqlite3.Connection:
+        with self._reading:
+            if self._writer is None:
+                self.open()
+            self._check_file()  # Or an empty file would be made in its place.
+            connection = self._connect()
+            connection.execute("PRAGMA query_only=ON")  # A write in a read would be lost without a word.
+            # A reader's own pages are void after every write; those of the mapped file are not.
+            connection.execute(f"PRAGMA mmap_size={MAPPED_BYTES}")
+            self._reader_count += 1
+            return connection
 
     def awrite(self, transaction: Transaction[T]) -> Coroutine[Any, Any, T]:
         """Queue a function for the writer thread; returns after the commit."""
@@ -383,8 +531,8 @@ class SqliteDatabase:
         token = enter_transaction()
         try:
             with self._lock:
-                if self.closed:
-                    raise self._closed()
+                if self._writer is None:
+                    self._open()
                 self._check_file()
                 try:
                     self._cursor.execute("VACUUM")
@@ -408,16 +556,127 @@ class SqliteDatabase:
             self._pool.shutdown()
         with self._lock:
             self.closed = True
-            while self._readers:
-                self._readers.pop().close()
-            self._writer.close()
+            self._close_all()
 
     async def aclose(self) -> None:
         """`close`, without blocking the event loop."""
         await asyncio.to_thread(self.close)
 
+    def _close_all(self) -> None:
+        while self._readers:
+            self._readers.pop().close()
+            self._reader_count -= 1
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
     def _closed(self) -> ClosedError:
         return ClosedError(f"{self._name} was closed; make a new ChatMemory or MemorySystem to go on")
+
+
+class ServerDatabase(forking.Forkable):
+    """A PostgreSQL database that is connected to when it is needed, and anew in a forked child.
+
+    Args:
+        url: A SQLAlchemy URL.
+        read_only: Whether to look only.
+    """
+
+    dialect = "postgresql"
+    path: Path | None = None
+
+    def __init__(self, url: URL, *, read_only: bool = False) -> None:
+        self._url = url
+        self._read_only = read_only
+        self._opening = forking.lock()
+        self.first: Callable[[Conn], object] | None = None
+        """What else is to be done before anything, once the database is open."""
+        self._opened: Database | None = None
+        self._inherited: list[object] = []  # of a parent process: to let go of it might close its connections
+        self.closed = False
+        self.seal: Seal | None = None
+        self.watch()
+
+    @property
+    def opened(self) -> bool:
+        """Whether it was opened; then it is there, with the newest tables."""
+        return self._opened is not None
+
+    def open(self) -> None:
+        """Make sure that the database is there, with the newest tables."""
+        self._now()
+
+    def _now(self) -> Database:
+        opened = self._opened
+        if opened is not None:
+            return opened
+        with self._opening:
+            if self.closed:
+                name = self._url.render_as_string(hide_password=True)
+                raise ClosedError(f"{name!r} was closed; make a new ChatMemory or MemorySystem to go on")
+            if self._opened is not None:
+                return self._opened
+            opened = _connected(self._url, self._read_only)
+            try:
+                if self.first is not None:
+                    opened.write(self.first)
+            except BaseException:
+                opened.close()
+                raise
+            if self.seal is not None:
+                opened.encrypt(self.seal)
+            self._opened, self.first = opened, None
+            return opened
+
+    async def _soon(self) -> Database:
+        opened = self._opened
+        return await asyncio.to_thread(self._now) if opened is None else opened
+
+    def after_fork(self, *, child: bool) -> None:
+        """In a child, connect anew, and leave the connections of the parent as they are."""
+        if child and self._opened is not None:
+            self._inherited.append(self._opened)
+            self._opened = None
+
+    def encrypt(self, seal: Seal) -> None:
+        """Encrypt what is said from now on, and read nothing else."""
+        self.seal = seal
+        if self._opened is not None:
+            self._opened.encrypt(seal)
+
+    def read(self, transaction: Transaction[T]) -> T:
+        """Run a function on one consistent state of what is committed."""
+        return self._now().read(transaction)
+
+    def write(self, transaction: Transaction[T]) -> T:
+        """Run a function in a transaction, in the calling thread."""
+        return self._now().write(transaction)
+
+    async def aread(self, transaction: Transaction[T]) -> T:
+        """Run `read` without blocking the event loop."""
+        return await (await self._soon()).aread(transaction)
+
+    async def awrite(self, transaction: Transaction[T]) -> T:
+        """Run `write` without blocking the event loop."""
+        return await (await self._soon()).awrite(transaction)
+
+    def scrub(self) -> str:
+        """Why the server's files may hold what was deleted."""
+        return self._now().scrub()
+
+    def close(self) -> None:
+        """Close all connections; a second call does nothing."""
+        with self._opening:
+            self.closed = True
+            opened = self._opened
+        if opened is not None:
+            opened.close()
+
+    async def aclose(self) -> None:
+        """`close`, without blocking the event loop."""
+        self.closed = True
+        if self._opened is not None:
+            await self._opened.aclose()
 
 
 def _looking_mode(path: Path) -> str:

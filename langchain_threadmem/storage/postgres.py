@@ -1,7 +1,8 @@
 """The same statements on PostgreSQL, over SQLAlchemy's pools and psycopg.
 
 The first statement of every write takes the row of its tree (`SELECT ... FOR UPDATE`), so writes to
-one conversation follow each other and writes to others do not wait.
+one conversation follow each other and writes to others do not wait. All statements of a read see one state of
+the database, and none of them can write.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from langchain_threadmem.storage.writer import guarded
 
 T = TypeVar("T")
 _SETUP_LOCK = 0x7468_7265_6164  # "thread"
+_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 
 class PostgresDatabase:
@@ -82,8 +84,8 @@ class PostgresDatabase:
                     self._engine.pool.dispose()
 
     def read(self, transaction: Transaction[T]) -> T:
-        """Run a function in a transaction; what it reads is committed work."""
-        return self.write(transaction)
+        """Run a function on one consistent state of what is committed."""
+        return self.write(partial(_on_snapshot, transaction))
 
     async def awrite(self, transaction: Transaction[T]) -> T:
         """Run a function in a transaction on the async driver."""
@@ -97,8 +99,8 @@ class PostgresDatabase:
                     await greenlet_spawn(engine.sync_engine.pool.dispose)
 
     async def aread(self, transaction: Transaction[T]) -> T:
-        """Run a function in a transaction on the async driver."""
-        return await self.awrite(transaction)
+        """Run `read` on the async driver."""
+        return await self.awrite(partial(_on_snapshot, transaction))
 
     def scrub(self) -> str:
         """Why the server's files may hold what was deleted: its own VACUUM is up to who runs it."""
@@ -174,3 +176,8 @@ def _run(connection: Connection, transaction: Transaction[Any], seal: Seal | Non
         return transaction(Conn(cursor, "postgresql", seal))
     finally:
         cursor.close()
+
+
+def _on_snapshot(transaction: Transaction[T], conn: Conn) -> T:
+    conn.script(_SNAPSHOT)
+    return transaction(conn)

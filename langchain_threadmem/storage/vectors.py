@@ -16,18 +16,20 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import shutil
 import sqlite3
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, runtime_checkable
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
-from langchain_threadmem.errors import PersistenceError
+from langchain_threadmem.core import forking
+from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.storage.queries.embeddings import NONE, Vectors
 from langchain_threadmem.storage.queries.marks import Reached
 
@@ -45,6 +47,9 @@ PROBES = 32
 CHROMA_FILE = "chroma.sqlite3"
 SCRUB_SECONDS = 10.0
 """How long to wait for Chroma's own use of its database."""
+_SECRET = re.compile("//.*@")
+_inherited: list[object] = []
+"""What a parent process had open when it forked this one; to let go of it would be to close it."""
 
 
 class Found(NamedTuple):
@@ -102,7 +107,7 @@ class ExactIndex:
         self.vectors = NONE
         self.row_of: dict[int, int] = {}
         """Row of each key."""
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._buffer = NONE.matrix
 
     @property
@@ -162,7 +167,7 @@ class Whole:
         self.model = model
         self.index = ExactIndex()
         self.reached: Mapping[int, Reached] = {}
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
 
     def add(self, parts: Sequence[Vectors], now: Mapping[int, Reached]) -> None:
         """Take in vectors of trees; those that somebody else has taken in meanwhile are known."""
@@ -300,7 +305,7 @@ class Claim:
     """
 
     _held: dict[Path, tuple[sqlite3.Connection, int]] = {}  # noqa: RUF012 - one table per process is the point
-    _guard = threading.Lock()
+    _guard = forking.lock()
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory.resolve()
@@ -340,6 +345,13 @@ class Claim:
             ) from error
         return connection
 
+    @classmethod
+    def leave_to_parent(cls) -> None:
+        """Hold nothing in a forked child: the parent does, and to close its connection is to use it."""
+        if cls._held:
+            _inherited.append(cls._held)
+            cls._held = {}
+
     def release(self) -> None:
         """Let go; the directory is free when the last claim of the process has."""
         with self._guard:
@@ -353,14 +365,88 @@ class Claim:
                 connection.close()
 
 
+def close_client(client: ClientAPI) -> None:
+    """Close a client, and the connections to its server, which Chroma leaves open."""
+    client.close()  # type: ignore[attr-defined] # the base class lacks it
+    for one in (client, getattr(client, "_admin_client", None)):
+        session = getattr(getattr(one, "_server", None), "_session", None)
+        if session is not None:
+            session.close()
+
+
+def leave_to_parent(client: ClientAPI | None) -> None:
+    """Leave an embedded client to the process that this one was forked from: its threads are there."""
+    Claim.leave_to_parent()
+    if client is not None:
+        _inherited.append(client)
+
+
+def chroma_server(url: str) -> Callable[[], ClientAPI]:
+    """What connects to the Chroma server behind a URL; nothing is asked of it before.
+
+    Args:
+        url: `http://host:8000` or `https://host`. `https://TOKEN@host` sends a bearer token,
+            `https://user:password@host` a password; `?tenant=` and `?database=` choose another place there.
+
+    Raises:
+        InputError: It is no URL of a server.
+    """
+    form = "http://host:8000 or https://TOKEN@host?tenant=...&database=..."
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or parts.scheme not in ("http", "https"):
+        raise InputError(f"{_SECRET.sub('//***@', url)!r} is no Chroma server; write {form}, or a directory")
+    shown = f"{parts.scheme}://{host}" + (f":{port}" if port else "")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if parts.path.strip("/") or parts.fragment or set(options) - {"tenant", "database"}:
+        raise InputError(
+            f"{_SECRET.sub('//***@', url)!r} says more than where a Chroma server is; write {form}, "
+            "or pass a chromadb.HttpClient"
+        )
+    secure = parts.scheme == "https"
+    login: dict[str, str] = {}
+    if parts.username is not None:
+        names = [unquote(part) for part in (parts.username, parts.password) if part is not None]
+        kind = (
+            "basic_authn.BasicAuthClientProvider" if len(names) > 1 else "token_authn.TokenAuthClientProvider"
+        )
+        login = {
+            "chroma_client_auth_provider": f"chromadb.auth.{kind}",
+            "chroma_client_auth_credentials": ":".join(names),
+        }
+
+    def connect() -> ClientAPI:
+        import chromadb
+        from chromadb.config import Settings
+
+        settings = Settings(anonymized_telemetry=False, **login)  # type: ignore[arg-type]
+        try:
+            return chromadb.HttpClient(
+                host, port or (443 if secure else 8000), secure, None, settings, **options
+            )
+        except Exception as error:  # Chroma raises bare ValueErrors here, and whatever its parts do.
+            raise PersistenceError(
+                f"cannot use the Chroma server {shown!r}: {error}; is it running, and is the token right?"
+            ) from error
+
+    return connect
+
+
 def open_chroma(directory: Path | None) -> tuple[ClientAPI, Claim | None] | None:
     """An embedded Chroma client, or `None` if SQL has to serve instead: another process has the directory,
-    or this process has opened Chroma there with other settings. A warning says so.
+    this process has opened Chroma there with other settings, or was forked from one that had Chroma open. A
+    warning says so.
 
     Args:
         directory: Where Chroma keeps its files; `None` for memory.
     """
     claim = None
+    if _inherited:
+        log.warning("Chroma was open when this process was forked: searching exactly in SQL instead")
+        return None
     if directory is not None:
         claim = Claim(directory)
         if not claim.take():

@@ -278,16 +278,60 @@ def test_a_database_that_cannot_be_written_is_refused(
         system.conversation("c").append("q", "a")
 
 
-@pytest.mark.parametrize("url", ["mysql://host/db", "http://x", "sqlite:///x?synchronous=MAYBE", "a://b://c"])
-def test_a_url_of_something_else_is_refused(url: str) -> None:
-    with pytest.raises(InputError):
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("mysql://host/db", "no support for 'mysql'.*write sqlite:///memory.db or postgresql://"),
+        ("http://localhost:8000", "no support for 'http'.*write sqlite:///memory.db or postgresql://"),
+        ("sqlite:///x?synchronous=MAYBE", "OFF, NORMAL, FULL, EXTRA"),
+        ("a://b://c", "write sqlite:///memory.db or postgresql://"),
+        ("sqlite://memory.db", "write sqlite:///memory.db .three slashes"),
+        ("sqlite://data/memory.db", "write sqlite:///data/memory.db .three slashes"),
+        ("sqlite:///", "names no file; write sqlite:///memory.db"),
+        ("sqlite:memory.db", "write sqlite:///memory.db or"),
+        ("sqlite:/memory.db", "write sqlite:///memory.db or"),
+        ("file:memory.db?mode=ro", "write sqlite:///memory.db or"),
+        ("postgresql:memory", "postgresql://user@host/name"),
+        (":memory", "no database URL"),
+        ("", "pass a path"),
+        (7, "7 is no database; pass a path"),
+    ],
+    ids=str,
+)
+def test_a_url_of_something_else_is_refused(
+    url: Any, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=says):
         open_database(url)
+    with pytest.raises(InputError, match=says):
+        MemorySystem(url)
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_a_password_is_not_shown() -> None:
-    with pytest.raises(PersistenceError) as caught:
-        open_database("postgresql://ada:secret@127.0.0.1:9/nothing")
-    assert "secret" not in str(caught.value)
+@pytest.mark.parametrize("url", [None, ":memory:", "sqlite://", "sqlite:///:memory:"], ids=str)
+def test_what_asks_for_memory_gets_memory(url: str | None) -> None:
+    with MemorySystem(url, embeddings=False) as system:
+        assert system.runtime.database.path is None
+
+
+def test_a_file_of_an_odd_name_is_passed_as_a_path(tmp_path: Path) -> None:
+    MemorySystem(tmp_path / "sqlite:memory.db", embeddings=False).close()
+    assert (tmp_path / "sqlite:memory.db").is_file()
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("postgresql://ada:secret@127.0.0.1:9/nothing", PersistenceError),
+        ("postgresql://ada:sec@ret@127.0.0.1:port/nothing", InputError),
+        ("postgresq://ada:secret@127.0.0.1:9/nothing", InputError),
+    ],
+)
+def test_a_password_is_not_shown(url: str, kind: type[Exception]) -> None:
+    with pytest.raises(kind) as caught:
+        open_database(url)
+    assert "sec" not in str(caught.value)
 
 
 def test_synchronous_full_is_asked_of_the_database(tmp_path: Path) -> None:

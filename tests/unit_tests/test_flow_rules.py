@@ -15,7 +15,7 @@ import pytest
 import langchain_threadmem.flows as package
 
 SOURCES = sorted(Path(package.__path__[0]).glob("*.py"))
-STEPS = {"Sql", "Embed", "Search", "Ask"}
+STEPS = {"Sql", "Snapshot", "Embed", "Search", "Ask"}
 TOO_WIDE = {"BaseException", "GeneratorExit", "CancelledError"}
 
 

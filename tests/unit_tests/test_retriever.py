@@ -11,26 +11,28 @@ import pytest
 from conftest import WordEmbeddings
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.retrievers import BaseRetriever
+from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import ValidationError
 
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemRetriever
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.integrations.retriever import recall_tool
 
-Invoke = Callable[[Any, Any], Any]
+Invoke = Callable[..., Any]
 
 
 @pytest.fixture(params=["sync", "async"])
 def invoke(request: pytest.FixtureRequest) -> Iterator[Invoke]:
     """Invokes a runnable directly or through its async twin, on one event loop."""
     if request.param == "sync":
-        yield lambda runnable, given: runnable.invoke(given)
+        yield lambda runnable, given, **options: runnable.invoke(given, **options)
         return
     with asyncio.Runner() as runner:
 
-        def call(runnable: Any, given: Any) -> Any:
+        def call(runnable: Any, given: Any, **options: Any) -> Any:
             async def ask() -> Any:
-                return await runnable.ainvoke(given)
+                return await runnable.ainvoke(given, **options)
 
             return runner.run(ask())
 
@@ -43,6 +45,32 @@ def travel(system: MemorySystem) -> ChatMemory:
     memory.append(HumanMessage("The visa for Japan", id="h1"), AIMessage("takes two weeks", id="a1"))
     memory.append("The hotel in Kyoto", "is booked")
     return memory
+
+
+class TestRetriever(RetrieversIntegrationTests):
+    """The tests that LangChain has for every retriever."""
+
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        return ThreadMemRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        memory = ChatMemory(embeddings=WordEmbeddings())
+        memory.extend(f"The visa number {n}" for n in range(5))
+        return {"memory": memory}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "visa"
+
+
+def test_a_call_may_ask_for_another_number(travel: ChatMemory, invoke: Invoke) -> None:
+    retriever = ThreadMemRetriever(memory=travel, k=2)
+    assert [len(invoke(retriever, "visa", k=k)) for k in (0, 1, 3)] == [0, 1, 3]
+    assert len(invoke(retriever, "visa")) == 2
+    with pytest.raises(InputError, match="-1"):
+        invoke(retriever, "visa", k=-1)
 
 
 def test_documents_carry_text_and_source(travel: ChatMemory, invoke: Invoke) -> None:

@@ -1,0 +1,138 @@
+"""A Chroma server as the index of vectors: by its URL, with what it asks for to be let in."""
+
+from __future__ import annotations
+
+import http.client
+import http.server
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import WordEmbeddings
+
+from langchain_threadmem import MemorySystem
+from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.storage.vectors import chroma_server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server on loopback, as `chroma run` starts it."""
+    command = shutil.which("chroma", path=str(Path(sys.executable).parent)) or shutil.which("chroma")
+    if command is None:
+        pytest.skip("the command `chroma` of chromadb is not installed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    place = tmp_path_factory.mktemp("chroma")
+    with subprocess.Popen(
+        [command, "run", "--host", "127.0.0.1", "--port", str(port), "--path", str(place)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        try:
+            if not _answers(port, process):
+                pytest.skip("`chroma run` did not answer on loopback within a minute")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+
+
+def _answers(port: int, process: subprocess.Popen[bytes]) -> bool:
+    for _ in range(120):
+        if process.poll() is not None:
+            return False
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        try:
+            connection.request("GET", "/api/v2/heartbeat")
+            return connection.getresponse().status == 200
+        except OSError:
+            time.sleep(0.5)
+        finally:
+            connection.close()
+    return False
+
+
+def test_a_url_is_a_server_and_no_folder(
+    url: str, owner: str, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.iterdir())
+    for again in (False, True):
+        with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=server) as system:
+            if not again:
+                system.conversation("c").append("How do stars burn?", "Hydrogen becomes helium.")
+                system.conversation("d").append("How is bread baked?", "With flour and patience.")
+            hits = system.conversation("c").recall("stars", scope="owner", n_results=1)
+            assert "stars" in hits[0].node.message.text
+            index = system.runtime.index()
+            assert index is not None
+            assert index.count() == 4
+            assert system.verify().ok
+    assert not [path for path in set(tmp_path.iterdir()) - before if path.is_dir()]
+
+
+class Refusing(http.server.BaseHTTPRequestHandler):
+    """Lets nobody in, and keeps who asked."""
+
+    asked: list[str | None]
+
+    def do_GET(self) -> None:
+        self.asked.append(self.headers.get("Authorization"))
+        self.send_response(401)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("login", "sent"),
+    [("to%40ken@", "Bearer to@ken"), ("ada:secret@", "Basic YWRhOnNlY3JldA=="), ("", None)],
+)
+def test_what_stands_before_the_host_lets_one_in(login: str, sent: str | None) -> None:
+    handler = type("Handler", (Refusing,), {"asked": []})
+    with http.server.HTTPServer(("127.0.0.1", 0), handler) as refusing:
+        thread = threading.Thread(target=refusing.serve_forever, args=(0.05,))
+        thread.start()
+        address = f"127.0.0.1:{refusing.server_port}"
+        with pytest.raises(
+            PersistenceError, match=f"cannot use the Chroma server 'http://{address}'"
+        ) as caught:
+            chroma_server(f"http://{login}{address}")()
+        refusing.shutdown()
+        thread.join()
+    assert set(handler.asked) == {sent}
+    assert "secret" not in str(caught.value)
+    assert "to@ken" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "http://",
+        "localhost:8000",
+        "ftp://host",
+        "http://host:port",
+        "http://host/path",
+        "http://host?token=x",
+    ],
+)
+def test_what_is_no_server_is_refused_at_once(place: str) -> None:
+    with pytest.raises(InputError, match=r"write http://host:8000"):
+        MemorySystem(embeddings=WordEmbeddings(), vectors=place)
+
+
+def test_a_server_that_is_not_there_is_named(owner: str) -> None:
+    with MemorySystem(owner=owner, embeddings=WordEmbeddings(), vectors="http://127.0.0.1:9") as system:
+        memory = system.conversation("c")
+        memory.append("How do stars burn?", "Hydrogen becomes helium.")
+        with pytest.raises(PersistenceError, match=r"'http://127.0.0.1:9'.*is it running"):
+            memory.recall("stars", scope="owner")
+        assert memory.recall("stars")
