@@ -392,6 +392,7 @@ class SqliteDatabase(forking.Forkable):
                 cached_statements=256,
                 **options,
             )
+            checksums.connect(connection)
             if self._read_only:
                 connection.execute("PRAGMA query_only=ON")
                 return connection
@@ -400,7 +401,6 @@ class SqliteDatabase(forking.Forkable):
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute(f"PRAGMA wal_autocheckpoint={_PAGES_TO_CHECKPOINT[self._synchronous]}")
             connection.execute(f"PRAGMA synchronous={self._synchronous}")
-            checksums.connect(connection)
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # A damaged schema may be no text.
             if connection is not None:
                 connection.close()
