@@ -106,10 +106,10 @@ def test_verify_names_an_unreadable_message(damaged: MemorySystem, verbs: Any) -
 
 
 def test_an_unreadable_message_is_not_moved(damaged: MemorySystem) -> None:
-    memory = damaged.conversation("c", node_selector=lambda tree, message: None)
-    root = memory.append("a new root")[0].id
-    with pytest.raises(PersistenceError, match="node 2 cannot be read"):
-        memory.place(1, root)
+    memory = damaged.conversation("c")
+    change(damaged, "UPDATE threadmem_node SET body = '{' WHERE tree = %s AND seq = 3", tree_of(damaged))
+    with pytest.raises(PersistenceError, match="node 3 cannot be read"):
+        memory.place(3, None)
 
 
 @pytest.mark.parametrize(
@@ -301,6 +301,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[str]]:
         for n in range(5):
             memory.append(f"question {n} about a heron", f"answer {n}")
         memory.edit(3, "another question")
+        memory.place(7, None)
         system.summarize_session("c")
         ask(chat(ThreadMemSaver(system)), "a swan")
         store = ThreadMemStore(system, index={"embed": WordEmbeddings(), "dims": 64})
