@@ -15,20 +15,17 @@ through the death of the process; `?synchronous=FULL` in the URL also through a 
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Coroutine
 from contextvars import ContextVar, Token
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from langchain_threadmem.errors import (
-    ClosedError,
     DriverError,
     InputError,
     PersistenceError,
@@ -37,16 +34,14 @@ from langchain_threadmem.errors import (
 from langchain_threadmem.storage.migrations import migrate
 from langchain_threadmem.storage.sealing import Seal
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.writer import Batch, GroupWriter, guarded
+from langchain_threadmem.storage.threaded import Threaded, Transaction
 
 T = TypeVar("T")
-Transaction = Callable[[Conn], T]
 
 inside_transaction: ContextVar[bool] = ContextVar("threadmem_inside_transaction", default=False)
 BUSY_SECONDS = 60.0
 SCRUB_SECONDS = 2.0
 """How long to wait for readers of an older state of the file."""
-READER_THREADS = 4
 MOST_ENDS = 4096
 """Of how many trees the end is known, so that an append reads nothing."""
 MAPPED_BYTES = 0 if sys.platform == "win32" else 1 << 30
@@ -164,7 +159,7 @@ def _inside() -> DriverError:
     )
 
 
-class SqliteDatabase:
+class SqliteDatabase(Threaded):
     """One SQLite file, or one database in memory.
 
     Args:
@@ -177,13 +172,11 @@ class SqliteDatabase:
     def __init__(self, path: Path | None, synchronous: str = "NORMAL") -> None:
         if synchronous.upper() not in _PAGES_TO_CHECKPOINT:
             raise InputError(f"synchronous={synchronous!r} is not one of OFF, NORMAL, FULL, EXTRA")
+        super().__init__()
         self.path = path
         self._synchronous = synchronous.upper()
         self._lock = threading.Lock()
-        self._readers: deque[sqlite3.Connection] = deque()
-        self._pool: ThreadPoolExecutor | None = None
-        self._group: GroupWriter | None = None
-        self.closed = False
+        self._free: deque[sqlite3.Connection] = deque()  # for reading
         self.seal: Seal | None = None
         self._writer = self._connect()
         self._cursor = self._writer.cursor()
@@ -274,7 +267,7 @@ class SqliteDatabase:
             if self.closed:
                 raise self._closed()
             try:
-                connection = self._readers.pop()
+                connection = self._free.pop()
             except IndexError:
                 connection = self._connect()
                 connection.execute("PRAGMA query_only=ON")  # A write in a read would be lost without a word.
@@ -289,29 +282,9 @@ class SqliteDatabase:
             except sqlite3.DatabaseError as error:
                 raise translated(error, self._name) from error
             finally:
-                self._readers.append(connection)
+                self._free.append(connection)
         finally:
             inside_transaction.reset(token)
-
-    def awrite(self, transaction: Transaction[T]) -> Coroutine[Any, Any, T]:
-        """Queue a function for the writer thread; returns after the commit."""
-        if self.closed:
-            raise self._closed()
-        if self._group is None:
-            with self._lock:
-                if self._group is None:
-                    self._group = GroupWriter(lambda writes: self.write(Batch(writes)))
-        return self._group.submit(transaction)
-
-    async def aread(self, transaction: Transaction[T]) -> T:
-        """Run `read` in a thread of its own small pool."""
-        if self.closed:
-            raise self._closed()
-        if self._pool is None:
-            with self._lock:
-                if self._pool is None:
-                    self._pool = ThreadPoolExecutor(READER_THREADS, "threadmem-reader")
-        return await asyncio.get_running_loop().run_in_executor(self._pool, guarded, self.read, transaction)
 
     def scrub(self) -> bool:
         """Write the file anew without what was deleted, so that its bytes hold nothing of it.
@@ -342,22 +315,12 @@ class SqliteDatabase:
         """Finish queued writes and close all connections; a second call does nothing."""
         if self.closed:
             return
-        if self._group is not None:
-            self._group.close()
-        if self._pool is not None:
-            self._pool.shutdown()
+        self._finish()
         with self._lock:
             self.closed = True
-            while self._readers:
-                self._readers.pop().close()
+            while self._free:
+                self._free.pop().close()
             self._writer.close()
-
-    async def aclose(self) -> None:
-        """`close`, without blocking the event loop."""
-        await asyncio.to_thread(self.close)
-
-    def _closed(self) -> ClosedError:
-        return ClosedError(f"{self._name} was closed; make a new ChatMemory or MemorySystem to go on")
 
 
 def translated(error: sqlite3.DatabaseError, name: str) -> PersistenceError:

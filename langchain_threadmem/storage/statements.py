@@ -99,10 +99,13 @@ class Conn:
     Results are lists of tuples, read whole: a transaction is short, and a cursor is reused.
     """
 
-    __slots__ = ("_cursor", "dialect", "ends", "seal")
+    __slots__ = ("_cursor", "_writing", "dialect", "ends", "seal")
 
-    def __init__(self, cursor: Cursor, dialect: DialectName, seal: Seal | None = None) -> None:
+    def __init__(
+        self, cursor: Cursor, dialect: DialectName, seal: Seal | None = None, writing: Cursor | None = None
+    ) -> None:
         self._cursor = cursor
+        self._writing = cursor if writing is None else writing  # for statements that return nothing
         self.dialect: DialectName = dialect
         self.seal = seal
         """Encrypts what is said, if the database is to hold it encrypted."""
@@ -112,7 +115,7 @@ class Conn:
     def run(self, statement: Statement, *values: Any) -> None:
         """Execute a statement that returns nothing."""
         sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
-        self._cursor.execute(sql, values if order is None else order(values))
+        self._writing.execute(sql, values if order is None else order(values))
 
     def all(self, statement: Statement, *values: Any) -> list[tuple[Any, ...]]:
         """Execute a statement and return all its rows."""
@@ -125,15 +128,19 @@ class Conn:
         rows = self.all(statement, *values)
         return rows[0] if rows else None
 
+    def each(self, *asked: tuple[Statement, Sequence[Any]]) -> list[list[tuple[Any, ...]]]:
+        """Execute statements, none of which needs another's rows; on PostgreSQL in one round trip."""
+        return [self.all(statement, *values) for statement, values in asked]
+
     def many(self, statement: Statement, rows: Iterable[Sequence[Any]]) -> None:
         """Execute a statement once for each row of values."""
         sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
-        self._cursor.executemany(sql, rows if order is None else [order(row) for row in rows])
+        self._writing.executemany(sql, rows if order is None else [order(row) for row in rows])
 
     def script(self, *statements: str) -> None:
         """Execute statements given as text: table definitions and little else."""
         for sql in statements:
-            self._cursor.execute(sql)
+            self._writing.execute(sql)
 
 
 def insert_of(table: Table, *, replace: bool = False) -> Statement:
