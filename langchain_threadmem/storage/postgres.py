@@ -9,7 +9,7 @@ not wait.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
@@ -18,15 +18,16 @@ from typing import Any, TypeVar, cast
 import psycopg
 from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg_dialect
 from sqlalchemy.engine import URL
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import TimeoutError as NoneFreeError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
 from langchain_threadmem.errors import PersistenceError, StorageBusyError
-from langchain_threadmem.storage.database import Transaction, enter_transaction, inside_transaction
+from langchain_threadmem.storage.database import enter_transaction, inside_transaction
 from langchain_threadmem.storage.migrations import migrate
 from langchain_threadmem.storage.sealing import Seal
-from langchain_threadmem.storage.statements import Conn, Statement
-from langchain_threadmem.storage.threaded import Threaded
+from langchain_threadmem.storage.statements import Asked, Conn
+from langchain_threadmem.storage.threaded import Threaded, Transaction
 
 T = TypeVar("T")
 _SETUP_LOCK = 0x7468_7265_6164  # "thread"
@@ -54,7 +55,7 @@ class PostgresDatabase(Threaded):
         self._url = url
         arguments, options = psycopg_dialect().create_connect_args(url)  # type: ignore[no-untyped-call]
         self._pool = QueuePool(
-            lambda: psycopg.connect(*arguments, **options, autocommit=True),
+            lambda: cast("DBAPIConnection", psycopg.connect(*arguments, **options, autocommit=True)),
             pool_size=pool_size,
             max_overflow=max_overflow,
             timeout=POOL_SECONDS,
@@ -146,13 +147,13 @@ class PostgresDatabase(Threaded):
                 if self._ended != ended:
                     continue
                 raise StorageBusyError(
-                    f"{self._name}: no connection of the pool was given back for {POOL_SECONDS:.0f} s; nothing was "
-                    "written: try again, or let the pool have more with pool_size"
+                    f"{self._name}: no connection was given back for {POOL_SECONDS:.0f} s; nothing was written: "
+                    "try again, or allow more connections with pool_size"
                 ) from error
             if time.monotonic() - held.info.get("used", inf) < IDLE_SECONDS:
                 return held
             try:
-                held.driver_connection.execute("")
+                cast("psycopg.Connection[Any]", held.driver_connection).execute("")
                 return held
             except psycopg.Error:
                 held.invalidate()
@@ -169,7 +170,7 @@ class PipelinedConn(Conn):
         super().__init__(connection.cursor(), "postgresql", seal, connection.cursor())
         self._connection = connection
 
-    def each(self, *asked: tuple[Statement, Sequence[Any]]) -> list[list[tuple[Any, ...]]]:
+    def each(self, *asked: Asked) -> list[list[tuple[Any, ...]]]:
         """Execute statements, none of which needs another's rows, in one round trip."""
         cursors = []
         for statement, values in asked:

@@ -93,6 +93,10 @@ class Statement:
         return str(compiled), order
 
 
+Asked = tuple[Statement, Sequence[Any]]
+"""A statement that returns rows, and its values."""
+
+
 class Conn:
     """An open transaction: what every function in `storage.queries` takes first.
 
@@ -128,7 +132,7 @@ class Conn:
         rows = self.all(statement, *values)
         return rows[0] if rows else None
 
-    def each(self, *asked: tuple[Statement, Sequence[Any]]) -> list[list[tuple[Any, ...]]]:
+    def each(self, *asked: Asked) -> list[list[tuple[Any, ...]]]:
         """Execute statements, none of which needs another's rows; on PostgreSQL in one round trip."""
         return [self.all(statement, *values) for statement, values in asked]
 

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, exists, literal_column, select
 
 from langchain_threadmem.core.interning import Said
 from langchain_threadmem.core.nodes import State
@@ -17,7 +17,7 @@ from langchain_threadmem.core.numbered import number_in
 from langchain_threadmem.core.placing import Element, New, Place, Planned, Use, live_of, plan_list
 from langchain_threadmem.storage.queries import nodes, revision, strides, trees
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, node, segment
-from langchain_threadmem.storage.statements import Conn, Statement
+from langchain_threadmem.storage.statements import Asked, Conn, Statement
 
 
 class Located(NamedTuple):
@@ -60,8 +60,13 @@ _PLACES = Statement.of(
     sqlite=_by_ids(_SQLITE, _SQLITE, "?"),
     postgresql=_by_ids(_POSTGRESQL, f"{_POSTGRESQL}::bigint AS value", "%s"),
 )
+_next = node.alias("following")
 _STATE = Statement(
-    select(*node.c["message", "role", "state", "seq"]).where(node.c.key == bindparam("key")), "key"
+    select(
+        *node.c["message", "role", "state", "seq"],
+        exists().where(_next.c.key == node.c.key + literal_column("1")),
+    ).where(node.c.key == bindparam("key")),
+    "key",
 )
 _NODE = Statement(select(node.c.seq).where(node.c.key == bindparam("key")), "key")
 _NEW_SEGMENT = Statement(
@@ -73,7 +78,19 @@ _NEW_SEGMENT = Statement(
 
 def find(conn: Conn, tree_id: int, messages: Sequence[Said]) -> list[Located | None]:
     """Where messages live that are stored already; `None` for those that are not. Changes nothing."""
-    places = _places(conn, tree_id, messages)
+    return found(conn, messages, conn.each(finding(tree_id, messages))[0])
+
+
+def finding(tree_id: int, messages: Sequence[Said]) -> Asked:
+    """The question for the places of messages."""
+    ids = json.dumps([message.id for message in messages])
+    numbers = json.dumps([number for message in messages if (number := number_in(message.id))])
+    return _PLACES, (tree_id, ids, tree_id, ids, numbers, tree_id, tree_id, ids)
+
+
+def found(conn: Conn, messages: Sequence[Said], rows: Sequence[tuple[Any, ...]]) -> list[Located | None]:
+    """The answer to `finding`, as `find` gives it."""
+    places = _places(conn, rows)
     if not places:
         return [None] * len(messages)
     if len({message.id for message in messages}) < len(messages):
@@ -83,27 +100,53 @@ def find(conn: Conn, tree_id: int, messages: Sequence[Said]) -> list[Located | N
     return [_located(known[step.key]) if isinstance(step, Use) else None for step in plan]
 
 
-def place(conn: Conn, tree_id: int, messages: Sequence[Said], after: int | None, now: float) -> list[Located]:
+class Ground(NamedTuple):
+    """What a list is placed by: the head of its tree, and where its messages and the one before them lie."""
+
+    head: trees.Head
+    places: Sequence[tuple[Any, ...]]
+    after: Sequence[tuple[Any, ...]]
+
+
+def surveying(tree_id: int, messages: Sequence[Said], after: int | None) -> list[Asked]:
+    """The questions for the ground of a list, or of what follows a part of it that is stored."""
+    return [
+        trees.asking_head(tree_id),
+        finding(tree_id, messages),
+        (_STATE, (after if messages else None,)),
+    ]
+
+
+def ground(answers: Iterator[Sequence[tuple[Any, ...]]]) -> Ground:
+    """The answers to `surveying`."""
+    return Ground(trees.head_of(next(answers)), next(answers), next(answers))
+
+
+def place(
+    conn: Conn, tree_id: int, messages: Sequence[Said], after: int | None, now: float, seen: Ground
+) -> tuple[list[Located], trees.Head]:
     """Store a list's messages where the placing rule says, and let the active thread end in its last one.
 
     Args:
         conn: A write transaction.
-        tree_id: The tree.
+        tree_id: The tree, which is locked.
         messages: The list, or what follows a part of it that is stored; each id once.
         after: Key of the last message of that part that is no aside.
         now: Seconds since 1970, for the new rows.
+        seen: Its ground, seen since the tree was locked.
 
     Returns:
-        Where each message lives.
+        Where each message lives, and the head with the version that the tree has now.
     """
-    trees.lock(conn, tree_id)
-    head = trees.head(conn, tree_id)
-    places = _places(conn, tree_id, messages)
+    head = seen.head
+    places = _places(conn, seen.places)
     known = {row.place.key: row for rows in places.values() for row in rows}
     seqs = {key: row.seq for key, row in known.items()}
-    home = _home(conn, tree_id, after, seqs) if messages else None
+    home = _home(conn, tree_id, after, seqs, seen.after) if messages else None
     plan = plan_list(_elements(messages), _values(places), head.tip, after=after, home=home)
     growing = _Growth(conn, tree_id, head, seqs, now)
+    if home is not None and home == after:
+        growing.taken[home] = bool(seen.after[0][-1])
     located: list[Located] = []
     for step, message in zip(plan, messages, strict=True):
         if isinstance(step, Use):
@@ -111,10 +154,9 @@ def place(conn: Conn, tree_id: int, messages: Sequence[Said], after: int | None,
         else:
             parent = located[step.parent.index].key if isinstance(step.parent, Planned) else step.parent
             located.append(growing.add(step, parent, message))
-    growing.supersede_answers_to_old_versions({found.key for found in located})
-    spoken = [found.key for found in located if not found.aside]
-    growing.finish(spoken[-1] if spoken else after if after is not None else head.tip)
-    return located
+    growing.supersede_answers_to_old_versions({where.key for where in located})
+    spoken = [where.key for where in located if not where.aside]
+    return located, growing.finish(spoken[-1] if spoken else after if after is not None else head.tip)
 
 
 class _Growth:
@@ -129,6 +171,9 @@ class _Growth:
         self._next = head.next_seq
         self._system = head.system
         self._rows: dict[int, tuple[object, ...]] = {}
+        self._superseded = False
+        self.taken: dict[int, bool] = {}
+        """Of some stored nodes, whether the key after theirs is in use."""
         self._replaced: dict[int, int] = {}  # by the number of what was replaced, that of its new version
 
     def add(self, new: New, parent: int | None, message: Said) -> Located:
@@ -138,7 +183,7 @@ class _Growth:
         under = None if parent is None else self._seq(parent)
         key = None
         if parent is not None and not aside and parent & LAST_POSITION != LAST_POSITION:
-            if parent + 1 not in self._rows and not self._conn.all(_NODE, parent + 1):
+            if not self._is_taken(parent):
                 key = parent + 1
             elif stored and under is not None and new.supersedes is None:
                 self._supersede_answers(under, message.role)
@@ -147,7 +192,7 @@ class _Growth:
             assert row is not None
             key = int(row[0]) << POSITION_BITS
         if new.supersedes is not None:
-            revision.supersede(self._conn, self._tree, [new.supersedes], self._next)
+            self._supersede([new.supersedes], self._next)
             if message.role != "system":
                 self._replaced[self._seq(new.supersedes)] = self._next
         self._rows[key] = (
@@ -160,6 +205,20 @@ class _Growth:
         if message.role == "system" and not aside:
             self._system = key
         return Located(key, parent, aside)
+
+    def _is_taken(self, parent: int) -> bool:
+        """Whether the key after a node's is in use; below a new node it is only by another new one."""
+        if parent + 1 in self._rows:
+            return True
+        if parent in self._rows:
+            return False
+        if parent not in self.taken:
+            self.taken[parent] = bool(self._conn.all(_NODE, parent + 1))
+        return self.taken[parent]
+
+    def _supersede(self, keys: Sequence[int], by: int) -> None:
+        self._superseded = True
+        revision.supersede(self._conn, self._tree, keys, by)
 
     def _row(self, message: Said) -> tuple[object, ...]:
         return message.id, message.role, message.body, self._now
@@ -177,7 +236,7 @@ class _Growth:
                 inside.add(row.seq)
                 old.append(row.key)
         if old:
-            revision.supersede(self._conn, self._tree, old, self._next)
+            self._supersede(old, self._next)
 
     def supersede_answers_to_old_versions(self, kept: Collection[int]) -> None:
         """What answered an old version of a message is superseded with it, but for what the list still shows.
@@ -194,7 +253,7 @@ class _Growth:
                 if row.state == State.LIVE and row.key not in kept:
                     old.setdefault(by[row.seq], []).append(row.key)
         for version, keys in old.items():
-            revision.supersede(self._conn, self._tree, keys, version)
+            self._supersede(keys, version)
 
     def _seq(self, key: int) -> int:
         if key not in self._seqs:
@@ -203,15 +262,22 @@ class _Growth:
             self._seqs[key] = row[0]
         return self._seqs[key]
 
-    def finish(self, tip: int | None) -> None:
-        """Write the rows, and where the active thread ends now."""
-        if not self._rows and tip == self._head.tip:
-            return
+    def finish(self, tip: int | None) -> trees.Head:
+        """Write the rows, and where the active thread ends now; returns the head with its new version."""
+        before = after = self._head
         if self._rows:
             nodes.insert(self._conn, list(self._rows.values()))
-        if self._system == self._head.system:  # it may have been superseded, and another taken its place
-            self._system = trees.head(self._conn, self._tree).system
-        trees.settle(self._conn, self._tree, tip, self._system)
+        if self._superseded:
+            after = trees.head(self._conn, self._tree)
+            if self._system == before.system:  # it may have been superseded, and another taken its place
+                self._system = after.system
+        follows = not before.pinned and tip == max(self._rows, key=self._number, default=before.tip)
+        if not follows or self._system != after.system:
+            trees.settle(self._conn, self._tree, tip, self._system)
+        return after
+
+    def _number(self, key: int) -> int:
+        return self._seqs[key]
 
 
 class _Found(NamedTuple):
@@ -219,11 +285,8 @@ class _Found(NamedTuple):
     seq: int
 
 
-def _places(conn: Conn, tree_id: int, messages: Sequence[Said]) -> dict[str, list[_Found]]:
-    ids = json.dumps([message.id for message in messages])
+def _places(conn: Conn, rows: Sequence[tuple[Any, ...]]) -> dict[str, list[_Found]]:
     found: dict[str, list[_Found]] = {}
-    numbers = json.dumps([number for message in messages if (number := number_in(message.id))])
-    rows = conn.all(_PLACES, tree_id, ids, tree_id, ids, numbers, tree_id, tree_id, ids)
     for key, parent, message, body, state, seq in rows:
         if conn.seal is not None:
             body = conn.seal.open_text(message, body)
@@ -231,27 +294,35 @@ def _places(conn: Conn, tree_id: int, messages: Sequence[Said]) -> dict[str, lis
     return found
 
 
-def _home(conn: Conn, tree_id: int, key: int | None, seqs: dict[int, int]) -> int | None:
-    """The home of a node, as `core.placing` has it; `None` for a former version. Usually one statement.
+def _home(
+    conn: Conn, tree_id: int, key: int | None, seqs: dict[int, int], rows: Sequence[tuple[Any, ...]]
+) -> int | None:
+    """The home of a node, as `core.placing` has it; `None` for a former version.
 
-    Adds the numbers of the nodes it has looked at to `seqs`.
+    `rows` is what `surveying` found of the node, which is enough as a rule. Adds the numbers of the nodes it
+    has looked at to `seqs`.
     """
     found: int | None = None
     while key is not None:
-        row = conn.one(_STATE, key)
-        assert row is not None, f"node {key} is gone"
-        message, role, state, seqs[key] = row
+        rows = rows or conn.all(_STATE, key)
+        assert rows, f"node {key} is gone"
+        message, role, state, seqs[key], _ = rows[0]
+        rows = ()
         if state == State.LIVE:
             return key if found is None else found
         if role == "system" and found is not None:
             return found  # A system message that was rewritten makes no other version of what follows it.
-        places = [one.place for one in _places(conn, tree_id, [Said(message, "", role)])[message]]
+        places = [one.place for one in _places_of(conn, tree_id, Said(message, "", role))]
         own = next(place for place in places if place.key == key)
         live = live_of(place for place in places if place.content == own.content)
         if live is None:
             return None
         found, key = live if found is None else found, own.parent
     return found
+
+
+def _places_of(conn: Conn, tree_id: int, message: Said) -> list[_Found]:
+    return _places(conn, conn.each(finding(tree_id, [message]))[0])[message.id]
 
 
 def _values(places: dict[str, list[_Found]]) -> dict[str, list[Place]]:
