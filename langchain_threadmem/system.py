@@ -42,7 +42,8 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
     Args:
         url: `sqlite:///memory.db` or a path, `postgresql://user@host/name`, or `None` to live in memory.
             `sqlite:///memory.db?synchronous=FULL` waits for the disk at every turn; the default survives the
-            death of the process, not a power cut.
+            death of the process, not a power cut. `postgresql://user@host/name?pool_size=20&max_overflow=0`
+            says how many connections there may be.
         owner: Whose memory it is.
         embeddings: A LangChain embedding model; `None` for the local one where its files are at hand, `False`
             for none. Nothing is embedded before something needs it.
@@ -63,9 +64,12 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
         summarizer: What writes them instead: an `LLMSummarizer`, an `ExtractiveSummarizer`, or your own.
         token_counter: Counts the tokens of a text for `max_token_count`; by default one for each character,
             which no tokenizer exceeds.
+        pool_size: How many connections to PostgreSQL are kept open, by default 5. Callers that find none free
+            wait; async ones share one for writing and a few for reading, so that any number of them may call.
+        max_overflow: How many more may be open while they are needed, by default 10.
 
     Raises:
-        InputError: The URL, the owner, a setting or the cipher cannot be used.
+        InputError: The URL, the owner, a setting, the cipher or the size of the pool cannot be used.
         PersistenceError: The database or the settings file cannot be opened.
 
     Example:
@@ -88,6 +92,8 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
         model: Model | None = None,
         summarizer: Summarizer | None = None,
         token_counter: Callable[[str], int] = count_tokens,
+        pool_size: int | None = None,
+        max_overflow: int | None = None,
     ) -> None:
         self.settings = MemorySettings.of(settings)
         self.summarizer = summarizer or (ExtractiveSummarizer() if model is None else LLMSummarizer(model))
@@ -101,6 +107,8 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
             cipher=cipher,
             language=ENGLISH if language is None else language,
             history=self.settings.embedding_history_length,
+            pool_size=pool_size,
+            max_overflow=max_overflow,
         )
 
     @property

@@ -125,10 +125,13 @@ class Runtime:
         cipher: Cipher | None = None,
         language: Language = ENGLISH,
         history: int = 1,
+        pool_size: int | None = None,
+        max_overflow: int | None = None,
     ) -> Runtime:
         """Open the database behind a URL; see `MemorySystem` for the arguments."""
         check_name("an owner", owner)
-        runtime = cls(open_database(url), owner, Embedder(embeddings), vectors, language, history)
+        database = open_database(url, pool_size=pool_size, max_overflow=max_overflow)
+        runtime = cls(database, owner, Embedder(embeddings), vectors, language, history)
         if cipher is not None:
             runtime.encrypt(cipher)
         return runtime

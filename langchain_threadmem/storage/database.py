@@ -7,10 +7,11 @@ were rolled back.
 
 `SqliteDatabase` keeps one connection for writing and a few for reading. Writes begin IMMEDIATE: a
 transaction that starts by reading and then writes fails under a second writer, whatever the time-out.
-Async writes go through `GroupWriter`. WAL with `synchronous=NORMAL` keeps every acknowledged write
+WAL with `synchronous=NORMAL` keeps every acknowledged write
 through the death of the process; `?synchronous=FULL` in the URL also through a power cut.
 
-`PostgresDatabase` uses SQLAlchemy's pools over psycopg, the async one for asyncio.
+`PostgresDatabase` keeps a pool of psycopg connections. For both, async writes go through one `GroupWriter`,
+and async reads through a few threads (`threaded`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from contextvars import ContextVar, Token
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -74,15 +75,20 @@ class Database(Protocol):
     async def aclose(self) -> None: ...
 
 
-def open_database(url: str | Path | None) -> Database:
+def open_database(
+    url: str | Path | None, *, pool_size: int | None = None, max_overflow: int | None = None
+) -> Database:
     """Open a database, creating or migrating its tables.
 
     Args:
         url: `sqlite:///file.db`, a path to an SQLite file, `postgresql://user@host/name`, or
-            `None` (`sqlite://`) for one in memory. For SQLite, `?synchronous=FULL` waits for the disk.
+            `None` (`sqlite://`) for one in memory. For SQLite, `?synchronous=FULL` waits for the disk; for
+            PostgreSQL, `?pool_size=20&max_overflow=0` says how many connections there may be.
+        pool_size: How many connections to PostgreSQL are kept open; before what the URL says.
+        max_overflow: How many more may be open while they are needed; before what the URL says.
 
     Raises:
-        InputError: The URL names no database that this package can use.
+        InputError: The URL names no database that this package can use, or an option does not fit it.
         PersistenceError: It cannot be opened.
         NewerDatabaseError: A newer version of this package wrote it.
 
@@ -95,7 +101,13 @@ def open_database(url: str | Path | None) -> Database:
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
+    pool = {
+        name: value
+        for name, value in (("pool_size", pool_size), ("max_overflow", max_overflow))
+        if value is not None
+    }
     if url is None or isinstance(url, Path) or "://" not in url:
+        _refuse_pool(url, pool)
         return SqliteDatabase(None if url is None or str(url) == ":memory:" else Path(url))
     try:
         parsed = make_url(url)
@@ -105,6 +117,7 @@ def open_database(url: str | Path | None) -> Database:
         ) from error
     backend = parsed.get_backend_name()
     if backend == "sqlite":
+        _refuse_pool(url, pool)
         file = parsed.database
         path = None if file in (None, "", ":memory:") else Path(str(file))
         if unknown := set(parsed.query) - {"synchronous"}:
@@ -115,10 +128,32 @@ def open_database(url: str | Path | None) -> Database:
     if backend in ("postgresql", "postgres"):
         from langchain_threadmem.storage.postgres import PostgresDatabase
 
-        return PostgresDatabase(parsed.set(drivername="postgresql+psycopg"))
+        for name, least in (("pool_size", 1), ("max_overflow", 0)):
+            value = pool.get(name, parsed.query.get(name))
+            if value is not None:
+                pool[name] = _number(name, value, least)
+        return PostgresDatabase(
+            parsed.set(drivername="postgresql+psycopg").difference_update_query(pool), **pool
+        )
     raise InputError(
         f"no support for {backend!r} databases (in {parsed.render_as_string()!r}); use sqlite:/// or postgresql://"
     )
+
+
+def _refuse_pool(url: object, pool: Mapping[str, int]) -> None:
+    if pool:
+        name, value = next(iter(pool.items()))
+        raise InputError(f"{name}={value!r} is for PostgreSQL, and {str(url)!r} is SQLite: leave it out")
+
+
+def _number(name: str, value: object, least: int) -> int:
+    try:
+        number = int(value) if isinstance(value, str) else value
+    except ValueError:
+        number = None
+    if type(number) is not int or number < least:
+        raise InputError(f"{name}={value!r} is no number of connections; pass {least} or more")
+    return number
 
 
 def sqlite_file(url: str | Path) -> Path | None:
@@ -176,7 +211,7 @@ class SqliteDatabase(Threaded):
         self.path = path
         self._synchronous = synchronous.upper()
         self._lock = threading.Lock()
-        self._free: deque[sqlite3.Connection] = deque()  # for reading
+        self._readers: deque[sqlite3.Connection] = deque()
         self.seal: Seal | None = None
         self._writer = self._connect()
         self._cursor = self._writer.cursor()
@@ -267,7 +302,7 @@ class SqliteDatabase(Threaded):
             if self.closed:
                 raise self._closed()
             try:
-                connection = self._free.pop()
+                connection = self._readers.pop()
             except IndexError:
                 connection = self._connect()
                 connection.execute("PRAGMA query_only=ON")  # A write in a read would be lost without a word.
@@ -282,7 +317,7 @@ class SqliteDatabase(Threaded):
             except sqlite3.DatabaseError as error:
                 raise translated(error, self._name) from error
             finally:
-                self._free.append(connection)
+                self._readers.append(connection)
         finally:
             inside_transaction.reset(token)
 
@@ -318,8 +353,8 @@ class SqliteDatabase(Threaded):
         self._finish()
         with self._lock:
             self.closed = True
-            while self._free:
-                self._free.pop().close()
+            while self._readers:
+                self._readers.pop().close()
             self._writer.close()
 
 

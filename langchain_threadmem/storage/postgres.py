@@ -54,7 +54,7 @@ class PostgresDatabase(Threaded):
         super().__init__()
         self._url = url
         arguments, options = psycopg_dialect().create_connect_args(url)  # type: ignore[no-untyped-call]
-        self._pool = QueuePool(
+        self._connections = QueuePool(
             lambda: cast("DBAPIConnection", psycopg.connect(*arguments, **options, autocommit=True)),
             pool_size=pool_size,
             max_overflow=max_overflow,
@@ -80,13 +80,20 @@ class PostgresDatabase(Threaded):
 
     def write(self, transaction: Transaction[T]) -> T:
         """Run a function in a transaction, in the calling thread."""
+        return self._transact("BEGIN", transaction)
+
+    def read(self, transaction: Transaction[T]) -> T:
+        """Run a function on one consistent state of what is committed."""
+        return self._transact("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", transaction)
+
+    def _transact(self, begin: str, transaction: Transaction[T]) -> T:
         token = enter_transaction()
         try:
             with self._connection() as connection:
                 try:
                     with connection.pipeline():
                         conn = PipelinedConn(connection, self.seal)
-                        conn.script("BEGIN")
+                        conn.script(begin)
                         result = transaction(conn)
                         conn.script("COMMIT")
                 except BaseException:
@@ -99,10 +106,6 @@ class PostgresDatabase(Threaded):
         finally:
             inside_transaction.reset(token)
 
-    def read(self, transaction: Transaction[T]) -> T:
-        """Run a function in a transaction; what it reads is committed work."""
-        return self.write(transaction)
-
     def scrub(self) -> bool:
         """What was deleted stays in the server's files until its own VACUUM: that is up to who runs it."""
         return False
@@ -114,7 +117,7 @@ class PostgresDatabase(Threaded):
         """
         self._finish()
         self.closed = True
-        self._pool.dispose()
+        self._connections.dispose()
 
     @property
     def _name(self) -> str:
@@ -134,7 +137,7 @@ class PostgresDatabase(Threaded):
             held.close()
             if self.closed:
                 # Closed meanwhile: a connection that was in use then is closed by who used it.
-                self._pool.dispose()
+                self._connections.dispose()
 
     def _checked_out(self) -> PoolProxiedConnection:
         while True:
@@ -142,13 +145,13 @@ class PostgresDatabase(Threaded):
                 raise self._closed()
             ended = self._ended
             try:
-                held = self._pool.connect()
+                held = self._connections.connect()
             except NoneFreeError as error:
                 if self._ended != ended:
                     continue
                 raise StorageBusyError(
-                    f"{self._name}: no connection was given back for {POOL_SECONDS:.0f} s; nothing was written: "
-                    "try again, or allow more connections with pool_size"
+                    f"{self._name}: no connection was given back for {POOL_SECONDS:.0f} s, and nothing was "
+                    "written: try again, or allow more connections with pool_size"
                 ) from error
             if time.monotonic() - held.info.get("used", inf) < IDLE_SECONDS:
                 return held

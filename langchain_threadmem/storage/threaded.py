@@ -24,7 +24,7 @@ class Threaded:
     def __init__(self) -> None:
         self.closed = False
         self._group: GroupWriter | None = None
-        self._readers: ThreadPoolExecutor | None = None
+        self._pool: ThreadPoolExecutor | None = None
         self._starting = threading.Lock()
 
     @property
@@ -54,13 +54,11 @@ class Threaded:
         """Run `read` in a thread of its own small pool."""
         if self.closed:
             raise self._closed()
-        if self._readers is None:
+        if self._pool is None:
             with self._starting:
-                if self._readers is None:
-                    self._readers = ThreadPoolExecutor(READER_THREADS, "threadmem-reader")
-        return await asyncio.get_running_loop().run_in_executor(
-            self._readers, guarded, self.read, transaction
-        )
+                if self._pool is None:
+                    self._pool = ThreadPoolExecutor(READER_THREADS, "threadmem-reader")
+        return await asyncio.get_running_loop().run_in_executor(self._pool, guarded, self.read, transaction)
 
     async def aclose(self) -> None:
         """`close`, without blocking the event loop."""
@@ -70,8 +68,8 @@ class Threaded:
         """Finish what is queued, and end the threads."""
         if self._group is not None:
             self._group.close()
-        if self._readers is not None:
-            self._readers.shutdown()
+        if self._pool is not None:
+            self._pool.shutdown()
 
     def _closed(self) -> ClosedError:
         return ClosedError(f"{self._name} was closed; make a new ChatMemory or MemorySystem to go on")
