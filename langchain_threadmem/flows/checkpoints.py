@@ -29,6 +29,7 @@ from langchain_threadmem.flows.lists import (
     Listed,
     ListMemory,
     Remembered,
+    awaiting,
     bound,
     packed,
     scope_of,
@@ -174,6 +175,7 @@ def put(
     }
     mixtures = [(channel, value) for channel, value in outgoing.items() if isinstance(value, Mixture)]
     kept = {name: version for name, version in versions.items() if name not in new_versions}
+    inherits = bool(kept) and above is not None
     known = archive.lists.trees(thread)
 
     def write(conn: Conn, listed: Mapping[str, Listed], late: Sequence[Latecomer]) -> _Stored | None:
@@ -182,8 +184,9 @@ def put(
         def ask(homes: Mapping[str, int]) -> Iterator[Asked]:
             tree = homes[""]
             yield checkpoints.getting(tree, ns, checkpoint_id)
-            yield checkpoints.getting(tree, ns, checkpoint_id if above is None or not kept else above)
             yield checkpoints.asking_last_blob(tree)
+            if inherits:
+                yield checkpoints.getting(tree, ns, above)
             for channel, value in listed.items():
                 yield from lists.surveying(homes[scopes[channel]], value.rest, value.after)
             yield from finder.ask(mixtures, ns, homes)
@@ -191,7 +194,8 @@ def put(
         finder = _Finder(conn, owner, thread)
         homes, rows = trees.take(conn, owner, thread, {"", *scopes.values()}, now, known, ask)
         tree, answers = homes[""], iter(rows)
-        same, before, last_blob = next(answers), next(answers), next(answers)
+        same, last_blob = next(answers), next(answers)
+        before = checkpoints.got(next(answers)) if inherits else None
         grounds = {channel: lists.ground(answers) for channel in listed}
         if not all(
             value.is_current(homes[scopes[name]], grounds[name].head) for name, value in listed.items()
@@ -217,14 +221,13 @@ def put(
         numbers = dict(
             zip(stored, checkpoints.put_blobs(conn, tree, list(stored.values()), last_blob), strict=True)
         )
-        parent_row = None if above is None else checkpoints.got(before)
-        refs = {**_inherited(archive, conn, tree, ns, parent_row, kept), **numbers}
+        refs = {**_inherited(archive, conn, tree, ns, before, kept), **numbers}
         checkpoints.put(conn, row._replace(tree=tree, refs=[refs.get(channel, 0) for channel in versions]))
         if same:
             checkpoints.collect(conn, tree)
         waiting: list[Latecomer | None] = [one.meet(conn, finder) for one in late]
         waiting += [
-            Latecomer(ns, channel, mixture, (tree, numbers[channel]), stored[channel][1])
+            Latecomer.of(ns, channel, mixture, (tree, numbers[channel]), stored[channel][1])
             for channel, mixture in taken_apart.items()
             if mixture.inline()
         ]
@@ -239,7 +242,7 @@ def put(
             if isinstance(value, Listed)
         }
         ids = {message.id for value in listed.values() for message in value.rest}
-        late = [one for one in archive.lists.latecomers(thread) if one.awaits(ids)]
+        late = awaiting(archive.lists.latecomers(thread), ids)
         done = yield from Sql(partial(write, listed=listed, late=late), write=True)
         if done is not None:
             break
@@ -247,8 +250,9 @@ def put(
     archive.lists.know_trees(thread, done.trees)
     for channel, learnt in done.lists.items():
         archive.lists.learn(thread, scope_of(ns, channel), learnt)
-    archive.lists.place(thread, list(ids))
-    yield from _wait(archive, thread, late, done.waiting)
+    archive.lists.place(thread, ids)
+    archive.lists.replace(thread, late, done.waiting)
+    yield from _meet(archive, thread, awaiting(archive.lists.latecomers(thread), ids))
 
 
 def put_writes(
@@ -292,7 +296,7 @@ def put_writes(
                 mixture = bound(value, ns, channel, finder)
                 row = row._replace(kind=KIND, data=packed(conn, mixture))
                 if mixture.inline():
-                    waiting.append(Latecomer(ns, channel, mixture, row, row.data))
+                    waiting.append(Latecomer.of(ns, channel, mixture, row, row.data))
             else:
                 row = row._replace(kind=value[0], data=value[1])
             added.append(row)
@@ -301,20 +305,13 @@ def put_writes(
 
     homes, waiting = yield from Sql(write, write=True)
     archive.lists.know_trees(thread, homes)
-    yield from _wait(archive, thread, (), waiting)
+    archive.lists.replace(thread, (), waiting)
+    # Whichever comes last, the call that waits for a message or the one that has placed it, lets them meet.
+    yield from _meet(archive, thread, awaiting(waiting, archive.lists.placed(thread)) if waiting else ())
 
 
-def _wait(
-    archive: Archive, thread: str, old: Sequence[Latecomer], new: Sequence[Latecomer | None]
-) -> Flow[None]:
-    """Remember what still waits for its messages; write again what waits for messages that were placed in the
-    meantime.
-
-    A message is placed by one call and waited for by another; whichever ends last comes here last.
-    """
-    archive.lists.replace(thread, old, new)
-    placed = archive.lists.placed(thread)
-    due = [one for one in archive.lists.latecomers(thread) if one.awaits(placed)]
+def _meet(archive: Archive, thread: str, due: Sequence[Latecomer]) -> Flow[None]:
+    """Write values again whose messages were placed in the meantime."""
     if not due:
         return
     now, owner = time.time(), archive.runtime.owner

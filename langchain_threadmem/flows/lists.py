@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -174,6 +174,7 @@ class Latecomer(NamedTuple):
         mixture: The value; its inline messages are at hand.
         row: Where it is stored: a pending write, or tree and number of a blob.
         data: As it is stored.
+        inline: The messages of it that were not in the tree.
         patience: How many more checkpoints it waits for.
     """
 
@@ -182,16 +183,15 @@ class Latecomer(NamedTuple):
     mixture: Mixture
     row: WriteRow | tuple[int, int]
     data: bytes
+    inline: Sequence[Inline]
     patience: int = 4
 
-    def awaits(self, ids: AbstractSet[str]) -> bool:
-        """Whether one of its messages, by the id that it has now, is one of these."""
-        return any(
-            (item.message.id if item.id is None and item.message is not None else item.id) in ids
-            for items in self.mixture.lists.values()
-            for item in items
-            if isinstance(item, Inline)
-        )
+    @classmethod
+    def of(
+        cls, ns: str, channel: str, mixture: Mixture, row: WriteRow | tuple[int, int], data: bytes
+    ) -> Latecomer:
+        """A value that was stored."""
+        return cls(ns, channel, mixture, row, data, _inline(mixture))
 
     def meet(self, conn: Conn, find: Find) -> Latecomer | None:
         """Write it again, if its messages have ids or places by now; `None` if there is nothing left to wait
@@ -206,7 +206,7 @@ class Latecomer(NamedTuple):
                 checkpoints.patch_blob(conn, *self.row, self.data, data)
         if self.patience == 0 or not mixture.inline():
             return None
-        return self._replace(mixture=mixture, data=data, patience=self.patience - 1)
+        return self._replace(mixture=mixture, data=data, inline=_inline(mixture), patience=self.patience - 1)
 
     def _named(self) -> Mixture:
         def name(key: str | None, item: Item) -> Item:
@@ -215,6 +215,21 @@ class Latecomer(NamedTuple):
             return item
 
         return self.mixture.mapped(name)
+
+
+def _inline(mixture: Mixture) -> list[Inline]:
+    return [item for items in mixture.lists.values() for item in items if isinstance(item, Inline)]
+
+
+def awaiting(latecomers: Sequence[Latecomer], ids: AbstractSet[str]) -> list[Latecomer]:
+    """Those that wait for one of some messages, by the ids that their own have by now."""
+    found = []
+    for one in latecomers:
+        for message, _, at_hand in one.inline:
+            if (at_hand.id if message is None and at_hand is not None else message) in ids:
+                found.append(one)
+                break
+    return found
 
 
 def bound(mixture: Mixture, ns: str, channel: str, find: Find) -> Mixture:
@@ -300,7 +315,7 @@ class ListMemory:
         """Ids of messages that were placed last."""
         return set(self._placed.get(thread) or ())
 
-    def place(self, thread: str, ids: Sequence[str]) -> None:
+    def place(self, thread: str, ids: Iterable[str]) -> None:
         """Remember that messages have places now."""
         with self._lock:
             self._placed.put(thread, (*(self._placed.get(thread) or ()), *ids)[-PLACED:])
@@ -311,6 +326,8 @@ class ListMemory:
 
     def replace(self, thread: str, old: Sequence[Latecomer], new: Sequence[Latecomer | None]) -> None:
         """Put what became of latecomers in their place; those in `new` that are `None` wait no more."""
+        if not old and not new:
+            return
         gone = set(map(id, old))
         with self._lock:
             others = [one for one in self.latecomers(thread) if id(one) not in gone]

@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol
 
-from sqlalchemy import BigInteger, BindParameter, Boolean, Table, Text, bindparam, text
+from sqlalchemy import Boolean, Table, Text, bindparam, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import ClauseElement, ColumnElement, Executable
 from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from langchain_threadmem.storage.sealing import Seal
 
@@ -169,25 +170,26 @@ def within(column: ColumnElement[int], name: str) -> ColumnElement[bool]:
 
     One compiled text serves any number of values, with no limit on how many.
     """
-    return column.op("IN", is_comparison=True, return_type=Boolean())(_Listed(name))
+    return _Among(column, bindparam(name, type_=Text()))
 
 
-class _Listed(ColumnElement[int]):
-    """The numbers of a JSON list."""
+class _Among(FunctionElement[bool]):
+    """Whether a column has one of the numbers of a JSON list."""
 
-    inherit_cache = False
-    type = BigInteger()
-
-    def __init__(self, name: str) -> None:
-        self.parameter: BindParameter[str] = bindparam(name, type_=Text())
+    inherit_cache = True
+    type = Boolean()
 
 
-@compiles(_Listed, "sqlite")
-def _listed_sqlite(element: _Listed, compiler: SQLCompiler, **options: Any) -> str:
-    return f"(SELECT value FROM json_each({compiler.process(element.parameter, **options)}))"
+@compiles(_Among, "sqlite")
+def _among_sqlite(element: _Among, compiler: SQLCompiler, **options: Any) -> str:
+    column, numbers = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"{column} IN (SELECT value FROM json_each({numbers}))"
 
 
-@compiles(_Listed, "postgresql")
-def _listed_postgresql(element: _Listed, compiler: SQLCompiler, **options: Any) -> str:
-    parameter = compiler.process(element.parameter, **options)
-    return f"(SELECT value::bigint FROM json_array_elements_text(CAST({parameter} AS json)))"
+@compiles(_Among, "postgresql")
+def _among_postgresql(element: _Among, compiler: SQLCompiler, **options: Any) -> str:
+    # An array is looked up in an index; of a set of rows it is not known how few they are.
+    column, numbers = (compiler.process(clause, **options) for clause in element.clauses)
+    return (
+        f"{column} = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(CAST({numbers} AS json))))"
+    )

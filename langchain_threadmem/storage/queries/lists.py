@@ -39,26 +39,33 @@ _FOUND = f"SELECT n.key, {_PARENT}, n.message, n.body, n.state, n.seq FROM threa
 _OF_SEGMENT = f"LEFT JOIN threadmem_segment s ON s.id = n.key >> {POSITION_BITS} "
 
 
-def _by_ids(ids: str, numbers: str, mark: str) -> str:
-    # As `nodes.of_message`, for many.
-    wanted = f"n.tree = {mark} AND n.message IN ({ids})"
+def _by_ids(ids: str, numbers: str, mark: str) -> tuple[str, str]:
+    # As `nodes.of_message`, for many: without, and with those that are found by their numbers.
+    wanted = f"n.tree = {mark} AND n.message {ids}"
     key_at = (
-        "SELECT o.key + one.value - o.seq FROM threadmem_node o "
-        f"WHERE o.tree = {mark} AND o.opens = 1 AND o.seq <= one.value ORDER BY o.seq DESC LIMIT 1"
+        "SELECT (SELECT o.key + one.value - o.seq FROM threadmem_node o "
+        f"WHERE o.tree = {mark} AND o.opens = 1 AND o.seq <= one.value ORDER BY o.seq DESC LIMIT 1) "
+        f"FROM {numbers} AS one"
     )
-    places = (
-        f"{_FOUND}{_OF_SEGMENT}WHERE {wanted} AND n.named = 1 AND n.state = 0",
-        f"{_FOUND}{_OF_SEGMENT}WHERE {wanted} AND n.named = 1 AND n.state > 0",
-        f"{_FOUND}JOIN ({numbers}) AS one ON n.key = ({key_at}) AND n.seq = one.value "
-        f"{_OF_SEGMENT}WHERE {wanted}",
+    named = " UNION ALL ".join(
+        f"{_FOUND}{_OF_SEGMENT}WHERE {wanted} AND n.named = 1 AND n.state {state}" for state in ("= 0", "> 0")
     )
-    return " UNION ALL ".join(places)
+    at_keys = f"n.key IN ({key_at})" if mark == "?" else f"n.key = ANY (ARRAY({key_at}))"
+    numbered = f"{_FOUND}{_OF_SEGMENT}WHERE {at_keys} AND {wanted} AND n.named = 0"
+    return named, f"{named} UNION ALL {numbered}"
 
 
-_SQLITE, _POSTGRESQL = "SELECT value FROM json_each(?)", "SELECT json_array_elements_text(CAST(%s AS json))"
-_PLACES = Statement.of(
-    sqlite=_by_ids(_SQLITE, _SQLITE, "?"),
-    postgresql=_by_ids(_POSTGRESQL, f"{_POSTGRESQL}::bigint AS value", "%s"),
+_PLACES, _PLACES_BY_NUMBER = (
+    Statement.of(sqlite=sqlite, postgresql=postgresql)
+    for sqlite, postgresql in zip(
+        _by_ids("IN (SELECT value FROM json_each(?))", "json_each(?)", "?"),
+        _by_ids(
+            "= ANY (ARRAY(SELECT json_array_elements_text(CAST(%s AS json))))",
+            "(SELECT json_array_elements_text(CAST(%s AS json))::bigint AS value)",
+            "%s",
+        ),
+        strict=True,
+    )
 )
 _next = node.alias("following")
 _STATE = Statement(
@@ -84,8 +91,10 @@ def find(conn: Conn, tree_id: int, messages: Sequence[Said]) -> list[Located | N
 def finding(tree_id: int, messages: Sequence[Said]) -> Asked:
     """The question for the places of messages."""
     ids = json.dumps([message.id for message in messages])
-    numbers = json.dumps([number for message in messages if (number := number_in(message.id))])
-    return _PLACES, (tree_id, ids, tree_id, ids, numbers, tree_id, tree_id, ids)
+    numbers = [number for message in messages if (number := number_in(message.id))]
+    if not numbers:
+        return _PLACES, (tree_id, ids, tree_id, ids)
+    return _PLACES_BY_NUMBER, (tree_id, ids, tree_id, ids, tree_id, json.dumps(numbers), tree_id, ids)
 
 
 def found(conn: Conn, messages: Sequence[Said], rows: Sequence[tuple[Any, ...]]) -> list[Located | None]:
