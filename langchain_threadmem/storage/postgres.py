@@ -32,6 +32,7 @@ from langchain_threadmem.storage.threaded import Threaded, Transaction
 T = TypeVar("T")
 _SETUP_LOCK = 0x7468_7265_6164  # "thread"
 POOL_SIZE, MAX_OVERFLOW = 5, 10
+WRITER_THREADS = 4
 POOL_SECONDS = 30.0
 """How long to wait for a connection while nobody gives one back."""
 IDLE_SECONDS = 1.0
@@ -51,7 +52,7 @@ class PostgresDatabase(Threaded):
     path: Path | None = None
 
     def __init__(self, url: URL, pool_size: int = POOL_SIZE, max_overflow: int = MAX_OVERFLOW) -> None:
-        super().__init__()
+        super().__init__(WRITER_THREADS)
         self._url = url
         arguments, options = psycopg_dialect().create_connect_args(url)  # type: ignore[no-untyped-call]
         self._connections = QueuePool(

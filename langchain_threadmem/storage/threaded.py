@@ -19,9 +19,14 @@ READER_THREADS = 4
 
 
 class Threaded:
-    """The async half of a database, made of its sync half."""
+    """The async half of a database, made of its sync half.
 
-    def __init__(self) -> None:
+    Args:
+        most_writers: How many threads may write at the same time; the others only start where one must wait.
+    """
+
+    def __init__(self, most_writers: int = 1) -> None:
+        self._most_writers = most_writers
         self.closed = False
         self._group: GroupWriter | None = None
         self._pool: ThreadPoolExecutor | None = None
@@ -47,7 +52,7 @@ class Threaded:
         if self._group is None:
             with self._starting:
                 if self._group is None:
-                    self._group = GroupWriter(lambda writes: self.write(Batch(writes)))
+                    self._group = GroupWriter(lambda writes: self.write(Batch(writes)), self._most_writers)
         return self._group.submit(transaction)
 
     async def aread(self, transaction: Transaction[T]) -> T:
