@@ -3,6 +3,8 @@
 For each size the same random unit vectors are kept as in SQL, and put into a collection on disk. "Exact" is a
 matrix product over vectors at hand; what it takes to make them of SQL's bytes is paid once by each
 process, and so is opening Chroma. Then many small owners: what one more collection costs in time and on disk.
+Last, an owner with many short conversations: the first query, which enters their words and embeds them with a
+stand-in that answers at once, and an erasure while Chroma is being filled in the background.
 
     python -m benchmarks.owners [--full]
 """
@@ -12,7 +14,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import cycle
 from pathlib import Path
 from statistics import median
@@ -22,7 +24,10 @@ import numpy as np
 from chromadb.config import Settings
 from numpy.typing import NDArray
 
-from benchmarks._measure import Line, duration, rounds, show
+from benchmarks._measure import Line, duration, rounds, show, within
+from benchmarks.forgetting import StandIn
+from langchain_threadmem import MemorySystem
+from langchain_threadmem.flows.index import FILLING
 from langchain_threadmem.storage.queries.embeddings import Vectors
 from langchain_threadmem.storage.vectors import ChromaIndex, ExactIndex
 
@@ -32,6 +37,7 @@ MORE = (50_000,)
 OWNERS = 100
 MOST = 48
 AT_A_TIME = 5
+CONVERSATIONS = 10_000
 
 
 def unit_vectors(number: int) -> NDArray[np.float32]:
@@ -103,6 +109,38 @@ def many_owners(client: chromadb.api.ClientAPI, directory: Path, number: int) ->
     )
 
 
+def many_conversations(number: int = CONVERSATIONS) -> list[Line]:
+    """What catching up with many conversations of two messages takes, and erasing one of them meanwhile."""
+    spent: dict[str, float] = {}
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        MemorySystem(Path(directory) / "memory.db", embeddings=StandIn()) as system,
+    ):
+        for n in range(number):
+            system.conversation(f"c{n}").append(f"question {n} about bread", f"answer {n} about tea")
+
+        def timed(what: str, call: Callable[[], object]) -> object:
+            begin = time.perf_counter()
+            found = call()
+            spent[what] = time.perf_counter() - begin
+            return found
+
+        timed("the first query", lambda: system.query("bread", k_limit=1))
+        timed("a query while the index is filled", lambda: system.query("tea", k_limit=1))
+        timed("the wait of an erasure while the index is filled", lambda: system.runtime.ahead.wait(FILLING))
+        timed("an erasure while the index is filled, all of it", lambda: system.erase(conversation="c5"))
+        timed("a query after it", lambda: system.query("bread", k_limit=1))
+        assert system.verify().ok
+    beside = f"{number:,} conversations of two messages"
+    bars = {"the wait of an erasure while the index is filled": 1.0}
+    return [
+        within(what, seconds, most=bars[what], beside=beside)
+        if what in bars
+        else Line(what, duration(seconds), beside)
+        for what, seconds in spent.items()
+    ]
+
+
 def size_of(directory: Path) -> int:
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
 
@@ -118,7 +156,7 @@ def measure(*, full: bool = False) -> list[Line]:
         lines += [one_owner(client, matrix[:number], 21 if full else 11) for number in sizes]
         lines.append(many_owners(client, Path(directory), 200))
         client.close()  # type: ignore[attr-defined] # the base class lacks it
-    return lines
+    return lines + many_conversations()
 
 
 def main() -> None:

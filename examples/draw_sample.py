@@ -14,9 +14,7 @@ def main(target: Path) -> None:
     memory = ChatMemory.semantic()
     for turn in turns_of(parse_conversation(samples.everyday()))[:TURNS]:
         memory.append(turn)
-    # A page that embeds the picture cannot lend it its text colour, so it brings its own paper and ink.
-    picture = memory.export("svg").replace("<svg ", '<svg style="background:#fff;color:#222" ', 1)
-    target.write_text(picture + "\n", encoding="utf-8")
+    target.write_text(memory.export("svg") + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
+import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
@@ -91,18 +92,28 @@ class Gradual:
         self._what = what
         self._jobs: dict[Hashable, Callable[[], bool]] = {}
         self._failed: dict[Hashable, Exception] = {}
+        self._gentle: set[Hashable] = set()
         self._doing: Hashable = None
         self._dropped = False
+        self._pieces = 0
         self._thread: threading.Thread | None = None
         self._closed = False
         self._done = threading.Condition()
 
-    def want(self, job: Hashable, piece: Callable[[], bool]) -> None:
-        """Have a job done; returns at once."""
+    def want(self, job: Hashable, piece: Callable[[], bool], *, gently: bool = False) -> None:
+        """Have a job done; returns at once.
+
+        Args:
+            job: Its name.
+            piece: Does the next piece; whether there is more.
+            gently: Rest after each piece for as long as it took: for pieces that let no other thread run.
+        """
         with self._done:
             if self._closed:
                 return
             self._jobs[job] = piece
+            if gently:
+                self._gentle.add(job)
             # A child process has the thread's object and not the thread.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
@@ -126,14 +137,14 @@ class Gradual:
         with self._done:
             self._jobs.pop(name, None)
             self._dropped = self._dropped or self._doing == name
-            self._done.wait_for(lambda: self._doing != name)
+            now = self._pieces
+            self._done.wait_for(lambda: self._doing != name or self._pieces != now)
 
-    def pause(self) -> None:
-        """Do no more of any job, and wait for the piece that is being done."""
+    def wait(self, name: Hashable) -> None:
+        """Wait for the piece of a job that is being done, if one is."""
         with self._done:
-            self._jobs.clear()
-            self._dropped = True
-            self._done.wait_for(lambda: self._doing is None)
+            now = self._pieces
+            self._done.wait_for(lambda: self._doing != name or self._pieces != now)
 
     def close(self) -> None:
         """Do no more of any job from now on; waits a little for the piece that is being done."""
@@ -147,6 +158,7 @@ class Gradual:
     def _work(self) -> None:
         while (job := self._next()) is not None:
             name, piece = job
+            begin = time.monotonic()
             more, error = False, None
             try:
                 more = piece()
@@ -154,6 +166,8 @@ class Gradual:
                 error = raised
             finally:
                 self._finish(name, piece if more else None, error)
+            if name in self._gentle:
+                time.sleep(min(time.monotonic() - begin, GRACE))
 
     def _next(self) -> tuple[Hashable, Callable[[], bool]] | None:
         with self._done:
@@ -167,6 +181,7 @@ class Gradual:
     def _finish(self, name: Hashable, more: Callable[[], bool] | None, error: Exception | None) -> None:
         with self._done:
             self._doing = None
+            self._pieces += 1
             self._done.notify_all()
             if self._closed:
                 return

@@ -10,10 +10,12 @@ import argparse
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_threadmem import __version__
+from langchain_threadmem.core.text import one_line, visible
 from langchain_threadmem.errors import InputError, ThreadMemError
 
 if TYPE_CHECKING:
@@ -115,7 +117,7 @@ def _show(options: argparse.Namespace) -> int:
     from langchain_threadmem import terminal
 
     console = Console()
-    with _existing(options.database, options.owner) as system:
+    with _existing(options.database, options.owner, read_only=True) as system:
         names = system.conversations()
         if options.conversation is None:
             memories = [system.conversation(name) for name in names]
@@ -136,11 +138,11 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    with _existing(options.database, options.owner) as system:
+    with _existing(options.database, options.owner, read_only=True) as system:
         found = system.verify()
     print(f"{found.conversations} conversations, {found.nodes} nodes: {len(found.problems) or 'no'} problems")
     for problem in found.problems:
-        print(f"  {problem}")
+        print(f"  {visible(problem)}")
     return 0 if found.ok else 1
 
 
@@ -172,6 +174,7 @@ def _reindex(options: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.progress import Progress
 
+    from langchain_threadmem.flows.index import needs_index
     from langchain_threadmem.storage.queries import embeddings
 
     console = Console(stderr=True)
@@ -185,8 +188,12 @@ def _reindex(options: argparse.Namespace) -> int:
         expected = system.runtime.database.read(
             lambda conn: embeddings.count(conn, system.owner, system.runtime.model)
         )
-    print(f"{held} vectors in the index, {expected} in the database")
-    return 0 if held == expected else 1
+        needed = needs_index(system.runtime, expected)
+    print(
+        f"{held} vectors in the index, {expected} in the database"
+        + ("" if needed else ": so few are searched without an index, and there is nothing to fill")
+    )
+    return 0 if held == expected or not needed else 1
 
 
 def _import(options: argparse.Namespace) -> int:
@@ -212,22 +219,23 @@ def _import(options: argparse.Namespace) -> int:
         f"{len(done.differences) or 'no'} differences"
     )
     for difference in done.differences:
-        print(f"  {difference}")
+        print(f"  {visible(difference)}")
     return 0 if done.ok else 1
 
 
 def _existing(database: str, owner: str, **options: Any) -> MemorySystem:
-    """Open a database to look at it: unlike `MemorySystem`, this makes no new file."""
-    from langchain_threadmem.storage.database import sqlite_file
+    """Open a memory that is there: unlike `MemorySystem`, this makes none."""
+    from langchain_threadmem.storage.database import open_database, sqlite_file
+    from langchain_threadmem.storage.queries import transfer
     from langchain_threadmem.system import MemorySystem
 
     file = sqlite_file(database)
     if file is not None and not file.is_file():
         raise InputError(f"there is no database file {str(file)!r}; `threadmem demo` makes one")
+    with closing(open_database(database, read_only=True)) as found:
+        found.read(lambda conn: transfer.check_owner(conn, owner) if transfer.owners(conn) else None)
     return MemorySystem(database, owner=owner, **options)
 
 
 def _say(text: str) -> None:
-    from langchain_threadmem.core.layout import one_line
-
     print(f"threadmem: {one_line(text)}", file=sys.stderr)

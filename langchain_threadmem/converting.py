@@ -121,7 +121,7 @@ def _opened(source: str | Path) -> Database:
     file = sqlite_file(source)
     if file is not None and not file.is_file():
         raise InputError(f"there is no database file {str(file)!r} to convert")
-    return open_database(source)
+    return open_database(source, read_only=True)
 
 
 def _into_folder(database: Database, target: Path, owner: str | None, progress: Progress) -> Converted:
@@ -145,11 +145,9 @@ def _into_folder(database: Database, target: Path, owner: str | None, progress: 
 
 def _write(database: Database, place: Path, owner: str | None, progress: Progress) -> Manifest:
     def read(conn: Conn) -> Manifest:
-        found = transfer.owners(conn)
-        if owner is not None and owner not in found:
-            known = ", ".join(map(repr, found[:5])) + (" ..." if len(found) > 5 else "")
-            raise InputError(f"there is no memory of {owner!r}; there is {known or 'none'}")
-        chosen = found if owner is None else [owner]
+        if owner is not None:
+            transfer.check_owner(conn, owner)
+        chosen = transfer.owners(conn) if owner is None else [owner]
         total, done = transfer.count(conn, chosen), 0
 
         def written() -> None:

@@ -92,8 +92,12 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
         single_tree: bool = False,
         on_selection_failure: OnFailure = "latest",
     ) -> None:
+        if not hasattr(context_depth, "__index__"):
+            raise InputError(f"context_depth must be a number, not {context_depth!r}")
         if context_depth < 0:
             raise InputError("context_depth must be non-negative")
+        if summarizer is not None and not isinstance(summarizer, Summarizer):
+            raise InputError(f"{summarizer!r} is no summarizer; pass an object with summarize(message)")
         check_on_failure(on_selection_failure)
         if conversation_id is not None:
             check_name("a conversation_id", conversation_id)
@@ -106,6 +110,8 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
             )
         if system is not None and embeddings is not None:
             raise InputError("embeddings belong to the system; pass them to MemorySystem(embeddings=...)")
+        if not hasattr(system, "runtime") and system is not None:
+            raise InputError(f"system is a MemorySystem, not {system!r}; pass MemorySystem(url)")
         runtime = system.runtime if system else Runtime.open(None, owner="user", embeddings=embeddings)
         name = conversation_id or str(uuid4())
         self._conversation = Conversation(
@@ -261,14 +267,15 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
     def place(self, node_id: int, parent_id: int | None) -> ConversationNode:
         """Move a turn, and what follows it, to the message that it really answers.
 
-        It gets a new place with new ids; the old one is superseded and points at the new.
+        The message gets a new place with a new id; the old one is superseded and points at the new. What
+        follows it keeps its ids and hangs under the new place.
 
         Args:
             node_id: The node to move, usually a human message.
             parent_id: The node it goes below; `None` makes it a root.
 
         Returns:
-            The node in its new place.
+            The node in its new place; its `placement` says that it was moved by hand.
 
         Raises:
             NodeNotFoundError: One of the nodes does not exist.
@@ -306,7 +313,7 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
 
     def reset(self) -> None:
         """Remove every message of this conversation, with its words and vectors. Other conversations are not
-        touched.
+        touched. Its bytes stay in free space of the files until `MemorySystem.scrub`.
         """
         run(whole.reset(self._conversation), self._conversation.runtime)
 

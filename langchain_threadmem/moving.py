@@ -86,11 +86,11 @@ def import_checkpoints(
         langchain_threadmem.errors.InputError: there is no database file 'nowhere.sqlite' to import from; ...
     """
     _check_classes(classes)
-    with open_origin(source, target, JsonPlusSerializer(allowed_msgpack_modules=classes or None)) as origin:
+    serde = JsonPlusSerializer(allowed_msgpack_modules=classes or None)
+    with open_origin(source, target, serde) as origin:
         places = origin.places(threads)
         total = 2 * sum(map(len, places.values()))
-        with ThreadMemSaver.from_conn_string(target, owner=owner) as opened:
-            saver = cast("ThreadMemSaver", opened.with_allowlist(classes)) if classes else opened
+        with ThreadMemSaver.from_conn_string(target, owner=owner, serde=serde) as saver:
             _refuse_strangers(saver, places)
             done = copied = writes = 0
             differences: list[str] = []

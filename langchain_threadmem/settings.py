@@ -37,7 +37,7 @@ Range = Annotated[tuple[Similarity | None, Similarity | None], BeforeValidator(_
 class MemorySettings(BaseModel):
     """How a `MemorySystem` behaves; frozen, and checked when it is made.
 
-    The defaults are those of the programs this package takes after.
+    The defaults are those of the programs this package takes after, but for `search_range`.
 
     Args:
         **data: The fields; those left out keep their defaults.
@@ -94,8 +94,9 @@ class MemorySettings(BaseModel):
     k_limit: Count = 5
     """How many hits a query returns at most, their neighbours not counted."""
 
-    search_range: Range = (0.75, None)
-    """Lowest and highest cosine similarity of a hit; null, or left out, for no limit on that side."""
+    search_range: Range = (None, None)
+    """Lowest and highest cosine similarity of a hit; null, or left out, for no limit on that side. By default
+    there is none, and a query ranks as `recall` does, by words and meaning; MemForest's was (0.75, None)."""
 
     recall_context: Switch = True
     """Whether a hit comes with the message before and the message after it."""
@@ -172,10 +173,17 @@ class MemorySettings(BaseModel):
         )
 
 
+def _yaml(text: str) -> Any:
+    # A few lines of aliases may stand for gigabytes, and settings need none.
+    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+        raise ValueError("an alias (*name) is not read, write its value out")
+    return yaml.safe_load(text)
+
+
 _PARSERS: dict[str, Callable[[str], Any]] = {
     ".toml": tomllib.loads,
-    ".yaml": yaml.safe_load,
-    ".yml": yaml.safe_load,
+    ".yaml": _yaml,
+    ".yml": _yaml,
     ".json": json.loads,
 }
 _ENDINGS = ", ".join(_PARSERS)
@@ -185,4 +193,4 @@ def _explained(error: Any) -> str:
     name = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
         return f"there is no setting {name!r}; the settings are {', '.join(MemorySettings.model_fields)}"
-    return f"{name}={error['input']!r}: {error['msg']}"
+    return f"{name}={error['input']!r:.200}: {error['msg']}"

@@ -12,6 +12,7 @@ from langchain_threadmem.background import Background
 from langchain_threadmem.core.english import ENGLISH
 from langchain_threadmem.core.grouping import Limits, count_tokens
 from langchain_threadmem.core.language import Language
+from langchain_threadmem.core.names import check_name
 from langchain_threadmem.flows.embedding import Progress, flush
 from langchain_threadmem.flows.extractive import ExtractiveSummarizer
 from langchain_threadmem.flows.index import reindex
@@ -40,7 +41,9 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
     Nothing that one owner has stored is ever shown to another, even in the same database.
 
     Args:
-        url: `sqlite:///memory.db` or a path, `postgresql://user@host/name`, or `None` to live in memory.
+        url: `sqlite:///memory.db` or a path, `postgresql://user@host/name`, or `None` to live in memory. A
+            database may hold tables of others: those of this package, which are made if they are not there,
+            have names that begin with `threadmem_`.
             `sqlite:///memory.db?synchronous=FULL` waits for the disk at every turn; the default survives the
             death of the process, not a power cut. `postgresql://user@host/name?pool_size=20&max_overflow=0`
             says how many connections there may be.
@@ -67,6 +70,8 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
         pool_size: How many connections to PostgreSQL are kept open, by default 5. Callers that find none free
             wait; async ones share one for writing and a few for reading, so that any number of them may call.
         max_overflow: How many more may be open while they are needed, by default 10.
+        read_only: Look only: nothing is written to the database, every verb that would fails, and a database
+            that is not there, holds no memory or would have to be migrated is refused.
 
     Raises:
         InputError: The URL, the owner, a setting, the cipher or the size of the pool cannot be used.
@@ -94,6 +99,7 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
         token_counter: Callable[[str], int] = count_tokens,
         pool_size: int | None = None,
         max_overflow: int | None = None,
+        read_only: bool = False,
     ) -> None:
         self.settings = MemorySettings.of(settings)
         self.summarizer = summarizer or (ExtractiveSummarizer() if model is None else LLMSummarizer(model))
@@ -109,6 +115,7 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
             history=self.settings.embedding_history_length,
             pool_size=pool_size,
             max_overflow=max_overflow,
+            read_only=read_only,
         )
 
     @property
@@ -122,7 +129,11 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
         Args:
             conversation_id: Its name: a LangGraph `thread_id`, a `session_id`.
             **options: As for `ChatMemory`; `context_depth` is that of the settings.
+
+        Raises:
+            InputError: The name is no text, or an option is out of its range.
         """
+        check_name("a conversation_id", conversation_id)
         chosen = {"context_depth": self.settings.context_depth, **options}
         return ChatMemory(system=self, conversation_id=conversation_id, **chosen)
 

@@ -11,7 +11,7 @@ from langchain_threadmem.core.forgetting import Scorer
 from langchain_threadmem.core.short_term import Range
 from langchain_threadmem.core.units import MemoryUnit
 from langchain_threadmem.flows import erase, forget, query
-from langchain_threadmem.flows.erase import Receipt
+from langchain_threadmem.flows.erase import Receipt, Scrubbed
 from langchain_threadmem.flows.forget import Forgotten
 from langchain_threadmem.flows.query import Question
 from langchain_threadmem.flows.runtime import Runtime
@@ -122,7 +122,7 @@ class LongTermVerbs:
                 `MemoryUnit` and the keys of its metadata (`metadata.topic`).
             k_limit: How many hits at most, their neighbours not counted; by default 5.
             search_range: The lowest and highest cosine of a hit, each `None` for no limit; by default
-                `(0.75, None)`, which is much for most models. Of no effect where words are compared.
+                none, and hits are ranked as `ChatMemory.recall` ranks them. No effect without embeddings.
             recall_context: Whether the messages before and after a hit come with it; by default they do.
             add_ltm_to_stm: Whether hits from elsewhere enter short-term memory; by default they do.
             query_external_first: Whether external hits come before one's own; by default they do.
@@ -244,7 +244,7 @@ class LongTermVerbs:
             max_units: Do so only if the memory holds more units than this.
             until_below: Go on, pass after pass, until it does not; `max_units` is then by default that of the
                 settings.
-            purge: Remove them for good, from history too.
+            purge: Remove them for good, from history too; `scrub` clears their bytes from the files.
             scorer: Who says what is important, for example `core.forgetting.decay()` or `centrality()`.
 
         Returns:
@@ -293,8 +293,10 @@ class LongTermVerbs:
 
         Messages go with their words, vectors, checkpoints, and with all summaries that may quote them, those
         of the long-term memory among them; `summarize_long_term_memory` makes new ones of what is left. The
-        database file is written anew, which takes about a second for 100 MB, so that none of its bytes hold
-        what was erased. Other owners keep everything.
+        database file is written anew, which takes about a second for 100 MB and as much free space as the
+        file, so that none of its bytes hold what was erased. A Chroma index of the owner is emptied, since it
+        keeps the bytes of what is removed: the next search goes through SQL, and begins to fill it again in
+        the background (half a millisecond for each vector). Other owners keep everything.
 
         Args:
             conversation: Only this conversation.
@@ -303,8 +305,8 @@ class LongTermVerbs:
                 Without either, everything of the owner goes, the store too.
 
         Returns:
-            A receipt: how many rows of each table went, and what was found to be left (nothing).
-            `check_erased` looks again.
+            A receipt: how many rows of each table went, what was found to be left (nothing), and which files
+            may still hold bytes of it. `check_erased` looks again; `scrub` writes these files anew.
 
         Raises:
             InputError: `before` is no time, `conversation` no text.
@@ -322,6 +324,33 @@ class LongTermVerbs:
     async def aerase(self, *, conversation: str | None = None, before: datetime | None = None) -> Receipt:
         """Async `erase`."""
         return await arun(erase.erase(self.runtime, conversation, before), self.runtime)
+
+    def scrub(self) -> Scrubbed:
+        """Write the files of the memory anew, so that they hold no bytes of what was deleted.
+
+        `reset`, `remove_session`, `forget(purge=True)` and a checkpointer's `delete_thread` remove rows and
+        vectors at once, and leave their bytes in the free pages of the database file and in Chroma's files,
+        as every deletion of a database does. `erase` scrubs by itself. This takes about a second for 100 MB
+        of database, in which nobody else can write, and empties a Chroma index, which is filled again in the
+        background.
+
+        Returns:
+            Which files may still hold bytes of what was deleted, and why: somebody was reading an older
+            state, the disk was full, or a server looks after its files itself.
+
+        Example:
+            >>> from langchain_threadmem import MemorySystem
+            >>> system = MemorySystem(embeddings=False)
+            >>> nodes = system.conversation("monday").append("My number is 555.", "Noted.")
+            >>> system.conversation("monday").reset()
+            >>> system.scrub().ok
+            True
+        """
+        return run(erase.scrub(self.runtime), self.runtime)
+
+    async def ascrub(self) -> Scrubbed:
+        """Async `scrub`."""
+        return await arun(erase.scrub(self.runtime), self.runtime)
 
     def check_erased(self, receipt: Receipt) -> Receipt:
         """A receipt of `erase` with what is there now of what it says is gone; `ok` if that is nothing.

@@ -10,6 +10,7 @@ from uuid import uuid4
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.core.units import MemoryUnit
+from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import sessions
 from langchain_threadmem.flows.steps import Flow, Sql, arun, run
 from langchain_threadmem.flows.whole import Cascade
@@ -83,7 +84,8 @@ class SessionVerbs(LongTermVerbs):
         return self._session
 
     def remove_session(self, id: str, *, cascade: Cascade = "stale") -> None:
-        """Remove a session for good: its messages, its summaries, their words and vectors.
+        """Remove a session for good: its messages, its summaries, their words and vectors. Their bytes stay
+        in free space of the files until `scrub`.
 
         If it was the session at hand, there is none until the next is started.
 
@@ -212,4 +214,6 @@ class SessionVerbs(LongTermVerbs):
 
     def _length(self, length: int | None) -> int:
         most = self.settings.max_context_length
+        if not (length is None or hasattr(length, "__index__")):
+            raise InputError(f"length={length!r} is no number; pass how many messages to show")
         return most if length is None else min(length, most)

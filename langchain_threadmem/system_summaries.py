@@ -7,6 +7,7 @@ from concurrent.futures import Future
 
 from langchain_threadmem.background import Background
 from langchain_threadmem.core.grouping import Limits
+from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.nodes import Recollection
 from langchain_threadmem.core.units import MemoryUnit
 from langchain_threadmem.core.usage import Usage
@@ -133,6 +134,7 @@ class SummaryVerbs:
         chosen = self._session if id is None else id
         if chosen is None:
             raise InputError("there is no session at hand; pass the id of one, sessions() lists them")
+        check_name("a session id", chosen)
         return chosen
 
     def summarize_long_term_memory(self, *, progress: Progress | None = None) -> MemoryUnit | None:

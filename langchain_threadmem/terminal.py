@@ -15,8 +15,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from langchain_threadmem.core import tree as tree_core
-from langchain_threadmem.core.layout import Layout, label_of, one_line, said
+from langchain_threadmem.core.layout import Layout, label_of, said
 from langchain_threadmem.core.nodes import ConversationNode, Recollection
+from langchain_threadmem.core.text import one_line
 
 Nodes = Sequence[ConversationNode]
 
@@ -105,7 +106,7 @@ def show_recall(question: str, hits: Sequence[Recollection]) -> RenderableType:
                 lines.add_row("", message_line(node))
         words = f"{hit.node.id} {label_of(hit.node.message)}: {one_line(said(hit.node.message), WIDEST)}"
         lines.add_row("→", Text(words))
-        lines.add_row("", Text(f"score {hit.score:.2f}: {hit.why}\n", style="italic"))
+        lines.add_row("", Text(f"score {hit.score:.2f}: {one_line(str(hit.why))}\n", style="italic"))
     found = lines if hits else Text(" nothing\n", style="dim")
     return Group(Text(one_line(question), style="bold"), found)
 

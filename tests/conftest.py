@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator
+from enum import Enum, IntEnum
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -44,6 +45,24 @@ class WordEmbeddings(Embeddings):
             seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:4])
             total += np.random.default_rng(seed).standard_normal(64)
         return [float(value) for value in total]
+
+
+class Word(str):
+    """Text, as LangChain's `message.text` is."""
+
+    __slots__ = ()
+
+
+class Level(IntEnum):
+    HIGH = 3
+
+
+class Fruit(str, Enum):  # noqa: UP042 # str() of a StrEnum is its text, of this it is not
+    PEAR = "pear"
+
+
+DERIVED = [Word("pear"), Fruit.PEAR, np.str_("pear"), Level.HIGH, np.float64(1.5)]
+"""Values of subclasses of JSON's own types."""
 
 
 class StreamCipher:

@@ -6,7 +6,13 @@ fixed list of the standard library's value types. Nothing stored can name a clas
 an import, so `{"lc": 2, "type": "constructor", ...}` is what it looks like: a dictionary (CVE-2025-68664 and
 CVE-2025-64439 were about the opposite). A value of any other class is refused with the path to it.
 
-The law, held by a property test: `loads(dumps(value)) == value`, type for type.
+Values of a subclass of `str`, `int` or `float` (LangChain's `message.text`, an `IntEnum`, NumPy's `str_`) are
+written as their base.
+
+`tag` is passed a serializer as `other` where values of any other class are kept too: each is written as an
+`Opaque`, three texts, and `untag` gives that back, or what the reader's `other` makes of it.
+
+The law, held by a property test: `loads(dumps(value)) == value`, type for type but for such subclasses.
 """
 
 from __future__ import annotations
@@ -15,6 +21,7 @@ import base64
 import json
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import astuple, dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -29,12 +36,43 @@ _MARK = f'"{TAG}":'
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
-def dumps(value: Any, path: str = "value") -> str:
+UNTRUSTED = "untrusted "
+"""Stands before the format of an opaque value that came from a file: no class of a caller's is made of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A value that JSON does not know, as a serializer wrote it.
+
+    Attributes:
+        name: Its class, for people: `module.Class`.
+        format: The name of the serializer's format.
+        data: What the serializer wrote, in Base64.
+    """
+
+    name: str
+    format: str
+    data: str
+
+    def __post_init__(self) -> None:
+        """Refuse what no serializer wrote."""
+        if not all(type(part) is str for part in astuple(self)):
+            raise TypeError(f"an opaque value consists of three texts, not {astuple(self)!r}")
+
+
+Writer = Callable[[Any, str], Opaque | None]
+"""From a value of another class, and the path to it, to an `Opaque`; `None` if it cannot be written."""
+Reader = Callable[[Opaque], Any]
+"""From an `Opaque` to the value that it stands for, or to itself."""
+
+
+def dumps(value: Any, path: str = "value", other: Writer | None = None) -> str:
     """Write a value as JSON text.
 
     Args:
         value: Text, numbers, `None`, lists, dictionaries, tuples, sets, bytes, dates, decimals, UUIDs.
         path: What the value is called in errors.
+        other: Writes values of any other class.
 
     Returns:
         JSON text that any encoding holds and that has no NUL in it.
@@ -47,11 +85,11 @@ def dumps(value: Any, path: str = "value") -> str:
         ('{"a":[1,null]}', '{"#":"tuple","v":[1,2]}')
     """
     try:
-        if is_plain(value):
+        if is_plain(value) or is_plain(value := based(value)):
             text = _encode(value)
             if _MARK not in text and (text.isascii() or is_unicode(text)):
                 return text
-        return json.dumps(tag(value, path), separators=(",", ":"))
+        return json.dumps(tag(value, path, other), separators=(",", ":"))
     except RecursionError as error:
         raise InputError(f"{path} is nested too deeply, or holds itself; flatten it first") from error
     except (ValueError, OverflowError) as error:
@@ -103,6 +141,44 @@ def is_plain(value: Any) -> bool:
     return False
 
 
+_BASES: dict[type, Callable[[Any], Any]] = {
+    str: str.__str__,  # what str() makes of an Enum is its name
+    int: int.__int__,
+    float: float.__float__,
+}
+
+
+def based(value: Any, containers: bool = False) -> Any:
+    """A value in which subclasses of `str`, `int` and `float` are their base.
+
+    Args:
+        value: The value.
+        containers: Whether subclasses of `dict` and `list` become their base too.
+
+    Raises:
+        InputError: Two keys of a dictionary are equal then.
+
+    Example:
+        >>> from enum import IntEnum
+        >>> based([IntEnum("Level", ["LOW"]).LOW, True])
+        [1, True]
+    """
+    kind = type(value)
+    if kind in _SCALARS or kind in _WRITERS:
+        return value
+    if containers and kind not in _CONTAINERS:
+        kind = next((base for base in (dict, list) if isinstance(value, base)), kind)
+    if kind is dict:
+        found = {based(key, containers): based(item, containers) for key, item in value.items()}
+        if len(found) < len(value):
+            raise InputError(f"cannot store {value!r}: two of its keys are the same text; rename one of them")
+        return found
+    if kind in _CONTAINERS:
+        return kind(based(item, containers) for item in value)
+    return next((make(value) for base, make in _BASES.items() if isinstance(value, base)), value)
+
+
+_CONTAINERS = frozenset({dict, list, tuple, set, frozenset})
 _FOLD = " fold"  # ISO 8601 has no word for the second of two equal hours.
 _WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
     float: ("float", repr),
@@ -121,15 +197,23 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "date": date.fromisoformat,
     "decimal": Decimal,
     "uuid": UUID,
-    "tuple": lambda items: tuple(map(untag, items)),
-    "set": lambda items: set(map(untag, items)),
-    "frozenset": lambda items: frozenset(map(untag, items)),
-    "dict": lambda items: {untag(key): untag(value) for key, value in items},
 }
+_COLLECTIONS: dict[str, Callable[[Iterable[Any]], Any]] = {
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+    "dict": dict,
+}
+_OPAQUE = "opaque"
 
 
-def tag(value: Any, path: str) -> Any:
-    """A value in which everything that JSON does not know is written with tags.
+def tag(value: Any, path: str, other: Writer | None = None) -> Any:
+    """A value, as `based` gave it, in which everything that JSON does not know is written with tags.
+
+    Args:
+        value: The value.
+        path: What it is called in errors.
+        other: Writes a value of any other class.
 
     Raises:
         InputError: It holds something that has no tag; the message names the path to it.
@@ -142,32 +226,41 @@ def tag(value: Any, path: str) -> Any:
     if kind in _SCALARS or (kind is float and math.isfinite(value)):
         return value
     if kind is list:
-        return [tag(item, f"{path}[{n}]") for n, item in enumerate(value)]
+        return [tag(item, f"{path}[{n}]", other) for n, item in enumerate(value)]
     if kind is dict:
         if TAG not in value and all(type(key) is str for key in value):
-            return {key: tag(item, f"{path}.{key}") for key, item in value.items()}
-        return {TAG: "dict", "v": _pairs(value.items(), path)}
+            return {key: tag(item, f"{path}.{key}", other) for key, item in value.items()}
+        return {TAG: "dict", "v": _pairs(value.items(), path, other)}
     if kind in (tuple, set, frozenset):
-        return {TAG: kind.__name__, "v": [tag(item, f"{path}[{n}]") for n, item in enumerate(value)]}
+        return {TAG: kind.__name__, "v": [tag(item, f"{path}[{n}]", other) for n, item in enumerate(value)]}
     if kind in _WRITERS:
         name, write = _WRITERS[kind]
         return {TAG: name, "v": write(value)}
+    opaque = value if kind is Opaque else other and other(value, path)
+    if opaque is not None:
+        return {TAG: _OPAQUE, "v": astuple(opaque)}
     raise InputError(
         f"cannot store {value!r} ({kind.__name__}) at {path!r} exactly; "
         "put text, numbers, lists or dictionaries there before it is remembered"
     )
 
 
-def _pairs(pairs: Iterable[tuple[Any, Any]], path: str) -> list[list[Any]]:
-    return [[tag(key, path), tag(item, f"{path}.{key}")] for key, item in pairs]
+def _pairs(pairs: Iterable[tuple[Any, Any]], path: str, other: Writer | None) -> list[list[Any]]:
+    return [[tag(key, path, other), tag(item, f"{path}.{key}", other)] for key, item in pairs]
 
 
-def untag(value: Any) -> Any:
-    """The value that `tag` was given."""
+def untag(value: Any, other: Reader | None = None) -> Any:
+    """The value that `tag` was given; what `other` cannot read of it, or nobody does, stays an `Opaque`."""
     if type(value) is list:
-        return [untag(item) for item in value]
-    if type(value) is dict:
-        if TAG in value:
-            return _READERS[value[TAG]](value["v"])
-        return {key: untag(item) for key, item in value.items()}
-    return value
+        return [untag(item, other) for item in value]
+    if type(value) is not dict:
+        return value
+    if TAG not in value:
+        return {key: untag(item, other) for key, item in value.items()}
+    kind, written = value[TAG], value["v"]
+    if kind == _OPAQUE:
+        opaque = Opaque(*written)
+        return opaque if other is None else other(opaque)
+    if kind in _COLLECTIONS:
+        return _COLLECTIONS[kind](untag(item, other) for item in written)
+    return _READERS[kind](written)

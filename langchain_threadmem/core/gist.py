@@ -14,6 +14,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.core.dates import said_at
 from langchain_threadmem.core.language import Language, split
+from langchain_threadmem.core.names import kept_text
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _NUMBER = re.compile(r"\d+")
@@ -138,5 +139,5 @@ def _count(pattern: re.Pattern[str], text: str, most: int) -> int:
 
 def speaker_of(message: BaseMessage) -> str:
     """Who said a message, lower-cased; empty if its name says a role only."""
-    name = (message.name or "").strip().lower()
+    name = kept_text((message.name or "").strip().lower())
     return "" if name in ROLES_AS_NAMES else name

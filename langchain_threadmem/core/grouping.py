@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from langchain_threadmem.core.splicing import parents_first
+
 MAX_GROUP_SIZE = 60
 MAX_TOKEN_COUNT = 2000
 
@@ -100,7 +102,7 @@ def own_threads(nodes: Sequence[tuple[int, int | None, bool]]) -> dict[int, int]
     """The thread that each node belongs to, if each is to belong to one: the oldest that it is part of.
 
     Args:
-        nodes: Number, number of the parent, and whether it is live, of every node, parents first.
+        nodes: Number, number of the parent, and whether it is live, of every node, in any order.
 
     Returns:
         For each node that is live or has live nodes below it, the first node of its thread: one that has no
@@ -110,13 +112,17 @@ def own_threads(nodes: Sequence[tuple[int, int | None, bool]]) -> dict[int, int]
         >>> own_threads([(1, None, True), (2, 1, True), (3, 1, True), (4, None, False)])
         {1: 1, 2: 1, 3: 3}
     """
+    states = {node: live for node, _, live in nodes}
+    parents = {node: parent for node, parent, _ in sorted(nodes)}
+    order = parents_first(parents)
     living: set[int | None] = set()
-    for node, parent, live in reversed(nodes):
-        if live or node in living:
-            living |= {node, parent}
+    for node in reversed(order):
+        if states[node] or node in living:
+            living |= {node, parents[node]}
     threads: dict[int, int] = {}
     continued: set[int] = set()
-    for node, parent, _ in nodes:
+    for node in order:
+        parent = parents[node]
         if node in living:
             goes_on = parent is not None and parent not in continued
             threads[node] = threads[parent] if goes_on else node  # type: ignore[index]

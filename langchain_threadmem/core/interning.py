@@ -21,7 +21,9 @@ from typing import Any, NamedTuple
 import ormsgpack
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.core import exact
 from langchain_threadmem.core.bodies import MESSAGE_CLASSES, Parsed, decode, encode
+from langchain_threadmem.core.exact import Reader, Writer
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.errors import InputError
 
@@ -90,28 +92,38 @@ def is_message_list(value: Any) -> bool:
     return len(ids) == len(value) and not (None in ids or "" in ids)
 
 
-def digests(messages: Sequence[BaseMessage]) -> list[bytes]:
+def digests(messages: Sequence[BaseMessage], other: Writer | None = None) -> list[bytes]:
     """Digests of a list's whole chunks, over all that the messages hold; shorter where one cannot be taken.
 
     Costs about 0.3 µs a message.
+
+    Args:
+        messages: The list.
+        other: Writes the parts that msgpack does not know; without it their chunk has no digest.
     """
+
+    def written(value: Any) -> ormsgpack.Ext:
+        return ormsgpack.Ext(0, exact.dumps(value, other=other).encode())
+
     found = []
     for start in range(0, len(messages) - CHUNK + 1, CHUNK):
         chunk = messages[start : start + CHUNK]
         try:
             packed = ormsgpack.packb(
-                [[message.__dict__, message.__pydantic_extra__ or 0] for message in chunk], option=_EXACTLY
+                [[message.__dict__, message.__pydantic_extra__ or 0] for message in chunk],
+                default=other and written,
+                option=_EXACTLY,
             )
-        except (TypeError, ValueError):  # such as a tuple: encoded and compared one by one instead
+        except (TypeError, ValueError):  # such as an object: encoded and compared one by one instead
             break
         found.append(hashlib.blake2b(packed, digest_size=16).digest())
     return found
 
 
-def said(messages: Iterable[BaseMessage]) -> list[Said] | None:
+def said(messages: Iterable[BaseMessage], other: Writer | None = None) -> list[Said] | None:
     """Messages as they are stored; `None` if one of them cannot be stored exactly."""
     try:
-        found = [Said(message.id or "", encode(message), message.type) for message in messages]
+        found = [Said(message.id or "", encode(message, other), message.type) for message in messages]
         for message in found:
             check_name("a message id", message.id)
     except InputError:
@@ -174,15 +186,18 @@ class Mixture:
         )
 
 
-def take_apart(value: Any, dumps: Callable[[Any], tuple[str, bytes]]) -> Mixture | None:
+def take_apart(
+    value: Any, dumps: Callable[[Any], tuple[str, bytes]], other: Writer | None = None
+) -> Mixture | None:
     """Take the messages out of a value; `None` if it holds none that could be stored.
 
     Args:
         value: Anything; a list, or a dictionary with lists under some keys, may hold messages.
         dumps: The serializer.
+        other: As for `core.bodies.encode`.
     """
     if type(value) is list:
-        items, others = _items(value)
+        items, others = _items(value, other)
         if items is None:
             return None
         return Mixture({None: items}, True, dumps([None, others]) if others else None)
@@ -192,7 +207,7 @@ def take_apart(value: Any, dumps: Callable[[Any], tuple[str, bytes]]) -> Mixture
     rest, all_others = dict(value), []
     for key, inner in value.items():
         if type(key) is str and type(inner) is list:
-            items, others = _items(inner)
+            items, others = _items(inner, other)
             if items is not None:
                 lists[key], rest[key] = items, None
                 all_others += others
@@ -228,6 +243,7 @@ def put_together(
     rows: Callable[[Run], Sequence[tuple[str, str]]],
     loads: Callable[[str, bytes], Any],
     parsed: Parsed | None = None,
+    other: Reader | None = None,
 ) -> Any:
     """Make the value again.
 
@@ -236,24 +252,25 @@ def put_together(
         rows: Message ids and bodies of a run.
         loads: The serializer.
         parsed: As for `core.bodies.decode`.
+        other: As for `core.bodies.decode`.
 
     Returns:
         A new value, with messages that nothing else holds.
     """
     rest, others = loads(*mixture.rest) if mixture.rest else ({}, [])
     following = iter(others)
-    lists = {key: _list(items, rows, following, parsed) for key, items in mixture.lists.items()}
+    lists = {key: _list(items, rows, following, parsed, other) for key, items in mixture.lists.items()}
     return lists[None] if mixture.whole else {**rest, **lists}
 
 
-def _items(value: list[Any]) -> tuple[Items | None, list[Any]]:
+def _items(value: list[Any], other: Writer | None) -> tuple[Items | None, list[Any]]:
     """A list's messages and others in their order; `None` if there is no message to be taken out."""
     if _CLASSES.isdisjoint(map(type, value)):
         return None, []
     items: list[Item] = []
     others: list[Any] = []
     for element in value:
-        body = _body(element) if type(element) in _CLASSES else None
+        body = _body(element, other) if type(element) in _CLASSES else None
         if body is not None:
             items.append(Inline(element.id, body, element))
             continue
@@ -265,9 +282,9 @@ def _items(value: list[Any]) -> tuple[Items | None, list[Any]]:
     return (tuple(items) if len(others) < len(value) else None), others
 
 
-def _body(message: BaseMessage) -> str | None:
+def _body(message: BaseMessage, other: Writer | None) -> str | None:
     try:
-        return encode(message)
+        return encode(message, other)
     except InputError:
         return None
 
@@ -277,6 +294,7 @@ def _list(
     rows: Callable[[Run], Sequence[tuple[str, str]]],
     others: Iterator[Any],
     parsed: Parsed | None,
+    other: Reader | None,
 ) -> list[Any]:
     pairs: list[tuple[Any, str]] = []
     made: list[tuple[int, Any]] = []
@@ -287,9 +305,9 @@ def _list(
             pairs.append((item.id, item.body))
         else:
             made += [(len(pairs) + len(made) + n, next(others)) for n in range(item.number)]
-    value: list[Any] = decode(pairs, parsed)
-    for position, other in made:
-        value.insert(position, other)
+    value: list[Any] = decode(pairs, parsed, other)
+    for position, element in made:
+        value.insert(position, element)
     return value
 
 

@@ -6,7 +6,6 @@ linear time and without recursion, so that a thread of 100,000 messages is laid 
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,11 +16,8 @@ from langchain_threadmem.core import tree
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.nodes import ConversationNode
 from langchain_threadmem.core.records import role_of
+from langchain_threadmem.core.text import one_line, visible
 from langchain_threadmem.errors import NodeNotFoundError
-
-_BREAKS = re.compile("\r\n|[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-# Halves of characters, as a cut-off stream leaves them: Python holds them, no file can.
-_HALVES = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +115,7 @@ class Layout:
 
 
 def said(message: BaseMessage) -> str:
-    """Give what a message says, and in brackets what it holds that is no text.
+    """Give what a message says, `visible`, and in brackets what it holds that is no text.
 
     Example:
         >>> from langchain_core.messages import AIMessage
@@ -133,7 +129,7 @@ def said(message: BaseMessage) -> str:
     for call in getattr(message, "tool_calls", ()):
         arguments = ", ".join(f"{name}={value!r}" for name, value in call["args"].items())
         parts.append(f"[calls {call['name']}({arguments if len(arguments) < 80 else arguments[:79] + '…'})]")
-    return _HALVES.sub("\ufffd", " ".join(part for part in parts if part))
+    return visible(" ".join(part for part in parts if part))
 
 
 def label_of(message: BaseMessage) -> str:
@@ -145,14 +141,3 @@ def label_of(message: BaseMessage) -> str:
         'Assistant'
     """
     return one_line(role_of(message)).capitalize()
-
-
-def one_line(text: str, width: int | None = None) -> str:
-    """Put a text on one line, control characters as spaces; cut to `width` characters, if given.
-
-    Example:
-        >>> one_line("say this, then that", 10)
-        'say this,…'
-    """
-    line = _BREAKS.sub(" ", text if width is None else text[: 2 * width])
-    return line if width is None or len(line) <= width else line[: max(width - 1, 0)].rstrip() + "…"

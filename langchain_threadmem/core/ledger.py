@@ -120,12 +120,15 @@ class Ledger:
         """Take in messages newer than `last`; others are known."""
         last, first = self.last, self._count
         rows: list[tuple[Any, ...]] = []
+        late: list[tuple[int, int]] = []
         row_of, speakers = self._row_of, self._speakers
         for key, seq, above, role, live, (terms, packed, name, time) in records:
             if seq <= last:
                 continue
             last, row = seq, first + len(rows)
             parent = -1 if above is None else row_of.get(above, -1)
+            if parent < 0 and above is not None:
+                late.append((seq, above))
             human = role == "human"
             turn = row
             if not human and parent >= 0:
@@ -142,6 +145,15 @@ class Ledger:
             row_of[seq] = row
             self._post(row, terms)
         self._grow(rows)
+        self.hang(late)
+
+    def hang(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """Say below which message others are now, by their numbers: what is grafted is below a later one."""
+        for seq, above in pairs:
+            row = self._row_of.get(seq)
+            if row is not None:
+                self._buffer["parent"][row] = self._row_of.get(above, -1)
+                self._once = (0, {})
 
     def _grow(self, rows: Sequence[tuple[Any, ...]]) -> None:
         if not rows:

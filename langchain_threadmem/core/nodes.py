@@ -69,6 +69,10 @@ class Placement:
         return "; ".join(filter(None, [self.reason, ", ".join(weighed)]))
 
 
+BY_HAND = Placement("moved by hand")
+"""Why a message is where a person placed it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConversationNode:
     """One message of a conversation and its place in the tree.
@@ -81,8 +85,9 @@ class ConversationNode:
         timestamp: When it was said, with its time zone.
         state: Live, superseded or aside.
         superseded_by: `id` of the node that replaced it, if one did.
-        placement: Why it is where it is, if that was weighed and the whole history was read. No part of what
-            the node is: nodes that differ in nothing else are equal.
+        placement: Why it is where it is, if that was weighed: of a node that was just appended or placed, and
+            of all nodes where the whole history was read. No part of what the node is: nodes that differ in
+            nothing else are equal.
 
     Raises:
         ValueError: `id` or `parent_id` is not positive.

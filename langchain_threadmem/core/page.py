@@ -11,9 +11,10 @@ import html
 import re
 from collections.abc import Sequence
 
-from langchain_threadmem.core.layout import Layout, label_of, one_line, said
+from langchain_threadmem.core.layout import Layout, label_of, said
 from langchain_threadmem.core.nodes import EPOCH, ConversationNode, State
 from langchain_threadmem.core.records import role_of
+from langchain_threadmem.core.text import one_line, plural, visible
 from langchain_threadmem.errors import InputError
 
 _STYLE = """
@@ -98,7 +99,7 @@ def to_html(
 
     # As deep as forks are set in: the logarithm of the number of nodes.
     def draw(branch: ConversationNode, kind: str) -> None:
-        name, size = _escape(_opening(branch)), _count(layout.size[branch.id], "message")
+        name, size = _escape(_opening(branch)), plural(layout.size[branch.id], "message")
         body.append(f'<details class="branch{kind}" open><summary>{name} <small>{size}</small></summary>')
         node: ConversationNode | None = branch
         while node is not None:
@@ -117,7 +118,7 @@ def to_html(
         f"<b>{_escape(_opening(strand.first))}</b><span>{strand.length}</span></a></li>"
         for strand in threads
     )
-    counts = f"{_count(len(layout.nodes), 'message')} in {_count(len(threads), 'thread')}"
+    counts = f"{plural(len(layout.nodes), 'message')} in {plural(len(threads), 'thread')}"
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -149,8 +150,8 @@ def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: i
         active: Id of the node that the conversation stands at, to be ringed.
 
     Returns:
-        An `<svg>` element that takes its text colour from the page around it. What people said is
-        drawn full, answers pale, other messages small.
+        An `<svg>` element with a background of its own, so that it can be read on light and dark pages. What
+        people said is drawn full, answers pale, other messages small.
 
     Raises:
         InputError: `max_nodes` is not positive.
@@ -186,15 +187,16 @@ def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: i
             lines.append(f'<path d="{course}" stroke="{color}" stroke-width="{strong}"/>')
         dots.append(_dot(node, x, y, words, _hue(layout.strand_of[node.id]), ring=node.id == active))
     more = (
-        f'<text x="8" y="18" opacity=".6">{_count(hidden, "earlier message")} not shown</text>'
+        f'<text x="8" y="18" opacity=".6">{plural(hidden, "earlier message")} not shown</text>'
         if hidden
         else ""
     )
-    label = f"{_count(len(layout.nodes), 'message')} in {_count(layout.threads, 'thread')}"
+    label = f"{plural(len(layout.nodes), 'message')} in {plural(layout.threads, 'thread')}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" width="{width}" '
         f'height="{height}" viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif" '
-        f'font-size="12" fill="currentColor">{more}<g fill="none">{"".join(lines)}</g>{"".join(dots)}</svg>'
+        f'font-size="12" fill="currentColor" style="background:#fff;color:#26282c">{more}'
+        f'<g fill="none">{"".join(lines)}</g>{"".join(dots)}</svg>'
     )
 
 
@@ -247,9 +249,5 @@ def _hue(strand: int) -> int:
     return round(210 + strand * 137.5) % 360
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def _escape(text: str) -> str:
-    return html.escape(_ILLEGAL.sub("\ufffd", text))
+    return html.escape(_ILLEGAL.sub("\ufffd", visible(text)))

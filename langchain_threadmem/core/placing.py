@@ -3,9 +3,11 @@
 A LangGraph checkpoint hands over a whole *list* of messages, and the tree already holds most
 of them. For each element `m` after its predecessor `p`, the first clause that fits decides:
 
-1. A place with this id and content under `p` is used, whatever its state (time travel).
-2. If `p` has just become a new version of `m`'s stored parent, `m` follows it; but where `p` is a system
-   message, `m` stays, since the program's words are no part of the conversation.
+1. A place with this id and content under `p` is used, whatever its state (time travel): one that hangs
+   there, else one that was written there and follows another message now.
+2. If `p` has just become a new version of `m`'s stored parent, `m` follows it, and with it all that is below
+   it; but where `p` is a system message, `m` stays, since the program's words are no part of the
+   conversation. A former version that such a list names is live again.
 3. The same id and content elsewhere stays there; the list's span breaks.
 4. The same id with other content is a new live version under `p`; the old one is superseded.
 5. A new id is an aside if a stored message follows it in the list (a summary or notice put
@@ -17,18 +19,20 @@ nothing lives under one, a new version of one is judged as a new id, and none is
 What is new lives under `p`'s *home*. A list may still lead through the place that a message was
 moved away from: its home is where it lives now, so that an answer comes to its question. But a
 former version of a conversation (its messages were edited, and followed) is its own home: who
-travels back to it goes on from there.
+travels back to it goes on from there. What it shares with the present version hangs in that one
+alone, so a message that is new below it gets superseded copies of the shared messages above it.
 
-The rule never moves a stored message and never looks at the order of writes; only the verb
-`place` moves. The list's own order is kept by `runs`, so that any list, trimmed, reordered or
-summarised, reads back exactly. Two laws follow, and are tested: a list whose every message is
-stored adds nothing, and a message id has at most one live place.
+The rule never looks at the order of writes, and moves nothing but what follows a new version; all
+else moves by the verb `place` alone. The list's own order is kept by `runs`, so that any list,
+trimmed, reordered or summarised, reads back exactly. Two laws follow, and are tested: a list whose
+every message is stored adds nothing, and a message id has at most one live place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.errors import InputError
@@ -59,6 +63,7 @@ class Place:
         message_id: Id of the message.
         content: As in `Element`.
         state: Live, superseded or aside.
+        former: Key of the row that it was written under, if it follows another one now.
     """
 
     key: int
@@ -66,6 +71,12 @@ class Place:
     message_id: str
     content: Hashable
     state: State = State.LIVE
+    former: int | None = None
+
+    @property
+    def written(self) -> int | None:
+        """Key of the row that it was written under."""
+        return self.parent if self.former is None else self.former
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +94,31 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
+class Follow:
+    """The element is the stored row `key`, which from now on hangs under an earlier element of the plan."""
+
+    key: int
+    parent: Planned
+
+
+@dataclass(frozen=True, slots=True)
 class New:
     """The element needs a new row.
 
     Attributes:
         parent: Key of a stored row, or an earlier element of the plan; `None` for a root.
-        state: Live or aside.
+        state: Live or aside; superseded if it is a copy.
         supersedes: Key of the live row of the same message id that it replaces, if there is one.
+        copies: Key of the row that it is a copy of, if it is one.
     """
 
     parent: int | Planned | None
     state: State = State.LIVE
     supersedes: int | None = None
+    copies: int | None = None
+
+
+Step = Use | Follow | New
 
 
 def plan_list(
@@ -104,7 +128,7 @@ def plan_list(
     *,
     after: int | None = None,
     home: int | None = None,
-) -> list[Use | New]:
+) -> list[Step]:
     """Say for each message of a list where it lives.
 
     Args:
@@ -126,47 +150,110 @@ def plan_list(
     Example:
         >>> hello = Place(key=1, parent=None, message_id="h1", content="Hello")
         >>> plan_list([Element("h1", "Hello"), Element("a1", "Hi!")], {"h1": [hello]}, tip=1)
-        [Use(key=1), New(parent=1, state=<State.LIVE: 0>, supersedes=None)]
+        [Use(key=1), New(parent=1, state=<State.LIVE: 0>, supersedes=None, copies=None)]
         >>> plan_list([Element("h1", "Good day")], {"h1": [hello]}, tip=1)
-        [New(parent=None, state=<State.LIVE: 0>, supersedes=1)]
+        [New(parent=None, state=<State.LIVE: 0>, supersedes=1, copies=None)]
     """
+    return plan(elements, places, tip, after=after, home=home).steps
+
+
+class Plan(NamedTuple):
+    """Where the messages of a list live.
+
+    Attributes:
+        steps: One for each element, in their order.
+        shared: Index of the first element of those at the end that the list, a former version, shares with
+            the present one; `None` if it ends otherwise.
+    """
+
+    steps: list[Step]
+    shared: int | None
+
+
+def plan(
+    elements: Sequence[Element],
+    places: Mapping[str, Sequence[Place]],
+    tip: int | None,
+    *,
+    after: int | None = None,
+    home: int | None = None,
+) -> Plan:
+    """`plan_list`, and what has to be known of a list that is to be continued."""
     _refuse_duplicates(elements)
     last_stored = _last_stored(elements, places)
-    plan: list[Use | New] = []
+    steps: list[Step] = []
     parent: int | Planned | None = after
     below: int | Planned | None = home  # the home of `parent`; `None` in a former version
-    # The stored versions of `parent`, if this plan has just made a new one: what clause 2 asks for.
+    # The stored versions of `parent`, if this plan has just made a new one: what clause 2 asks for. Those
+    # that stand where the new one stands are left to it by what follows them; else a circle might be made.
     versions: Set[int] = frozenset()
+    beside: Set[int] = frozenset()
     told = False  # whether that is a new version of a system message
+    edits = False  # whether something has followed a new version
+    shared: list[int] = []  # the elements at the end that a former version shares with the present one
+    above: int | Planned | None = None  # what precedes them
     for index, element in enumerate(elements):
         stored = places.get(element.message_id, ())
         same = [place for place in stored if place.content == element.content]
         used = _best(place for place in same if place.parent == parent or (told and place.parent in versions))
+        if used is None and parent is not None:
+            used = _best(place for place in same if place.former == parent)
+        if used is None and not told and (live := _live(same)) and live.parent in beside:
+            assert isinstance(parent, Planned)
+            steps.append(Follow(live.key, parent))
+            parent = below = live.key
+            versions, beside, edits = frozenset(), frozenset(), True
+            continue
         if used is None and (told or not _follows(same, versions)):
             used = _best(same)
+        if used is not None and edits and used.state == State.SUPERSEDED and used.parent == parent == below:
+            used = None
         if used is not None:
-            plan.append(Use(used.key))
+            steps.append(Use(used.key))
             if used.state != State.ASIDE:
-                is_former = parent is not None and below is None and used.state != State.LIVE
-                below = None if is_former else live_of(same)
-                parent, versions, told = used.key, frozenset(), False
+                is_former = parent is not None and below is None
+                if is_former and _shares(used, parent, bool(shared)):
+                    above = above if shared else parent
+                    shared.append(index)
+                else:
+                    is_former = is_former and used.state != State.LIVE
+                    below, shared = None if is_former else live_of(same), []
+                parent, versions, beside, told = used.key, frozenset(), frozenset(), False
             continue
-        under = parent if below is None else below
         old = _best(place for place in stored if place.state != State.ASIDE)
+        if old is None and index < last_stored:
+            steps.append(New(parent, State.ASIDE))
+            continue
+        for n in shared:  # Nothing new lives under them: they hang in the present version.
+            copied = steps[n]
+            assert isinstance(copied, Use)
+            steps[n] = New(above, State.SUPERSEDED, copies=copied.key)
+            parent = above = Planned(n)
+        shared = []
+        under = parent if below is None else below
         if old is not None:
             # With nothing before it the list was trimmed: the new version stands beside the old one.
-            beside = old.parent if parent is None else under
-            new = New(beside, supersedes=old.key if old.state == State.LIVE else None)
-        elif index < last_stored:
-            new = New(parent, State.ASIDE)
+            place = old.parent if parent is None else under
+            new = New(place, supersedes=old.key if old.state == State.LIVE else None)
         else:
             new = New(tip if parent is None else under)
-        plan.append(new)
-        if new.state == State.LIVE:
-            parent = below = Planned(index)
-            versions = {place.key for place in stored}
-            told = element.system
-    return plan
+        steps.append(new)
+        parent = below = Planned(index)
+        versions = {place.key for place in stored}
+        beside = {
+            place.key
+            for place in stored
+            if place.parent == new.parent or (isinstance(new.parent, Planned) and place.parent in beside)
+        }
+        told = element.system
+    return Plan(steps, shared[0] if shared else None)
+
+
+def _shares(used: Place, parent: int | Planned | None, already: bool) -> bool:
+    """Whether a former version that has come to `parent` shares this row with the present one."""
+    if used.former == parent:
+        return used.state == State.LIVE or already
+    return already and used.parent == parent
 
 
 def runs(
@@ -217,7 +304,11 @@ def _last_stored(elements: Sequence[Element], places: Mapping[str, Sequence[Plac
 
 def live_of(same: Iterable[Place]) -> int | None:
     """Key of the live one of the places of one message and content; `None` if there is none."""
-    return next((place.key for place in same if place.state == State.LIVE), None)
+    return None if (live := _live(same)) is None else live.key
+
+
+def _live(same: Iterable[Place]) -> Place | None:
+    return next((place for place in same if place.state == State.LIVE), None)
 
 
 def _best(places: Iterable[Place]) -> Place | None:

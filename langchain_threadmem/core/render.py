@@ -11,13 +11,16 @@ most half, are set in before it. `n` messages are thus never set in more than lo
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from langchain_threadmem.core.layout import Layout, label_of, one_line, said
+from langchain_threadmem.core.layout import Layout, label_of, said
 from langchain_threadmem.core.nodes import ConversationNode, State
 from langchain_threadmem.core.page import to_html, to_svg
 from langchain_threadmem.core.records import KINDS, role_of
+from langchain_threadmem.core.text import one_line, plural
 from langchain_threadmem.errors import InputError
 
 __all__ = ["to_html", "to_mermaid", "to_outline", "to_svg", "to_text"]
@@ -26,6 +29,10 @@ _LETTERS = {"user": "H", "assistant": "A"}
 _FILLS = {"user": "#a7c7e7", "assistant": "#cdb4f6"}
 # Mermaid reads labels as markup of its own and as HTML; an entity code is only ever a character.
 _MERMAID = {ord(char): f"#{ord(char)};" for char in "[]{}<>|`;#&\\"} | {ord('"'): "'"}
+_INK = "    classDef default color:#26282c"
+"""Text on those fills, which a dark theme would make pale."""
+_FRAME = 150
+"""Characters of a diagram that belong to no message."""
 # A formula, an icon (`fa:fa-car`), and a colour (`style:#000`) that costs its entity code the semicolon.
 _MERMAID_PAIRS = re.compile(r"\$(?=\$)|(?<=\$)\$|:(?=fa-|\S*#)")
 
@@ -36,6 +43,8 @@ def to_mermaid(
     show_summaries: bool = False,
     max_content_length: int = 60,
     role: str | None = None,
+    max_text_size: int | None = 50_000,
+    max_edges: int | None = 500,
 ) -> str:
     """Draw a conversation as a Mermaid flowchart.
 
@@ -45,13 +54,17 @@ def to_mermaid(
         max_content_length: How many characters of the content to show.
         role: Show messages of this role only ("user" or "human", "assistant" or "ai", "system",
             "tool", "function"), each below its nearest ancestor that is shown.
+        max_text_size: How many characters the diagram has at most; `None` for no limit. GitHub, Jupyter and
+            others draw no more than Mermaid's default, 50,000. Of a longer one the newest messages are drawn,
+            and a box says how many are not.
+        max_edges: How many edges at most, likewise; Mermaid's default is 500.
 
     Returns:
-        `graph TD`, then a line for each node, each edge and each node's style. Superseded nodes
-        have a dashed border.
+        `graph TD`, then a line for each node, each edge and each node's style, and the colour of all text,
+        which can be read on light and dark pages. Superseded nodes have a dashed border.
 
     Raises:
-        InputError: `role` is unknown or `max_content_length` negative.
+        InputError: `role` is unknown or a number negative.
         InvalidGraphStateError: The nodes do not form a forest.
 
     Example:
@@ -64,29 +77,66 @@ def to_mermaid(
             1 --> 2
             style 1 fill:#a7c7e7
             style 2 fill:#cdb4f6
+            classDef default color:#26282c
     """
     if role is not None and role not in KINDS:
         raise InputError(f"unknown role {role!r}; use one of {', '.join(KINDS)}")
-    if max_content_length < 0:
-        raise InputError(f"max_content_length is {max_content_length!r}; use 0 or more characters")
+    limits = {
+        "max_content_length": max_content_length,
+        "max_text_size": max_text_size,
+        "max_edges": max_edges,
+    }
+    for name, limit in limits.items():
+        if limit is not None and limit < 0:
+            raise InputError(f"{name} is {limit!r}; use 0 or more")
     layout = Layout(nodes)
     shown: dict[int | None, int | None] = {None: None}  # each node's nearest shown ancestor, itself included
     for node in layout.order:
         kept = role is None or KINDS.get(role_of(node.message)) == KINDS[role]
         shown[node.id] = node.id if kept else shown[node.parent_id]
-    labels, edges, styles = [], [], []
+    drawn = []
     for node in layout.nodes:
         if shown[node.id] != node.id:
             continue
         spoken = role_of(node.message)
         text = node.summary.title if show_summaries and node.summary else said(node.message)
         text = _harmless(one_line(text)[:max_content_length])
-        labels.append(f'    {node.id}["{_LETTERS.get(spoken, "N")}{node.id}: {text}"]')
-        if (parent := shown[node.parent_id]) is not None:
-            edges.append(f"    {parent} --> {node.id}")
+        label = f'    {node.id}["{_LETTERS.get(spoken, "N")}{node.id}: {text}"]'
+        parent = shown[node.parent_id]
+        edge = "" if parent is None else f"    {parent} --> {node.id}"
         dashed = ",stroke-dasharray:5 5" if node.state == State.SUPERSEDED else ""
-        styles.append(f"    style {node.id} fill:{_FILLS.get(spoken, '#e0e0e0')}{dashed}")
-    return "\n".join(["graph TD", *labels, *edges, *styles])
+        style = f"    style {node.id} fill:{_FILLS.get(spoken, '#e0e0e0')}{dashed}"
+        drawn.append(_Drawn(node.id, parent, label, edge, style))
+    cut = _newest(drawn, max_text_size, max_edges)
+    there = {one.id for one in drawn[cut:]}
+    note = [f'    earlier["{plural(cut, "earlier message")} not shown"]'] if cut else []
+    labels, styles = [one.label for one in drawn[cut:]], [one.style for one in drawn[cut:]]
+    edges = [one.edge for one in drawn[cut:] if one.parent in there]
+    ink = [*(["    style earlier fill:#e0e0e0"] if cut else []), *([_INK] if drawn else [])]
+    return "\n".join(["graph TD", *note, *labels, *edges, *styles, *ink])
+
+
+class _Drawn(NamedTuple):
+    """A message in a Mermaid diagram: its number, that of the message above it, and its lines."""
+
+    id: int
+    parent: int | None
+    label: str
+    edge: str
+    style: str
+
+
+def _newest(drawn: Sequence[_Drawn], max_text_size: int | None, max_edges: int | None) -> int:
+    """How many messages to leave out, so that the rest is within the limits."""
+    room = math.inf if max_text_size is None else max_text_size - _FRAME
+    edges = math.inf if max_edges is None else max_edges
+    for left, one in zip(range(len(drawn), 0, -1), reversed(drawn), strict=True):
+        # Mermaid counts as JavaScript does: a character outside of the first 65,536 is two.
+        room -= sum(len(line.encode("utf-16-le", "surrogatepass")) // 2 + 1 for line in one[2:])
+        edges -= one.parent is not None
+        if room < 0 or edges < 0:
+            return left
+    return 0
 
 
 def to_text(nodes: Sequence[ConversationNode]) -> str:

@@ -1,4 +1,4 @@
-"""Splicing: what a tree looks like once some of its nodes are gone."""
+"""Splicing: the order of a tree's nodes, and what it looks like once some of them are gone."""
 
 from __future__ import annotations
 
@@ -28,6 +28,44 @@ def left_of(node: int | None, parents: Mapping[int, int | None], gone: Collectio
     while node is not None and node in gone:
         node = parents.get(node)
     return node
+
+
+def parents_first(parents: Mapping[int, int | None]) -> list[int]:
+    """Nodes in their order, but each parent before its children. Linear.
+
+    Args:
+        parents: The parent of each node; one that is not among them counts as none.
+
+    Example:
+        >>> parents_first({1: None, 2: 4, 3: 2, 4: 1})
+        [1, 4, 2, 3]
+    """
+    order: dict[int, None] = {}
+    for node in parents:
+        chain: list[int] = []
+        above: int | None = node
+        while above is not None and above in parents and above not in order and len(chain) <= len(parents):
+            chain.append(above)
+            above = parents[above]
+        order.update(dict.fromkeys(reversed(chain)))
+    return list(order)
+
+
+def circular(parents: Mapping[int, int | None]) -> list[int]:
+    """The nodes that descend from themselves, or from such a node. Linear but for those.
+
+    Example:
+        >>> circular({1: None, 2: 1, 3: 4, 4: 3})
+        [3, 4]
+    """
+    reached: set[int | None] = {None}
+    lost = []
+    for node in parents_first(parents):
+        if parents[node] in reached or parents[node] not in parents:
+            reached.add(node)
+        else:
+            lost.append(node)
+    return sorted(lost)
 
 
 def with_results(rows: Iterable[tuple[int, int | None, str]], chosen: Collection[int]) -> set[int]:

@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage
 
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.nodes import ConversationNode, Placement, State, TurnEnd
+from langchain_threadmem.core.splicing import parents_first
 
 
 def is_answer(node: ConversationNode) -> bool:
@@ -62,15 +63,15 @@ class TurnIndex:
         """
         with self._lock:
             self._placements.update(placements)
-            for node in nodes:
-                if node.id > self.last:
-                    self.last = node.id
-                    self._add(node)
+            new = {node.id: node for node in nodes if node.id > self.last}
+            self.last = max(new, default=self.last)
+            for id_ in parents_first({id_: node.parent_id for id_, node in new.items()}):
+                self._add(new[id_])
 
     def ends(self) -> list[TurnEnd]:
         """The turn ends, oldest first."""
         with self._lock:
-            return list(self._ends.values())
+            return sorted(self._ends.values(), key=lambda end: end.id)
 
     def upwards(self, id_: int | None) -> Iterator[TurnEnd]:
         """The turn end with an id and those that it continues, the latest first."""

@@ -102,8 +102,10 @@ class Wanted:
     wait: bool | None = None
 
     def __post_init__(self) -> None:
-        if self.n_results < 0:
-            raise InputError(f"n_results={self.n_results!r} is negative; pass how many messages to find")
+        if not hasattr(self.n_results, "__index__") or self.n_results < 0:
+            raise InputError(
+                f"n_results={self.n_results!r} is no number from 0 up; pass how many messages to find"
+            )
         _one_of("scope", self.scope, get_args(Scope))
         if self.role is not None:
             _one_of("role", self.role, tuple(ROLES))
@@ -116,7 +118,9 @@ class Wanted:
             isinstance(self.half_life, timedelta) and self.half_life > timedelta()
         ):
             raise InputError(f"half_life={self.half_life!r} is no timedelta above zero")
-        if self.max_tokens is not None and self.max_tokens < 1:
+        if self.max_tokens is not None and not (
+            hasattr(self.max_tokens, "__index__") and self.max_tokens > 0
+        ):
             raise InputError(
                 f"max_tokens={self.max_tokens!r} leaves room for nothing; pass a positive number"
             )

@@ -357,7 +357,16 @@ class BoundWindow:
 
 
 def bound(window: Window | None, conversation_id: str) -> Window | None:
-    """A window for one conversation: one whose limit depends on the conversation learns which it is."""
+    """A window for one conversation: one whose limit depends on the conversation learns which it is.
+
+    Raises:
+        InputError: It is no window.
+    """
+    if window is not None and not callable(window):
+        raise InputError(
+            f"{window!r} is no window; pass MessageWindow(...), TokenWindow(...), "
+            "or a function from messages to messages"
+        )
     return BoundWindow(window, conversation_id) if isinstance(window, LimitedWindow) else window
 
 

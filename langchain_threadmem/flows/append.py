@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from langchain_threadmem.core.bodies import decode
 from langchain_threadmem.core.nodes import ConversationNode
+from langchain_threadmem.core.records import KINDS
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.embedding import embed_soon
@@ -35,7 +36,7 @@ def append(
 ) -> Flow[list[ConversationNode]] | Step[list[ConversationNode]]:
     """Store one turn: its human message where the selector says, answers below what they answer."""
     linear = isinstance(conversation.selector, LinearNodeSelector)
-    if linear and (said := new_turn(human, answers)):
+    if linear and (said := new_turn(human, answers, conversation.runtime.parts.write)):
         if not (tree := conversation.tree) or conversation.runtime.searched:
             return _follow(conversation, said)
         return Sql(chain_of(tree, said), write=True)  # Nothing comes before it, nothing after.
@@ -53,7 +54,7 @@ def _place(
     check_turn(messages, open_calls)
     if linear or messages[0].type != "human" or (yield from _is_stored(conversation, messages[0])):
         return (yield from _write_below(conversation, messages))
-    drafts = drafts_of(messages)
+    drafts = drafts_of(messages, other=conversation.runtime.parts.write)
     selected = yield from select(conversation, messages[0])
     return (yield from _write(conversation, messages, selected.explains(drafts), selected.parent))
 
@@ -70,6 +71,10 @@ def extend(
     conversation: Conversation, given: Iterable[Given], timestamps: Iterable[datetime] | None = None
 ) -> Flow[list[ConversationNode]]:
     """Store messages as one chain below the tip, without asking the selector."""
+    if not isinstance(given, Iterable) or isinstance(given, str | Mapping | BaseMessage) or _is_pair(given):
+        raise InputError(f"extend() takes a list of messages, not {given!r:.200}; pass [message]")
+    if not isinstance(timestamps, Iterable | None) or isinstance(timestamps, str):
+        raise InputError(f"timestamps is a list of datetimes, one for each message, not {timestamps!r:.200}")
     messages = [message for item in given for message in messages_of(item)]
     times = None if timestamps is None else list(timestamps)
     if times is not None and len(times) != len(messages):
@@ -78,7 +83,16 @@ def extend(
         )
     if times is None:
         return (yield from _write_below(conversation, messages))
-    return (yield from _write(conversation, messages, drafts_of(messages, times), TIP))
+    return (
+        yield from _write(
+            conversation, messages, drafts_of(messages, times, conversation.runtime.parts.write), TIP
+        )
+    )
+
+
+def _is_pair(given: Iterable[Given]) -> bool:
+    """Whether it is one message as LangChain takes them: a role and a text."""
+    return isinstance(given, tuple) and len(given) == 2 and given[0] in KINDS and isinstance(given[1], str)
 
 
 def remember(
@@ -88,7 +102,7 @@ def remember(
     says.
     """
     messages = [message for item in given for message in messages_of(item)]
-    drafts, parent = drafts_of(messages), seen
+    drafts, parent = drafts_of(messages, other=conversation.runtime.parts.write), seen
     first = next((message for message in messages if message.type == "human"), None)
     if first is not None and not isinstance(conversation.selector, LinearNodeSelector):
         selected = yield from select(conversation, first)
@@ -98,16 +112,20 @@ def remember(
 
 def _write_below(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[list[ConversationNode]]:
     """Write messages below the tip, now."""
-    if said := all_new(messages):
+    if said := all_new(messages, conversation.runtime.parts.write):
         return (yield from _follow(conversation, said))
-    return (yield from _write(conversation, messages, drafts_of(messages), TIP))
+    return (
+        yield from _write(
+            conversation, messages, drafts_of(messages, other=conversation.runtime.parts.write), TIP
+        )
+    )
 
 
 def _follow(conversation: Conversation, said: Sequence[Said]) -> Flow[list[ConversationNode]]:
     # Only now: what cannot be stored is to leave no trace.
     tree = conversation.tree or (yield from tree_of(conversation))
     nodes = yield from Sql(chain_of(tree, said), write=True)
-    embed_soon(conversation.runtime, tree)
+    embed_soon(conversation.runtime, (tree,))
     return nodes
 
 
@@ -118,7 +136,7 @@ def _write(
         return []
     tree = conversation.tree or (yield from tree_of(conversation))
     places = yield from Sql(growth.Append(tree, drafts, parent), write=True)
-    embed_soon(conversation.runtime, tree)
+    embed_soon(conversation.runtime, (tree,))
     return placed_nodes(messages, drafts, places)
 
 

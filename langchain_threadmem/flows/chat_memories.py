@@ -23,7 +23,8 @@ def get(runtime: Runtime, id: str) -> Flow[list[BaseMessage]]:
     Raises:
         EncryptionError: It is encrypted where it should not be, or the other way round.
     """
-    return decode((yield from Sql(lambda conn: chat_memories.get(conn, runtime.owner, id))))
+    rows = yield from Sql(lambda conn: chat_memories.get(conn, runtime.owner, id))
+    return decode(rows, other=runtime.parts.read)
 
 
 def put(runtime: Runtime, id: str, messages: Sequence[BaseMessage]) -> Flow[None]:
@@ -32,7 +33,7 @@ def put(runtime: Runtime, id: str, messages: Sequence[BaseMessage]) -> Flow[None
     Raises:
         UnsupportedMessageError: A message cannot be kept exactly; the list before stays.
     """
-    rows, now = [(message.id, encode(message)) for message in messages], time.time()
+    rows, now = [(message.id, encode(message, runtime.parts.write)) for message in messages], time.time()
     yield from Sql(lambda conn: chat_memories.put(conn, runtime.owner, id, rows, now), write=True)
 
 

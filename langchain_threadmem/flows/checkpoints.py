@@ -15,11 +15,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langchain_threadmem.core.interning import KIND, Mixture, Run, Said, take_apart
 from langchain_threadmem.errors import EncryptionError, InputError, PersistenceError
@@ -35,6 +34,7 @@ from langchain_threadmem.flows.lists import (
     scope_of,
     sought,
 )
+from langchain_threadmem.flows.parts import Parts, Serializer, Stored, is_written_by, say_what_stays_outside
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import checkpoints, lists, trees
@@ -44,19 +44,6 @@ from langchain_threadmem.storage.statements import Asked, Conn
 
 FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
 """What nearly every checkpoint has, and is therefore stored without its name."""
-
-PLAIN = frozenset({"null", "bytes", "bytearray", "msgpack"})
-"""The formats that LangGraph's serializer writes; it would read others, which build objects by name."""
-
-Stored = tuple[str, bytes]
-"""A value as it is stored: the name of its format, and bytes."""
-
-
-class Serializer(Protocol):
-    """A LangGraph serializer."""
-
-    def dumps_typed(self, obj: Any) -> Stored: ...
-    def loads_typed(self, data: Stored) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -87,6 +74,11 @@ class Archive:
                 "serde=EncryptedSerializer(cipher, serde), or none"
             )
 
+    @property
+    def parts(self) -> Parts:
+        """What writes and reads parts of messages that JSON does not know."""
+        return Parts(self.serde)
+
     def verbatim(self, value: Any) -> Stored:
         """A value as the serializer writes it."""
         kind, data = self.serde.dumps_typed(value)
@@ -109,23 +101,27 @@ class Archive:
                     "demands; it was written without encryption, or by somebody else"
                 )
             serde = serde.serde
-        if isinstance(serde, JsonPlusSerializer):
-            written = PLAIN | {"pickle"} if serde.pickle_fallback else PLAIN
-            if plain not in written:
-                raise PersistenceError(
-                    f"a stored value has the format {plain!r}, which this saver never writes; it is not read"
-                )
+        if not is_written_by(serde, plain):
+            raise PersistenceError(
+                f"a stored value has the format {plain!r}, which this saver never writes; it is not read"
+            )
         return self.serde.loads_typed((kind, data))
 
     def channel(self, thread: str, ns: str, channel: str, value: Any) -> Stored | Listed | Mixture:
         """A channel's value made ready: its messages for the tree, or the whole as it is."""
         if channel == START:
-            return take_apart(value, self.verbatim) or self.verbatim(value)
-        return Listed.of(value, self.lists.lists(thread, scope_of(ns, channel))) or self.verbatim(value)
+            return self.written(value)
+        known = self.lists.lists(thread, scope_of(ns, channel))
+        listed = Listed.of(value, known, self.parts.write)
+        if listed is not None:
+            return listed
+        if isinstance(value, list):
+            say_what_stays_outside(value)
+        return self.verbatim(value)
 
     def written(self, value: Any) -> Stored | Mixture:
         """The value of a pending write made ready."""
-        return take_apart(value, self.verbatim) or self.verbatim(value)
+        return take_apart(value, self.verbatim, self.parts.write) or self.verbatim(value)
 
 
 def compact(state: dict[str, Any], metadata: Mapping[str, Any]) -> list[Any]:
@@ -205,9 +201,9 @@ def put(
         learnt = {}
         for channel, new in listed.items():
             home = homes[scopes[channel]]
-            located, head = lists.place(conn, home, new.rest, new.after, now, grounds[channel])
-            learnt[channel] = new.learnt(home, head, located)
-            finder.placed(scopes[channel], new.rest, located)
+            placed, head = lists.place(conn, home, new.rest, new.after, now, grounds[channel], new.ending)
+            learnt[channel] = new.learnt(home, head, placed)
+            finder.placed(scopes[channel], new.rest, placed.located)
         taken_apart = {channel: bound(value, ns, channel, finder) for channel, value in mixtures}
         stored: dict[str, Stored] = {}
         for channel, value in outgoing.items():
@@ -237,7 +233,7 @@ def put(
     for anew in (False, True):
         # The second time somebody else has changed a tree: what was known of it is out of date.
         listed = {
-            channel: value.anew() if anew else value
+            channel: value.anew(archive.parts.write) if anew else value
             for channel, value in outgoing.items()
             if isinstance(value, Listed)
         }
@@ -358,7 +354,7 @@ class _Finder:
 
     def placed(self, scope: str, messages: Sequence[Said], located: Sequence[Located]) -> None:
         """Note where messages were placed."""
-        for message, where in zip(messages, located, strict=True):
+        for message, where in zip(messages, located, strict=False):  # what follows it is not looked for
             self._placed[scope, message.id] = message.body, where
 
     def __call__(self, scope: str, messages: Sequence[Said]) -> Sequence[Located | None]:

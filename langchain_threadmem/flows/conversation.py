@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
+from langchain_threadmem.core.names import is_key
 from langchain_threadmem.core.windows import Window
 from langchain_threadmem.errors import InputError, NodeNotFoundError
 from langchain_threadmem.flows.runtime import Runtime
@@ -68,7 +69,7 @@ def node_in(conn: Conn, tree: int, node_id: int) -> NodeRow:
     Raises:
         NodeNotFoundError: The conversation has no such node.
     """
-    row = nodes.by_seq(conn, tree, node_id) if isinstance(node_id, int) else None
+    row = nodes.by_seq(conn, tree, node_id) if is_key(node_id) else None
     if row is None:
         last = trees.head(conn, tree).next_seq - 1
         raise NodeNotFoundError(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_threadmem.core.cache import LruCache
-from langchain_threadmem.errors import EmbeddingError
+from langchain_threadmem.errors import EmbeddingError, InputError
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -29,10 +29,21 @@ class Embedder:
     Args:
         embeddings: A LangChain embedding model, `None` for the default, `False` for none.
         remember: How many texts' vectors are kept at hand.
+
+    Raises:
+        InputError: It is no embedding model.
     """
 
     def __init__(self, embeddings: Embeddings | Literal[False] | None, remember: int = REMEMBERED) -> None:
+        if embeddings is not None and embeddings is not False and not _embeds(embeddings):
+            raise InputError(
+                f"{embeddings!r} is no embedding model; pass a LangChain Embeddings object such as "
+                "OpenAIEmbeddings(), None for the local model, or False for none"
+            )
         self._given = embeddings
+        self._dimensions: int | None = None
+        self.compared = False
+        """Whether what is stored was found to have as many dimensions as what the model makes."""
         self._found: Embeddings | None = None
         self.looked = False
         """Whether a model was looked for: nothing was embedded before."""
@@ -113,9 +124,25 @@ class Embedder:
     def _learn(
         self, known: dict[str, NDArray[np.float32]], fresh: Sequence[str], rows: object, query: bool
     ) -> None:
-        for text, row in zip(fresh, _unit(rows, len(fresh)), strict=True):
+        matrix = _unit(rows, len(fresh))
+        self.expect(self._dimensions, matrix.shape[1])
+        self._dimensions = matrix.shape[1]
+        for text, row in zip(fresh, matrix, strict=True):
             known[text] = row
             self._recent.put((text, query), row)
+
+    def expect(self, before: int | None, now: int) -> None:
+        """Refuse vectors of another length than those made before, which they could not be compared with.
+
+        Raises:
+            EmbeddingError: They differ.
+        """
+        if before not in (None, now):
+            raise EmbeddingError(
+                f"the embedding model {self.model!r} returned vectors of {now} dimensions, "
+                f"and made vectors of {before} before; pass the model that made those, "
+                "or give the new one another model_name"
+            )
 
     def _find(self) -> Embeddings | None:
         if self._given is False:
@@ -133,6 +160,11 @@ class Embedder:
             stacklevel=2,
         )
         return None
+
+
+def _embeds(given: object) -> bool:
+    names = ("embed_documents", "embed_query")
+    return not isinstance(given, type) and all(callable(getattr(given, name, None)) for name in names)
 
 
 def _documents(model: Embeddings, texts: list[str]) -> object:

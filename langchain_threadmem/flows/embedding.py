@@ -5,11 +5,16 @@ reply's path, by one thread for each memory (`embed_soon`). Whoever needs vector
 missing, up to `FEW` messages: a turn is found by its meaning at once, and so is a conversation that was just
 imported. Is it more, what has no vector yet is found by its words, and `flush` waits for all. If embedding
 fails, the messages are safe and the mark stays where it was, so the next call goes on from there.
+
+A batch holds messages of as many conversations as fill it: what a batch costs, two transactions and a call of
+the model, is paid by messages, not by conversations. No transaction is open while the model works.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -36,12 +41,42 @@ FEW = 2_000
 Progress = Callable[[int, int], None]
 
 
+EMBEDDING = "embedding"
+"""The job of the background that embeds what waits in `Runtime.unembedded`."""
+
+
+class _Part(NamedTuple):
+    """What a batch holds of a tree: up to which number, how many vectors, and of which epoch."""
+
+    last: int
+    made: int
+    epoch: int
+
+
 class _Batch(NamedTuple):
     keys: list[int]
     texts: list[str]
-    last: int
+    parts: dict[int, _Part]
     whole: bool
-    epoch: int
+
+
+def in_pieces(counts: Mapping[int, int], most: int) -> Iterator[list[int]]:
+    """Trees in groups that together hold at most so many messages; a tree that holds more is a group alone.
+
+    Example:
+        >>> list(in_pieces({1: 2, 2: 2, 3: 9, 4: 1}, 4))
+        [[1, 2], [3], [4]]
+    """
+    piece: list[int] = []
+    room = most
+    for tree, count in counts.items():
+        if piece and count > room:
+            yield piece
+            piece, room = [], most
+        piece.append(tree)
+        room -= count
+    if piece:
+        yield piece
 
 
 def catch_up_vectors(runtime: Runtime, tree: int, wait: bool | None = True) -> Flow[ExactIndex | None]:
@@ -58,7 +93,7 @@ def catch_up_vectors(runtime: Runtime, tree: int, wait: bool | None = True) -> F
         return None
     name = marks.embeddings_of(model)
     if wait:
-        yield from embed_missing(runtime, tree)
+        yield from embed_missing(runtime, {tree: 1})
     elif wait is None:
         count = yield from Sql(lambda c: trees.head(c, tree).next_seq - 1 - marks.get(c, tree, name).seq)
         yield from embed_as_wanted(runtime, {tree: count} if count > 0 else {}, wait)
@@ -85,66 +120,102 @@ def embed_as_wanted(runtime: Runtime, missing: Mapping[int, int], wait: bool | N
     Raises:
         EmbeddingError: The model failed, now or in the background.
     """
-    now = wait or sum(missing.values()) <= FEW
-    for tree in missing:
-        if now:
-            yield from embed_missing(runtime, tree)
-        elif error := runtime.ahead.failure(tree):
-            raise error
-        else:
-            embed_soon(runtime, tree)
+    if wait or sum(missing.values()) <= FEW:
+        yield from embed_missing(runtime, missing)
+    elif error := runtime.ahead.failure(EMBEDDING):
+        raise error
+    else:
+        embed_soon(runtime, missing)
 
 
-def embed_soon(runtime: Runtime, tree: int) -> None:
+def embed_soon(runtime: Runtime, trees: Iterable[int]) -> None:
     """Have what was said embedded in the background, if it was ever searched by meaning.
 
     Before that no model is loaded or paid for, and a memory that only threads itself needs no stored vectors.
     What goes wrong is logged, and raised by the next call that embeds or finds much left to embed.
     """
     if runtime.searched and runtime.model:
-        runtime.ahead.want(tree, lambda: run(_embed_some(runtime, tree), runtime))
+        for tree in trees:
+            runtime.unembedded[tree] = None
+        runtime.ahead.want(EMBEDDING, lambda: run(_embed_some(runtime), runtime))
 
 
-def _embed_some(runtime: Runtime, tree: int) -> Flow[bool]:
-    batch = yield from Sql(lambda conn: _missing(conn, runtime, tree, AHEAD_AT_ONCE))
-    if batch is not None:
-        yield from _embed(runtime, tree, batch)
-    return batch is not None and not batch.whole
+def _embed_some(runtime: Runtime) -> Flow[bool]:
+    """Embed a batch of what waits; whether there may be more."""
+    waiting = runtime.unembedded
+    chosen = list(islice(list(waiting), AHEAD_AT_ONCE))
+    runtime.embedded_now = frozenset(chosen)
+    for tree in chosen:
+        waiting.pop(tree, None)  # First, since who appends from now on says so again.
+    try:
+        counts = yield from Sql(
+            lambda conn: marks.missing_in(conn, marks.embeddings_of(runtime.model), chosen)
+        )
+        piece = next(in_pieces(counts, AHEAD_AT_ONCE), [])
+        batch = yield from Sql(lambda conn: _missing(conn, runtime, piece, AHEAD_AT_ONCE))
+        if batch is not None:
+            yield from _embed(runtime, batch)
+        done = set(piece) if batch is None or batch.whole else set()
+        chosen = [tree for tree in counts if tree not in done]
+    finally:
+        runtime.embedded_now = frozenset()
+        for tree in chosen:
+            waiting[tree] = None
+    return bool(waiting)
 
 
-def embed_missing(runtime: Runtime, tree: int) -> Flow[int]:
-    """Embed what was said since the last time, batch by batch, each kept at once; how many messages."""
-    if runtime.ahead.busy(tree):
-        yield from Search(lambda: runtime.ahead.drop(tree))
-    runtime.ahead.failure(tree)  # To try again says more than why it failed.
+def embed_missing(
+    runtime: Runtime, missing: Mapping[int, int], told: Callable[[int], None] = lambda trees: None
+) -> Flow[int]:
+    """Embed what was said in trees since the last time, batch by batch, each kept at once.
+
+    Args:
+        runtime: What to work with.
+        missing: About how many messages of each tree are not embedded; of a single tree this says nothing.
+        told: Called after each group of trees with how many trees it was.
+
+    Returns:
+        How many messages were embedded.
+    """
+    for tree in missing:
+        runtime.unembedded.pop(tree, None)
+    if not runtime.embedded_now.isdisjoint(missing):
+        yield from Search(lambda: runtime.ahead.wait(EMBEDDING))
+    runtime.ahead.failure(EMBEDDING)  # To try again says more than why it failed.
     count = 0
-    while batch := (yield from Sql(lambda conn: _missing(conn, runtime, tree, VECTORS_AT_ONCE))):
-        yield from _embed(runtime, tree, batch)
-        count += len(batch.keys)
-        if batch.whole:
-            break
+    for piece in in_pieces(missing, VECTORS_AT_ONCE):
+        while batch := (yield from Sql(lambda conn: _missing(conn, runtime, piece, VECTORS_AT_ONCE))):  # noqa: B023 - driven before the next turn
+            yield from _embed(runtime, batch)
+            count += len(batch.keys)
+            if batch.whole:
+                break
+        told(len(piece))
     return count
 
 
-def _missing(conn: Conn, runtime: Runtime, tree: int, most: int) -> _Batch | None:
-    """The next messages to embed, if any."""
+def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> _Batch | None:
+    """The next messages of trees to embed, if any: `most` of a single tree, all of several."""
     model = runtime.model
-    mark = marks.get(conn, tree, marks.embeddings_of(model))
-    rows = nodes.since(conn, tree, mark.seq, most)
+    name = marks.embeddings_of(model)
+    at = marks.of_trees(conn, name, chosen)
+    rows = nodes.after_marks(conn, name, {tree: one.mark.seq for tree, one in at.items()}, most)
     if not rows:
         return None
-    known = embeddings.known_since(conn, tree, model, mark.seq) | memory.absent(conn, tree, mark.seq)
+    keys = [row.key for _, row in rows]
+    known = {key for key, made in embeddings.models_of(conn, keys) if made == model}
+    known |= memory.absent_among(conn, keys)
     todo = [
-        (row.key, _embedded_text(conn, runtime, tree, row.key, node))
-        for row, node in zip(rows, nodes_of(rows), strict=True)
+        (tree, row.key, _embedded_text(conn, runtime, tree, row.key, node))
+        for (tree, row), node in zip(rows, nodes_of([row for _, row in rows]), strict=True)
         if row.key not in known and is_recallable(node)
     ]
+    counts = Counter(tree for tree, _, _ in todo)
+    last = {tree: row.seq for tree, row in rows}
     return _Batch(
-        [key for key, _ in todo],
-        [text for _, text in todo],
-        rows[-1].seq,
-        len(rows) < most,
-        trees.head(conn, tree).epoch,
+        [key for _, key, _ in todo],
+        [text for _, _, text in todo],
+        {tree: _Part(seq, counts[tree], at[tree].epoch) for tree, seq in last.items()},
+        len(at) > 1 or len(rows) < most,
     )
 
 
@@ -157,7 +228,7 @@ def flush(runtime: Runtime, only: int | None = None, told: Progress | None = Non
     Args:
         runtime: What to work with.
         only: The conversation.
-        told: Called after each conversation with how many of how many are done.
+        told: Called for each conversation with how many of how many are done.
 
     Returns:
         How many messages and summaries were embedded.
@@ -166,19 +237,23 @@ def flush(runtime: Runtime, only: int | None = None, told: Progress | None = Non
     if not model:
         return 0
 
-    def behind(conn: Conn) -> list[int]:
+    def behind(conn: Conn) -> dict[int, int]:
         if only is None:
-            return marks.behind(conn, owner, marks.embeddings_of(model))
+            return marks.missing(conn, owner, marks.embeddings_of(model))
         _, summaries = trees.extent(conn, only)
-        return [only] if summaries is None else [only, summaries]
+        chosen = [only] if summaries is None else [only, summaries]
+        return marks.missing_in(conn, marks.embeddings_of(model), chosen)
 
     waiting = yield from Sql(behind)
-    count = 0
-    for done, tree in enumerate(waiting, 1):
-        count += yield from embed_missing(runtime, tree)
-        if told is not None:
-            told(done, len(waiting))
-    return count
+    done = 0
+
+    def tell(trees: int) -> None:
+        nonlocal done
+        for _ in range(trees if told else 0):
+            done += 1
+            told(done, len(waiting))  # type: ignore[misc] # there is one
+
+    return (yield from embed_missing(runtime, waiting, tell))
 
 
 def _embedded_text(conn: Conn, runtime: Runtime, tree: int, key: int, node: ConversationNode) -> str:
@@ -204,19 +279,25 @@ def embedded(conn: Conn, tree: int, model: str, since: int, most: int = EVERYTHI
     return Vectors(news.keys[:upto], news.seqs[:upto], news.matrix[:upto])
 
 
-def _embed(runtime: Runtime, tree: int, batch: _Batch) -> Flow[None]:
+def _embed(runtime: Runtime, batch: _Batch) -> Flow[None]:
     vectors = yield from Embed(batch.texts)
     model = runtime.model
     name = marks.embeddings_of(model)
 
+    of_tree = [tree for tree, part in batch.parts.items() for _ in range(part.made)]
+
     def store(conn: Conn) -> None:
-        trees.lock(conn, tree)
-        if tree in runtime.gone or trees.head(conn, tree).epoch != batch.epoch:
-            return  # It was emptied while the model worked: what was embedded is gone.
-        mark = marks.get(conn, tree, name)
-        if mark.seq >= batch.last:
-            return  # Somebody else was faster.
-        embeddings.put(conn, model, batch.keys, vectors)
-        marks.put(conn, tree, name, Mark(max(mark.seq, batch.last), mark.documents + len(batch.keys)))
+        trees.lock_all(conn, batch.parts)
+        at = marks.of_trees(conn, name, batch.parts)
+        # A tree that was emptied while the model worked has lost what was embedded, and in one that is
+        # further on somebody else was faster.
+        kept = {
+            tree: Mark(part.last, at[tree].mark.documents + part.made)
+            for tree, part in batch.parts.items()
+            if tree in at and at[tree].epoch == part.epoch and at[tree].mark.seq < part.last
+        }
+        rows = [n for n, tree in enumerate(of_tree) if tree in kept]
+        embeddings.put(conn, model, [batch.keys[n] for n in rows], vectors[rows])
+        marks.put_all(conn, name, kept)
 
     yield from Sql(store, write=True)

@@ -8,15 +8,16 @@ receipt says is checked.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.splicing import with_results
-from langchain_threadmem.errors import InputError, StorageBusyError
+from langchain_threadmem.errors import ClosedError, InputError, PersistenceError
 from langchain_threadmem.flows.forget import Leaving, leave_caches
+from langchain_threadmem.flows.index import FILLING, empty
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Search, Sql
 from langchain_threadmem.flows.unindex import take_out
@@ -34,8 +35,7 @@ from langchain_threadmem.storage.queries import (
 )
 from langchain_threadmem.storage.schema import SUMMARIES
 from langchain_threadmem.storage.statements import Conn
-
-log = logging.getLogger(__name__)
+from langchain_threadmem.storage.vectors import ClearableIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,10 @@ class Receipt:
         conversations: The conversations of which something was erased.
         tables: How many rows of each table are gone.
         vectors: How many vectors left the index outside of the database; those in it are in `tables`.
-        scrubbed: Whether the file was written anew, so that its bytes hold nothing of what was erased. It
-            is not while somebody reads an older state of it: then erase again. A database server looks after
-            its files itself.
+        unscrubbed: Which files may still hold bytes of what was erased, and why: somebody was reading an
+            older state of the database file, or there was no room to write it anew; another process has the
+            vector directory open; a database server or a Chroma server looks after its files itself. Empty if
+            none do. `MemorySystem.scrub`, or another `erase`, tries again.
         left: What was found afterwards that should not be there; empty if all is gone.
     """
 
@@ -61,7 +62,7 @@ class Receipt:
     conversations: tuple[str, ...] = ()
     tables: tuple[tuple[str, int], ...] = ()
     vectors: int = 0
-    scrubbed: bool = False
+    unscrubbed: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     trees: tuple[int, ...] = ()
     """The trees that were emptied: what `left` is looked for by."""
@@ -70,6 +71,11 @@ class Receipt:
     def ok(self) -> bool:
         """Whether nothing was left."""
         return not self.left
+
+    @property
+    def scrubbed(self) -> bool:
+        """Whether the files were written anew, so that their bytes hold nothing of what was erased."""
+        return not self.unscrubbed
 
     @property
     def rows(self) -> dict[str, int]:
@@ -107,25 +113,20 @@ def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -
             return _erase_whole(conn, owner, conversation)
         return _erase_older(conn, owner, conversation, time)
 
-    yield from Search(runtime.ahead.pause)  # Nothing shall be reading an older state of the file.
-    # Opened before, since afterwards nothing may tell that it held anything.
-    index = yield from Search(runtime.index)
+    yield from Search(lambda: runtime.ahead.drop(FILLING))
+    # Asked before, since afterwards nothing may tell which indexes held anything.
+    models = yield from _indexed_models(runtime)
     done = yield from Sql(write, write=True)
     keys = [key for found in done.leaving.keys.values() for key in found]
-    vectors = (yield from Search(lambda: len(set(index.keys()).intersection(keys)))) if index else 0
     yield from leave_caches(runtime, done.leaving)
-    if index is not None:
-        name = index.name
-        if not (yield from Sql(lambda conn: marks.total(conn, owner, name))).documents:
-            # Nothing should be in it: so what is was left by a process that died amid an earlier call.
-            rest = yield from Search(index.keys)
-            yield from Search(lambda: index.remove(rest))
     runtime.forget_texts(done.trees if time is None else (), done.leaving.keys)
-    scrubbed = False
-    try:
-        scrubbed = yield from Search(runtime.database.scrub)
-    except StorageBusyError as error:  # What was erased is gone; its bytes lie in free space a little longer.
-        log.warning("the file is not written anew: %s; erase() again to have it so", error)
+    vectors, unscrubbed, left = 0, [], []
+    for model in models:
+        taken, why, rest = yield from _take_from_index(runtime, model, keys)
+        vectors += taken
+        unscrubbed += [why] if why else []
+        left += [rest] if rest else []
+    unscrubbed += yield from _scrub_database(runtime)
     receipt = Receipt(
         owner,
         conversation,
@@ -133,13 +134,84 @@ def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -
         tuple(dict.fromkeys(done.conversations)),
         tuple(sorted((name, count) for name, count in done.rows.items() if count)),
         vectors,
-        scrubbed,
+        tuple(unscrubbed),
         trees=tuple(done.trees),
     )
-    left = yield from Sql(lambda conn: _left(conn, receipt))
-    if index is not None and (yield from Search(lambda: set(index.keys()).intersection(keys))):
-        left.append("the index outside of the database holds vectors of erased messages")
+    left += yield from Sql(lambda conn: _left(conn, receipt))
     return replace(receipt, left=tuple(left))
+
+
+def _indexed_models(runtime: Runtime) -> Flow[list[str]]:
+    """The embedding models of which an index outside of the database may hold vectors of the owner."""
+    owner = runtime.owner
+    models = yield from Sql(lambda conn: marks.indexes(conn, owner))
+    # That of now may hold what a process has left that died.
+    also = [runtime.model] if runtime.keeps_index and runtime.model not in ("", *models) else []
+    return [*models, *also]
+
+
+def _take_from_index(runtime: Runtime, model: str, keys: Sequence[int]) -> Flow[tuple[int, str, str]]:
+    """Take vectors out of an index; how many it held, why their bytes may be left, and what it still holds.
+
+    One that can be is emptied, whatever it held: it keeps the bytes of what was ever removed from it, and is
+    filled again when it is next searched.
+    """
+    index = yield from Search(lambda: runtime.index_of(model))
+    if index is None:
+        return 0, "the vector index: another process has it open, or it cannot be opened from here", ""
+    held = yield from Search(lambda: set(index.keys()).intersection(keys))
+    why = ""
+    if isinstance(index, ClearableIndex):
+        why = yield from empty(index, runtime.owner)
+    elif held:
+        yield from Search(lambda: index.remove(list(held)))
+        why = f"the index {index.name!r}: it was told to remove the vectors, and keeps its files itself"
+    rest = (yield from Search(lambda: held.intersection(index.keys()))) if held else ()
+    left = "the index outside of the database holds vectors of erased messages" if rest else ""
+    return len(held), why, left
+
+
+def _scrub_database(runtime: Runtime) -> Flow[list[str]]:
+    """Write the database file anew; why it may still hold what was deleted, if it may."""
+    try:
+        why = yield from Search(runtime.database.scrub)
+    except ClosedError:
+        raise
+    except PersistenceError as error:
+        # What was deleted is gone; its bytes lie in free space a little longer.
+        why = str(error)
+    return [why] if why else []
+
+
+@dataclass(frozen=True, slots=True)
+class Scrubbed:
+    """What `MemorySystem.scrub` did.
+
+    Attributes:
+        unscrubbed: Which files may still hold bytes of what was deleted, and why; empty if none do.
+    """
+
+    unscrubbed: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether no file holds anything of what was deleted."""
+        return not self.unscrubbed
+
+
+def scrub(runtime: Runtime) -> Flow[Scrubbed]:
+    """Write the files anew, so that they hold nothing of what was deleted."""
+    yield from Search(lambda: runtime.ahead.drop(FILLING))
+    unscrubbed: list[str] = []
+    for model in (yield from _indexed_models(runtime)):
+        index = yield from Search(lambda: runtime.index_of(model))  # noqa: B023 - driven before the next turn
+        if index is None:
+            unscrubbed.append(
+                "the vector index: another process has it open, or it cannot be opened from here"
+            )
+        elif why := (yield from empty(index, runtime.owner)):
+            unscrubbed.append(why)
+    return Scrubbed((*unscrubbed, *(yield from _scrub_database(runtime))))
 
 
 def check(runtime: Runtime, receipt: Receipt) -> Flow[Receipt]:
@@ -157,7 +229,7 @@ def check(runtime: Runtime, receipt: Receipt) -> Flow[Receipt]:
 def _erase_whole(conn: Conn, owner: str, conversation: str | None) -> _Erased:
     """Erase all trees of a conversation, or everything of an owner."""
     found = parts.trees_of(conn, owner, conversation)
-    erased = _Erased(Leaving({}, indexed=True), [], Counter(), [])
+    erased = _Erased(Leaving({}, indexed=False), [], Counter(), [])
     if conversation is not None and found:
         _erase_long_term(conn, owner, erased)
     for tree, name in found:
@@ -171,7 +243,7 @@ def _erase_whole(conn: Conn, owner: str, conversation: str | None) -> _Erased:
 
 def _erase_older(conn: Conn, owner: str, conversation: str | None, time: datetime) -> _Erased:
     """Erase what was said before a time, with every summary of the conversations that it was said in."""
-    erased = _Erased(Leaving({}, indexed=True), [], Counter(), [])
+    erased = _Erased(Leaving({}, indexed=False), [], Counter(), [])
     seconds = time.timestamp()
     chosen = [
         (tree, name)
@@ -228,7 +300,6 @@ def _purge_older(conn: Conn, owner: str, tree: int, seconds: float, erased: _Era
     take_out(conn, owner, tree, nodes.by_keys(conn, keys))
     purging.purge(conn, owner, tree, set(keys))
     erased.rows.update(before - parts.count_below(conn, tree))
-    erased.rows["node"] += len(keys)
     erased.leaving.keys[tree] = keys
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.core.bodies import text_of
+from langchain_threadmem.core.names import kept_text
 from langchain_threadmem.core.nodes import MessageSummary
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.summarize import CONTEXT
@@ -42,5 +43,5 @@ class ExtractiveSummarizer:
 
         group = CONTEXT in message.additional_kwargs
         most = self.sentences if group else min(self.sentences, OF_A_MESSAGE)
-        title, kept = extract(text_of(message), most)
+        title, kept = extract(kept_text(text_of(message)), most)
         return MessageSummary(title=title, summary=("\n" if group else " ").join(kept)) if kept else None

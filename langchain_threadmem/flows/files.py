@@ -30,7 +30,7 @@ def write_text(path: str | Path, text: str) -> None:
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise _failed("save to", target, error) from error
 
 
@@ -42,7 +42,7 @@ def read_text(path: str | Path) -> str:
     """
     try:
         return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise _failed("read", Path(path), error) from error
 
 

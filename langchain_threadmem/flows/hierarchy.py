@@ -13,6 +13,7 @@ from typing import get_args
 
 from langchain_threadmem.core import grouping
 from langchain_threadmem.core.bodies import decode
+from langchain_threadmem.core.names import is_key
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.units import MemoryUnit
 from langchain_threadmem.errors import InputError, NodeNotFoundError, SessionNotFoundError, StorageBusyError
@@ -132,7 +133,7 @@ def _plan_thread(conn: Conn, how: Summarising, session: str, source: int, tree: 
             f"the messages of session {session!r} are summarised as they were said; "
             "summarize_session(by='thread') groups them by thread"
         )
-    row = nodes.by_seq(conn, source, node)
+    row = nodes.by_seq(conn, source, node) if is_key(node) else None
     if row is None:
         raise NodeNotFoundError(
             f"there is no node {node!r} in session {session!r}; its `history` holds every node"

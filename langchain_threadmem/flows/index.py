@@ -1,17 +1,22 @@
 """Catching up: bringing the derived indexes to where the messages are.
 
 An append writes messages and nothing else. Whoever needs an index first brings it up to date: words in one
-transaction, vectors in batches (`flows.embedding`), the owner-wide index from the vectors in SQL.
+transaction, vectors in batches (`flows.embedding`), the owner-wide index from the vectors in SQL. Each piece
+of this work takes in the news of as many conversations as fill it, so it costs by messages, not by
+conversations.
 """
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
 
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.gist import gist_of, unpack
 from langchain_threadmem.core.ledger import Ledger, Record
 from langchain_threadmem.core.nodes import Placement, State
 from langchain_threadmem.core.turns import TurnIndex
-from langchain_threadmem.flows.embedding import embed_as_wanted, embedded
+from langchain_threadmem.flows.embedding import embed_as_wanted, embedded, in_pieces
 from langchain_threadmem.flows.rows import is_recallable, nodes_of
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Search, Sql, run
@@ -19,6 +24,7 @@ from langchain_threadmem.storage.queries import (
     choices,
     embeddings,
     gists,
+    grafts,
     lexicon,
     marks,
     memory,
@@ -26,11 +32,11 @@ from langchain_threadmem.storage.queries import (
     removal,
     trees,
 )
-from langchain_threadmem.storage.queries.embeddings import Vectors
+from langchain_threadmem.storage.queries.embeddings import NONE, Vectors
 from langchain_threadmem.storage.queries.gists import Kept
-from langchain_threadmem.storage.queries.marks import Mark, Reached
+from langchain_threadmem.storage.queries.marks import At, Mark, Reached
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.vectors import ExactIndex, VectorIndex, Whole
+from langchain_threadmem.storage.vectors import ClearableIndex, ExactIndex, VectorIndex, Whole
 
 WORDS_AT_ONCE = 5000
 EXACT_BELOW = 20_000
@@ -41,7 +47,10 @@ Chroma takes half a millisecond for each vector that enters it, and 600 KB on di
 FEW_TO_ENTER = 1_000
 """How many vectors a search enters into Chroma itself, half a second; more are entered in the background, and
 searched exactly meanwhile."""
-_FILLING = "filling the index"
+ENTERED_AT_ONCE = 300
+"""Vectors that enter Chroma in one piece, some 0.2 s, for which an erasure waits."""
+FILLING = "filling the index"
+"""The job of the background that enters vectors into Chroma."""
 
 
 def turns(runtime: Runtime, tree: int) -> Flow[TurnIndex]:
@@ -77,31 +86,40 @@ def kept_of(runtime: Runtime, rows: list[nodes.NodeRow]) -> list[Kept]:
 
 
 def catch_up_words(runtime: Runtime, tree: int) -> Flow[None]:
-    """Enter into the lexicon what was said since it was last asked."""
-    name = runtime.lexicon
-
-    def enter(conn: Conn) -> bool:
-        trees.lock(conn, tree)
-        for other in marks.other_lexicons(conn, tree, name):
-            # It was entered under another language: those words are found by nobody any more.
-            removal.forget_words(conn, tree, runtime.owner)
-            marks.drop(conn, tree, other)
-        mark = marks.get(conn, tree, name)
-        rows = nodes.since(conn, tree, mark.seq, WORDS_AT_ONCE)
-        if rows:
-            absent = memory.absent(conn, tree, mark.seq)
-            kept = kept_of(runtime, [row for row in rows if row.key not in absent])
-            gists.put(conn, kept)
-            entries = [gists.entry_of(one.key, one.gist.terms, one.gist.speaker) for one in kept]
-            entries = [entry for entry in entries if entry.words]
-            lexicon.add(conn, tree, runtime.owner, entries)
-            total = sum(unpack(one.gist.traits).length for one in kept)
-            marks.put(conn, tree, name, Mark(rows[-1].seq, mark.documents + len(entries), mark.words + total))
-        return len(rows) == WORDS_AT_ONCE
-
-    if (yield from Sql(lambda conn: is_behind(conn, tree, name))):
-        while (yield from Sql(enter, write=True)):
+    """Enter into the lexicon what was said in a conversation since it was last asked."""
+    if (yield from Sql(lambda conn: is_behind(conn, tree, runtime.lexicon))):
+        while (yield from Sql(lambda conn: _enter_words(conn, runtime, [tree]), write=True)):
             pass
+
+
+def _enter_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
+    """Enter the next messages of trees into the lexicon; whether there may be more of a single tree."""
+    name, owner = runtime.lexicon, runtime.owner
+    trees.lock_all(conn, chosen)
+    for tree, other in marks.other_lexicons(conn, chosen, name):
+        # It was entered under another language: those words are found by nobody any more.
+        removal.forget_words(conn, tree, owner)
+        marks.drop(conn, tree, other)
+    at = {tree: one.mark for tree, one in marks.of_trees(conn, name, chosen).items()}
+    rows = nodes.after_marks(conn, name, {tree: mark.seq for tree, mark in at.items()}, WORDS_AT_ONCE)
+    if rows:
+        absent = memory.absent_among(conn, [row.key for _, row in rows])
+        known = [(tree, row) for tree, row in rows if row.key not in absent]
+        kept = kept_of(runtime, [row for _, row in known])
+        gists.put(conn, kept)
+        entries: dict[int, list[lexicon.Entry]] = {tree: [] for tree, _ in rows}
+        words: Counter[int] = Counter()
+        for (tree, _), one in zip(known, kept, strict=True):
+            entry = gists.entry_of(one.key, one.gist.terms, one.gist.speaker)
+            entries[tree] += [entry] if entry.words else []
+            words[tree] += unpack(one.gist.traits).length
+        lexicon.add(conn, owner, entries)
+        reached = {
+            tree: Mark(seq, at[tree].documents + len(entries[tree]), at[tree].words + words[tree])
+            for tree, seq in {tree: row.seq for tree, row in rows}.items()
+        }
+        marks.put_all(conn, name, reached)
+    return len(at) == 1 and len(rows) == WORDS_AT_ONCE
 
 
 def ledger(runtime: Runtime, tree: int) -> Flow[Ledger]:
@@ -110,23 +128,26 @@ def ledger(runtime: Runtime, tree: int) -> Flow[Ledger]:
     What is encrypted is in no index on disk: its ledger is made from the messages themselves.
     """
 
-    def news(conn: Conn) -> tuple[bool, trees.Head, list[Record], list[int]]:
+    def news(conn: Conn) -> tuple[bool, trees.Head, list[Record], list[int], list[tuple[int, int]]]:
         behind = not runtime.encrypted and is_behind(conn, tree, runtime.lexicon)
         head = trees.head(conn, tree)
         known = runtime.ledgers.get((tree, head.epoch))
         records = records_of(conn, runtime, tree, known.last if known else 0)
         changed = known is None or known.version != head.version
-        return behind, head, records, gists.dead(conn, tree) if changed else []
+        if not changed:
+            return behind, head, records, [], []
+        return behind, head, records, gists.dead(conn, tree), grafts.hung(conn, tree)
 
-    behind, head, records, dead = yield from Sql(news)
+    behind, head, records, dead, hung = yield from Sql(news)
     if behind:
         yield from catch_up_words(runtime, tree)
-        _, head, records, dead = yield from Sql(news)
+        _, head, records, dead, hung = yield from Sql(news)
     held = runtime.ledgers.setdefault((tree, head.epoch), Ledger)
     with held.lock:
         held.add(records)
         if held.version != head.version:
             held.mark_live(dead, head.version)
+            held.hang(hung)
     return held
 
 
@@ -152,8 +173,10 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
         wait: As for `flows.embedding.catch_up_vectors`.
     """
     owner, model, runtime.searched = runtime.owner, runtime.model, True
-    for tree in (yield from Sql(lambda conn: marks.behind(conn, owner, runtime.lexicon))):
-        yield from catch_up_words(runtime, tree)
+    unread = yield from Sql(lambda conn: marks.missing(conn, owner, runtime.lexicon))
+    for piece in in_pieces(unread, WORDS_AT_ONCE):
+        while (yield from Sql(lambda conn: _enter_words(conn, runtime, piece), write=True)):  # noqa: B023 - driven before the next turn
+            pass
     if not model:
         return None
     if wait is not False:
@@ -170,12 +193,20 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
     if runtime.chooses_index:
         made, indexed = yield from Sql(lambda conn: _counts(conn, owner, model))
         if made - indexed > FEW_TO_ENTER:
-            runtime.ahead.want(_FILLING, lambda: run(_fill_some(runtime, index), runtime))
-        if runtime.ahead.busy(_FILLING):
+            left: dict[int, int] = {}
+            # Chroma lets no other thread run while it takes vectors in.
+            runtime.ahead.want(FILLING, lambda: run(_fill_some(runtime, index, left), runtime), gently=True)
+        if runtime.ahead.busy(FILLING):
             return (yield from _exact_of_owner(runtime))
-    while (yield from _fill_some(runtime, index)):
-        pass
+    yield from _fill(runtime, index)
     return index
+
+
+def _fill(runtime: Runtime, index: VectorIndex) -> Flow[None]:
+    """Enter every vector that an index lacks."""
+    lacking: dict[int, int] = {}
+    while (yield from _fill_some(runtime, index, lacking)):
+        pass
 
 
 def _compare(runtime: Runtime, index: VectorIndex) -> Flow[None]:
@@ -186,17 +217,29 @@ def _compare(runtime: Runtime, index: VectorIndex) -> Flow[None]:
     if not held or not runtime.compared:
         runtime.compared = True
         if held != (yield from Sql(lambda conn: marks.total(conn, runtime.owner, index.name))).documents:
-            yield from _empty(index, runtime.owner)
+            yield from empty(index, runtime.owner)
 
 
-def _fill_some(runtime: Runtime, index: VectorIndex) -> Flow[bool]:
-    """Enter some vectors of the next tree that the index is behind in; whether there may be more."""
+def _fill_some(runtime: Runtime, index: VectorIndex, lacking: dict[int, int]) -> Flow[bool]:
+    """Enter the next vectors that an index lacks; whether there may be more.
+
+    Args:
+        runtime: What to work with.
+        index: The index.
+        lacking: The trees that are left to do, and how many vectors of each; looked up if there is none.
+    """
     owner, model = runtime.owner, runtime.model
-    behind = yield from Sql(lambda conn: marks.behind(conn, owner, index.name))
-    for tree in behind:
-        if (yield from _enter_some(index, tree, model)):
-            return True
-    return False
+    if not lacking:
+        lacking.update((yield from Sql(lambda conn: marks.lacking(conn, owner, model, index.name))))
+    piece = next(in_pieces(lacking, ENTERED_AT_ONCE), [])
+    more = (yield from _enter_some(runtime, index, piece)) if piece else False
+    if more is None:
+        lacking.clear()
+        return True
+    if not more:
+        for tree in piece:
+            del lacking[tree]
+    return bool(lacking)
 
 
 def _counts(conn: Conn, owner: str, model: str) -> tuple[int, int]:
@@ -219,9 +262,12 @@ def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
             for tree, old in held.reached.items()
         )
         before = held.reached if whole and held.model == model else {}
-        since = {tree: before[tree].seq if tree in before else 0 for tree in now}
-        parts = [embedded(conn, tree, model, seq) for tree, seq in since.items() if seq < now[tree].seq]
-        return now, bool(before), parts
+        news = [tree for tree in now if tree not in before]
+        # Those that have grown since the last time are not more than what was said.
+        parts = [
+            embedded(conn, tree, model, old.seq) for tree, old in before.items() if old.seq < now[tree].seq
+        ]
+        return now, bool(before), [embeddings.after_marks(conn, model, name, "", news)[0], *parts]
 
     now, more, parts = yield from Sql(news)
     if more:
@@ -233,40 +279,69 @@ def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
     return held.index
 
 
-def _empty(index: VectorIndex, owner: str) -> Flow[None]:
+def empty(index: VectorIndex, owner: str) -> Flow[str]:
+    """Empty an index, which is filled again when it is next searched.
+
+    Returns:
+        Why bytes of what it held may be left in files; empty if they are not.
+    """
+    yield from Sql(lambda conn: marks.clear(conn, owner, index.name), write=True)
+    if isinstance(index, ClearableIndex):
+        return (yield from Search(index.clear))
     keys = yield from Search(index.keys)
     yield from Search(lambda: index.remove(keys))
-    yield from Sql(lambda conn: marks.clear(conn, owner, index.name), write=True)
+    return f"the index {index.name!r}: it can only remove vectors, and keeps its files itself"
 
 
-def _enter_some(index: VectorIndex, tree: int, model: str) -> Flow[bool]:
-    """Enter the next vectors of a tree; whether there may be more of it."""
+def _enter_some(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) -> Flow[bool | None]:
+    """Enter the next vectors of trees; whether there may be more of a single tree, `None` if the index is
+    empty again, since some of them were erased or forgotten in the meantime.
+    """
+    model, name = runtime.model, index.name
+    made = marks.embeddings_of(model)
 
-    def read(conn: Conn) -> tuple[Mark, int, int, Vectors]:
-        mark = marks.get(conn, tree, index.name)
-        end = marks.get(conn, tree, marks.embeddings_of(model)).seq
-        return mark, end, trees.head(conn, tree).epoch, embedded(conn, tree, model, mark.seq, FEW_TO_ENTER)
+    def read(conn: Conn) -> tuple[dict[int, At], dict[int, int], Vectors, list[int]]:
+        at = marks.of_trees(conn, name, chosen)
+        ends = {tree: one.mark.seq for tree, one in marks.of_trees(conn, made, chosen).items()}
+        if len(at) > 1:
+            return at, ends, *embeddings.after_marks(conn, model, made, name, list(at))
+        for tree, one in at.items():
+            news = embedded(conn, tree, model, one.mark.seq, ENTERED_AT_ONCE)
+            return at, ends, news, [tree] * len(news.keys)
+        return at, ends, NONE, []
 
-    mark, end, epoch, news = yield from Sql(read)
-    more = len(news.keys) == FEW_TO_ENTER
+    at, ends, news, of_tree = yield from Sql(read)
+    more = len(at) == 1 and len(of_tree) == ENTERED_AT_ONCE
     if more:
-        end = int(news.seqs[-1])
+        ends[of_tree[0]] = int(news.seqs[-1])
     entered: list[int] = news.keys.tolist()
     yield from Search(lambda: index.add(entered, news.matrix))
 
-    def record(conn: Conn) -> list[int]:
-        trees.lock(conn, tree)
-        if trees.head(conn, tree).epoch != epoch:
-            return entered
-        here = {key for key, made in embeddings.models_of(conn, entered) if made == model}
-        if marks.get(conn, tree, index.name) == mark:  # Else somebody else has changed them too.
-            marks.put(conn, tree, index.name, Mark(end, mark.documents + len(here)))
-        return [key for key in entered if key not in here]
+    def record(conn: Conn) -> bool:
+        trees.lock_all(conn, at)
+        now = marks.of_trees(conn, name, at)
+        same = {tree for tree, one in at.items() if tree in now and now[tree].epoch == one.epoch}
+        vectors = {key for key, model_of in embeddings.models_of(conn, entered) if model_of == model}
+        here = [tree for tree, key in zip(of_tree, entered, strict=True) if tree in same and key in vectors]
+        counts = Counter(here)
+        reached = {
+            tree: Mark(ends[tree], at[tree].mark.documents + counts[tree])
+            for tree in same
+            if now[tree].mark == at[tree].mark  # Else somebody else has changed them too.
+        }
+        marks.put_all(conn, name, reached)
+        return len(here) < len(entered)
 
-    # The tree was emptied in the meantime, or some of it was forgotten.
-    if gone := (yield from Sql(record, write=True)):
-        yield from Search(lambda: index.remove(gone))
+    if (yield from Sql(record, write=True)):
+        # An index that is told to remove a vector may keep its bytes.
+        yield from empty(index, runtime.owner)
+        return None
     return more
+
+
+def needs_index(runtime: Runtime, vectors: int) -> bool:
+    """Whether so many vectors are searched in an index outside of the database."""
+    return vectors >= EXACT_BELOW or not runtime.chooses_index
 
 
 def is_behind(conn: Conn, tree: int, name: str) -> bool:
@@ -284,9 +359,16 @@ def index_problems(runtime: Runtime) -> Flow[list[str]]:
     index = (yield from Search(runtime.index)) if model and (yield from Sql(used)) else None
     if index is None:
         return []
+    # What somebody is entering or removing just now is no damage: before and after, SQL says otherwise.
+    before = yield from Sql(lambda conn: embeddings.entered(conn, owner, model, index.name))
     held = set((yield from Search(index.keys)))
-    expected = yield from Sql(lambda conn: embeddings.entered(conn, owner, model, index.name))
-    lacking, foreign = len(expected - held), len(held - expected)
+    after, made = yield from Sql(
+        lambda conn: (
+            embeddings.entered(conn, owner, model, index.name),
+            embeddings.of(conn, owner, model),
+        )
+    )
+    lacking, foreign = len((before & after) - held), len(held - before - made)
     if not lacking and not foreign:
         return []
     return [f"the vector index lacks {lacking} vectors and holds {foreign} too many; reindex() mends it"]
@@ -299,12 +381,11 @@ def reindex(runtime: Runtime) -> Flow[int]:
     index = yield from Search(runtime.index)
     if index is None:
         return 0
-    yield from Search(lambda: runtime.ahead.drop(_FILLING))
-    yield from _empty(index, runtime.owner)
+    yield from Search(lambda: runtime.ahead.drop(FILLING))
+    yield from empty(index, runtime.owner)
     yield from catch_up_owner(runtime)
     made, _ = yield from Sql(lambda conn: _counts(conn, runtime.owner, runtime.model))
-    if made >= EXACT_BELOW or not runtime.chooses_index:
-        yield from Search(lambda: runtime.ahead.drop(_FILLING))
-        while (yield from _fill_some(runtime, index)):
-            pass
+    if needs_index(runtime, made):
+        yield from Search(lambda: runtime.ahead.drop(FILLING))
+        yield from _fill(runtime, index)
     return (yield from Search(index.count))

@@ -222,7 +222,7 @@ def _texts(index: Index | None, only: object, value: dict[str, Any]) -> Iterator
     fields = index.fields if only is None else only
     if not isinstance(fields, list | tuple) or not all(isinstance(field, str) for field in fields):
         raise InputError(f"index is None, False or a list of paths into the value, not {only!r}")
-    source = value if exact.is_plain(value) else exact.tag(value, "value")
+    source = value if exact.is_plain(value) else exact.tag(exact.based(value), "value")
     for field in fields:
         for text in get_text_at_path(source, WHOLE if field == WHOLE else tokenize_path(field)):
             # A model is given characters only: half of a surrogate pair is none.

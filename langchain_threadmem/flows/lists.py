@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.core.cache import LruCache
+from langchain_threadmem.core.exact import Writer
 from langchain_threadmem.core.interning import (
     CHUNK,
     Inline,
@@ -36,7 +37,7 @@ from langchain_threadmem.core.interning import (
 from langchain_threadmem.core.placing import runs
 from langchain_threadmem.storage.queries import checkpoints
 from langchain_threadmem.storage.queries.checkpoints import WriteRow
-from langchain_threadmem.storage.queries.lists import Located
+from langchain_threadmem.storage.queries.lists import Located, Stored
 from langchain_threadmem.storage.queries.trees import Head
 from langchain_threadmem.storage.statements import Conn
 
@@ -82,6 +83,8 @@ class Remembered(NamedTuple):
         located: Where each message lives.
         tail: The messages after the last whole chunk.
         runs: The runs that it is.
+        shared: Index of the first of the messages at its end that it, a former version, shares with the
+            present one; such a list is looked at as a whole when it is continued. `None` for any other.
     """
 
     tree: int
@@ -91,6 +94,7 @@ class Remembered(NamedTuple):
     located: Sequence[Located]
     tail: Sequence[Said]
     runs: Sequence[tuple[int, int]]
+    shared: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,8 @@ class Listed:
         chunks: Digests of its whole chunks.
         known: A remembered list that begins like it, if there is one.
         matched: How many messages they share.
-        rest: The messages after those.
+        rest: The messages after those; if they end alike too, up to the first message of that end.
+        ending: Where the messages of that end live, if they do.
     """
 
     messages: Sequence[BaseMessage]
@@ -110,16 +115,27 @@ class Listed:
     known: Remembered | None
     matched: int
     rest: Sequence[Said]
+    ending: Sequence[Located] = ()
 
     @classmethod
-    def of(cls, value: Any, remembered: Sequence[Remembered] = ()) -> Listed | None:
-        """Make a channel's value ready; `None` if it cannot be stored as messages alone."""
+    def of(
+        cls, value: Any, remembered: Sequence[Remembered] = (), other: Writer | None = None
+    ) -> Listed | None:
+        """Make a channel's value ready; `None` if it cannot be stored as messages alone.
+
+        Args:
+            value: The value.
+            remembered: Lists that were stored before.
+            other: Writes parts that JSON does not know.
+        """
         if not is_message_list(value):
             return None
-        messages, chunks = list(value), digests(value)
+        messages, chunks = list(value), digests(value, other)
+        if (replaced := cls._replaced(messages, chunks, remembered, other)) is not None:
+            return replaced
         counts = [(_shared(one.chunks, chunks), one) for one in remembered]
         whole = max((count for count, _ in counts), default=0)
-        rest = said(messages[whole * CHUNK :])
+        rest = said(messages[whole * CHUNK :], other)
         if rest is None:
             return None
         ends = [
@@ -128,11 +144,35 @@ class Listed:
             if count == whole
         ]
         matched, known = max(ends, key=lambda end: end[0], default=(0, None))
+        if known is not None and known.shared is not None and matched > known.shared:
+            return cls.of(messages, other=other)
         return cls(messages, chunks, known if matched else None, matched, rest[matched - whole * CHUNK :])
 
-    def anew(self) -> Listed:
+    @classmethod
+    def _replaced(
+        cls,
+        messages: Sequence[BaseMessage],
+        chunks: Sequence[bytes],
+        remembered: Sequence[Remembered],
+        other: Writer | None,
+    ) -> Listed | None:
+        """A list in which something was replaced far from its end; `None` for any other."""
+        for one in remembered:
+            front = _shared(one.chunks, chunks)
+            back = _shared(one.chunks[::-1], chunks[::-1])
+            if not front < len(chunks) or not back or one.shared is not None:
+                continue
+            if len(one.chunks) != len(chunks) or one.tail != said(messages[len(chunks) * CHUNK :], other):
+                continue
+            end = (len(chunks) - back) * CHUNK
+            end = next((n for n in range(end, len(messages)) if not one.located[n].aside), len(messages))
+            if end < len(messages) and (rest := said(messages[front * CHUNK : end + 1], other)) is not None:
+                return cls(messages, chunks, one, front * CHUNK, rest, one.located[end:])
+        return None
+
+    def anew(self, other: Writer | None = None) -> Listed:
         """The same list with nothing known of it."""
-        made = Listed.of(self.messages)
+        made = Listed.of(self.messages, other=other)
         assert made is not None
         return made
 
@@ -147,11 +187,15 @@ class Listed:
         known = self.known
         return known is None or (known.tree, known.epoch, known.version) == (tree, head.epoch, head.version)
 
-    def learnt(self, tree: int, head: Head, located: Sequence[Located]) -> Remembered:
+    def learnt(self, tree: int, head: Head, stored: Stored) -> Remembered:
         """What to remember once the rest of it is stored."""
+        located = stored.located
         before = list(self.known.located[: self.matched]) if self.known else []
         start = len(self.chunks) * CHUNK
-        if start >= self.matched:
+        tail: Sequence[Said]
+        if self.ending and self.known is not None:
+            tail = self.known.tail
+        elif start >= self.matched:
             tail = self.rest[start - self.matched :]
         else:
             assert self.known is not None
@@ -162,7 +206,8 @@ class Listed:
             found = runs(((where.key, where.follows) for where in located), self.known.runs)
         else:
             found = runs((where.key, where.follows) for where in places)
-        return Remembered(tree, head.epoch, head.version, self.chunks, places, tail, found)
+        shared = None if stored.shared is None else len(before) + stored.shared
+        return Remembered(tree, head.epoch, head.version, self.chunks, places, tail, found, shared)
 
 
 class Latecomer(NamedTuple):

@@ -49,11 +49,11 @@ class LLMNodeSelector(FlowSelector):
 
     The model sees a bounded shortlist, each candidate as its summary or its topic and last exchange, with its
     age, and answers with one of their ids or "a new topic". An answer that cannot be used is sent back with
-    the reason, up to `attempts` times. With no answer to continue, or just one, nothing is asked: the second
-    message of a conversation opens no topic of its own.
+    the reason, up to `attempts` times. One answer to continue and a new topic are two choices already; only
+    of the first message nothing is asked.
 
     With `ask` below 1 it is a cascade: `SemanticNodeSelector` decides where it is sure, and the model is
-    asked only about the messages it is least sure of, the second one like any other. What "least" means is
+    asked only about the messages it is least sure of. What "least" means is
     learned as messages come: from how sure it was of earlier ones, at first from how sure it is of
     conversations in general. So `ask=0.99` asks about nearly every message, and misses no second topic.
 
@@ -111,8 +111,8 @@ class LLMNodeSelector(FlowSelector):
         """The model's choice, or what `on_selection_failure` says."""
         ends = tree.turn_ends()
         cascade = self.ask < 1.0
-        if not ends or (len(ends) < 2 and not cascade):
-            return ends[0].id if ends else None
+        if not ends:
+            return None
         weighed = None
         if cascade or (tree.runtime is not None and len(ends) > self.shortlist):
             weighed = yield from self._semantic.weigh(tree, message)

@@ -92,7 +92,7 @@ def packed(
         if not chosen:
             continue
         taken.update(one.key for one in chosen)
-        thread = nodes_of(chosen)
+        thread = nodes_of(chosen, conversation.runtime.parts.read)
         node = next(one for one in thread if one.id == row.seq)
         result.append(Recollection(node, hit.score, tuple(thread), hit.why, name))
     return result

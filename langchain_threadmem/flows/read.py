@@ -50,7 +50,7 @@ def seen(conversation: Conversation) -> Flow[Seen]:
     most = _TAIL
     while True:
         rows, tip, is_whole = yield from _active(conversation, None if tail is None else most)
-        thread = decode(rows, conversation.runtime.parsed_before())
+        thread = decode(rows, conversation.runtime.parsed_before(), conversation.runtime.parts.read)
         if tail is None or is_whole:
             return Seen(thread if window is None else list(window(thread)), tip)
         shown = tail.from_end(thread)
@@ -88,7 +88,7 @@ def everything(conversation: Conversation) -> Flow[list[ConversationNode]]:
     """
     tree = yield from tree_of(conversation)
     rows, placements = yield from Sql(lambda conn: (nodes.since(conn, tree), choices.since(conn, tree)))
-    found = nodes_of(rows)
+    found = nodes_of(rows, conversation.runtime.parts.read)
     if not placements:
         return found
     return [replace(node, placement=placements[node.id]) if node.id in placements else node for node in found]
@@ -98,7 +98,7 @@ def thread(conversation: Conversation, node_id: int) -> Flow[list[ConversationNo
     """The nodes from the root to a node, oldest first."""
     tree = yield from tree_of(conversation)
     rows = yield from Sql(lambda conn: nodes.thread(conn, node_in(conn, tree, node_id).key))
-    return nodes_of(rows)
+    return nodes_of(rows, conversation.runtime.parts.read)
 
 
 def tip(conversation: Conversation) -> Flow[ConversationNode | None]:
@@ -110,5 +110,5 @@ def tip(conversation: Conversation) -> Flow[ConversationNode | None]:
         row = None if key is None else nodes.by_key(conn, key)
         return [row] if row else []
 
-    found = nodes_of((yield from Sql(read)))
+    found = nodes_of((yield from Sql(read)), conversation.runtime.parts.read)
     return found[0] if found else None

@@ -128,7 +128,7 @@ def depth_of(conversation: Conversation, context_depth: int | None) -> int:
         InputError: It is negative.
     """
     depth = conversation.context_depth if context_depth is None else context_depth
-    if depth < 0:
+    if not hasattr(depth, "__index__") or depth < 0:
         raise InputError(f"context_depth must be non-negative, not {depth!r}")
     return depth
 
@@ -153,7 +153,7 @@ def _with_threads(
     found, threads, recalled = yield from Sql(read)
     there = [(hit, *found[hit.key]) for hit in hits if hit.key in found]
     paths = [threads.get(hit.key, [row]) for hit, row, _ in there]
-    decoded = iter(nodes_of([row for path in paths for row in path]))
+    decoded = iter(nodes_of([row for path in paths for row in path], conversation.runtime.parts.read))
     for (hit, _, name), path in zip(there, paths, strict=True):
         thread = tuple(islice(decoded, len(path)))
         recalled[hit.key] = Recollection(thread[-1], hit.score, thread, hit.why, name)
@@ -233,4 +233,4 @@ def recent(conversation: Conversation, n_results: int) -> Flow[list[BaseMessage]
                 return said[start:]
             reach *= 2
 
-    return [node.message for node in nodes_of((yield from Sql(read)))]
+    return [node.message for node in nodes_of((yield from Sql(read)), conversation.runtime.parts.read)]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from langchain_core.messages import AIMessage
 
-from langchain_threadmem.core.nodes import ConversationNode, State
+from langchain_threadmem.core.nodes import BY_HAND, ConversationNode, Placement, State
 from langchain_threadmem.errors import InputError, InvalidGraphStateError
 from langchain_threadmem.flows.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.flows.rows import Given, drafts_of, messages_of, nodes_of, placed_nodes
 from langchain_threadmem.flows.steps import Flow, Sql
-from langchain_threadmem.storage.queries import growth, nodes, revision, trees
+from langchain_threadmem.storage.queries import choices, growth, nodes, revision, trees
 from langchain_threadmem.storage.queries.growth import Draft, Placed
-from langchain_threadmem.storage.queries.nodes import NodeRow
+from langchain_threadmem.storage.queries.nodes import NodeRow, Outline
 from langchain_threadmem.storage.statements import Conn
 
 
@@ -25,18 +26,22 @@ def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[Convers
     if len(versions) != 1:
         raise InputError(f"edit() puts one message in the place of node {node_id!r}, not {len(versions)}")
     message = versions[0]
-    drafts = drafts_of(versions)
+    drafts = drafts_of(versions, other=conversation.runtime.parts.write)
 
     def write(conn: Conn) -> list[Placed]:
         trees.lock(conn, tree)
-        old = _current(conn, tree, node_in(conn, tree, node_id))
+        old, passed = _current(conn, tree, node_in(conn, tree, node_id))
         if old.role != message.type:
             raise InputError(
                 f"node {node_id!r} is a {old.role} message and cannot become a {message.type} message; "
                 "pass a message of the same role, or text"
             )
         if old.role != "system":
-            return _replace(conn, tree, drafts, old.parent, rest_of_turn(conn, tree, [old]))
+            answers = nodes.answers(conn, tree, old.key, old.seq)
+            places = _replace(conn, tree, drafts, old.parent, [old, *answers])
+            if passed:
+                revision.supersede(conn, tree, passed, places[0].seq)
+            return places
         # What the program says is no part of the conversation: nothing answers it, and the thread goes on.
         tip = trees.head(conn, tree).tip
         places = _replace(conn, tree, drafts, old.parent, [old])
@@ -52,7 +57,7 @@ def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[l
     """Put a new answer beside the AI and tool messages of a turn; later turns stay as they are."""
     tree = yield from tree_of(conversation)
     messages = messages_of(given, "ai")
-    drafts = drafts_of(messages)
+    drafts = drafts_of(messages, other=conversation.runtime.parts.write)
     if not messages:
         raise InputError("regenerate() was given no message; pass the new answer")
     for message in messages:
@@ -66,32 +71,44 @@ def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[l
             if asked.parent is None:
                 raise InputError(f"node {node_id!r} answers no human message; edit() it instead")
             asked = node_in(conn, tree, asked.parent)
-        return _replace(conn, tree, drafts, asked.seq, rest_of_turn(conn, tree, [asked])[1:])
+        return _replace(conn, tree, drafts, asked.seq, nodes.answers(conn, tree, asked.key, asked.seq))
 
     places = yield from Sql(write, write=True)
     return placed_nodes(messages, drafts, places)
 
 
-def place(conversation: Conversation, node_id: int, parent_id: int | None) -> Flow[ConversationNode]:
-    """Move a turn, and what follows it, below the message that it really answers."""
+def place(
+    conversation: Conversation, node_id: int, parent_id: int | None, why: Placement | None = BY_HAND
+) -> Flow[ConversationNode]:
+    """Move a turn, and what follows it, below the message that it really answers, and keep why.
+
+    The message gets a new place; what follows it keeps its own, and hangs under the new one.
+    """
     tree = yield from tree_of(conversation)
 
-    def write(conn: Conn) -> tuple[NodeRow, Placed]:
+    def write(conn: Conn) -> tuple[NodeRow, Placed, Placement | None]:
         trees.lock(conn, tree)
         node = node_in(conn, tree, node_id)
         if node.state != State.LIVE:
             now = f"; node {node.superseded_by} has taken its place" if node.superseded_by else ""
             raise InputError(f"node {node_id!r} is {State(node.state).name.lower()} and cannot be moved{now}")
-        later = [row for row in nodes.since(conn, tree, node.seq) if row.state == State.LIVE]
-        moved = _descendants([node, *later])
+        below = nodes.children(conn, tree, [(node.key, node.seq)])
+        following = [row for row in below if row.state == State.LIVE]
         if parent_id is not None:
-            _check_parent(node_in(conn, tree, parent_id), {row.seq for row in moved}, node_id)
+            moved = {node.key, *(row.key for row in following)}
+            _check_parent(conn, node_in(conn, tree, parent_id), moved, node_id)
         if node.parent == parent_id:
-            return node, Placed(node.key, node.seq, node.parent, node.created)
-        return node, revision.move(conn, tree, moved, parent_id)[0]
+            kept = choices.since(conn, tree, node.seq - 1).get(node.seq)
+            return node, Placed(node.key, node.seq, node.parent, node.created), kept
+        where = revision.move(conn, tree, node, following, parent_id)
+        if why is not None:
+            choices.put(conn, [(where.key, node.message, why)])
+        return node, where, why
 
-    row, where = yield from Sql(write, write=True)
-    return nodes_of([row._replace(key=where.key, seq=where.seq, parent=where.parent)])[0]
+    row, where, kept = yield from Sql(write, write=True)
+    moved_row = row._replace(key=where.key, seq=where.seq, parent=where.parent)
+    placed = nodes_of([moved_row], conversation.runtime.parts.read)[0]
+    return replace(placed, placement=kept)
 
 
 def checkout(conversation: Conversation, node_id: int) -> Flow[ConversationNode]:
@@ -104,21 +121,27 @@ def checkout(conversation: Conversation, node_id: int) -> Flow[ConversationNode]
         trees.move_tip(conn, tree, row.key)
         return row
 
-    return nodes_of([(yield from Sql(write, write=True))])[0]
+    return nodes_of([(yield from Sql(write, write=True))], conversation.runtime.parts.read)[0]
 
 
-def _current(conn: Conn, tree: int, row: NodeRow) -> NodeRow:
-    """The version that has taken a message's place, so that an edit of an old version leaves none behind."""
+def _current(conn: Conn, tree: int, row: NodeRow) -> tuple[NodeRow, list[int]]:
+    """The version that has taken a message's place, so that an edit of an old version leaves none behind.
+
+    Also the keys of the older versions on the way to it. They are to point at the next version, or the way
+    would grow with every edit.
+    """
+    passed: list[int] = []
     while row.superseded_by is not None:
         newer = node_in(conn, tree, row.superseded_by)
         if newer.role != row.role:
             break  # It went with the turn that was replaced; no version of it is left.
+        passed.append(row.key)
         row = newer
-    return row
+    return row, passed
 
 
 def _replace(
-    conn: Conn, tree: int, drafts: Sequence[Draft], parent: int | None, old: Sequence[NodeRow]
+    conn: Conn, tree: int, drafts: Sequence[Draft], parent: int | None, old: Sequence[NodeRow | Outline]
 ) -> list[Placed]:
     """Write a new version, unless the very same one is there already."""
     first = nodes.by_message(conn, tree, drafts[0].message) if drafts[0].given else None
@@ -128,28 +151,9 @@ def _replace(
     return revision.replace(conn, tree, drafts, parent, replaced)
 
 
-def rest_of_turn(conn: Conn, tree: int, start: Sequence[NodeRow]) -> list[NodeRow]:
-    """A message, and every AI and tool message that answers it, on all branches of the turn."""
-    found = list(start)
-    inside = {row.seq for row in found}
-    for row in nodes.since(conn, tree, found[0].seq):
-        if row.parent in inside and row.role not in ("human", "system"):
-            inside.add(row.seq)
-            found.append(row)
-    return found
-
-
-def _descendants(rows: Sequence[NodeRow]) -> list[NodeRow]:
-    """The first of some rows, and those below it; parents come before their children."""
-    inside = {rows[0].seq}
-    for row in rows[1:]:
-        if row.parent in inside:
-            inside.add(row.seq)
-    return [row for row in rows if row.seq in inside]
-
-
-def _check_parent(parent: NodeRow, moved: set[int], node_id: int) -> None:
-    if parent.seq in moved:
+def _check_parent(conn: Conn, parent: NodeRow, moved: set[int], node_id: int) -> None:
+    above = nodes.spans(conn, parent.key)
+    if any(first <= key <= last for key in moved for first, last in above):
         raise InvalidGraphStateError(
             f"node {node_id!r} cannot be placed below node {parent.seq}, which is itself or descends from it"
         )

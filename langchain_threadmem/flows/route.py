@@ -18,6 +18,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from typing_extensions import TypedDict
 
 from langchain_threadmem.core.bodies import decode, encode
+from langchain_threadmem.core.exact import Writer
 from langchain_threadmem.core.fence import Recalled, is_made_up, recalled
 from langchain_threadmem.core.nodes import Recollection, State
 from langchain_threadmem.core.prompt import newest_human, shown
@@ -30,9 +31,9 @@ from langchain_threadmem.flows.recall import recall
 from langchain_threadmem.flows.rows import drafts_of
 from langchain_threadmem.flows.select import select
 from langchain_threadmem.flows.steps import Flow, Sql
-from langchain_threadmem.storage.queries import growth, nodes, revision, trees
-from langchain_threadmem.storage.queries.growth import TIP, Draft
-from langchain_threadmem.storage.queries.nodes import NodeRow
+from langchain_threadmem.storage.queries import choices, growth, nodes, revision, trees
+from langchain_threadmem.storage.queries.growth import TIP, Draft, Placed
+from langchain_threadmem.storage.queries.nodes import NodeRow, Outline
 from langchain_threadmem.storage.statements import Conn
 
 _ANSWERS = ("ai", "tool", "function")
@@ -108,7 +109,7 @@ def route(
         return row, path, _shows(conn, tree, said[:newest], [one for one, _ in path])
 
     row, bodies, shows = yield from Sql(read)
-    path = decode(bodies)
+    path = decode(bodies, other=conversation.runtime.parts.read)
     rewritten = list(given)
     if not shows:
         told = [message for message in given if isinstance(message, SystemMessage)]
@@ -129,7 +130,7 @@ def _route(
     conversation: Conversation, said: Sequence[BaseMessage], newest: int, routed: str | None
 ) -> Flow[str]:
     """Bring an unanswered human message, and those said right before it, to where they belong."""
-    tree = yield from tree_of(conversation)
+    tree, other = (yield from tree_of(conversation)), conversation.runtime.parts.keep
     start = newest
     while start and isinstance(said[start - 1], HumanMessage):
         start -= 1
@@ -138,7 +139,7 @@ def _route(
     def first_unrouted(conn: Conn) -> int:
         for index in range(start, newest + 1):
             above = said[index - 1].id if index else None
-            if said[index].id != routed and not _is_routed(conn, tree, said[index], above):
+            if said[index].id != routed and not _is_routed(conn, tree, said[index], above, other):
                 return index
         return newest + 1
 
@@ -149,15 +150,24 @@ def _route(
         return "it is a new version of a message" if written else "it has its place already"
     selected = yield from select(conversation, said[newest])
     parent, reason = selected.parent, selected.reason
-    drafts = selected.explains(drafts_of([said[first]]))
-    places = yield from Sql(lambda conn: growth.append(conn, tree, drafts, parent), write=True)
+    drafts = selected.explains(drafts_of([said[first]], other=other))
+
+    def write(conn: Conn) -> list[Placed]:
+        places = growth.append(conn, tree, drafts, parent)
+        known = places[0].created != drafts[0].created
+        if known and places[0].parent == parent and selected.placement is not None:
+            # Stored by somebody else before us, who did not know why it goes there.
+            choices.put(conn, [(places[0].key, drafts[0].message, selected.placement)])
+        return places
+
+    places = yield from Sql(write, write=True)
     # Stored by somebody else before us, under the old tip: only `place` moves.
     if (
         parent is not TIP
         and places[0].parent != parent
         and not (parent is None and (yield from Sql(lambda conn: _is_system(conn, tree, places[0].parent))))
     ):
-        yield from revise.place(conversation, places[0].seq, parent)
+        yield from revise.place(conversation, places[0].seq, parent, selected.placement)
     yield from store(conversation, said[: newest + 1])
     return reason
 
@@ -177,16 +187,16 @@ def store(conversation: Conversation, given: Sequence[BaseMessage]) -> Flow[int]
         How many messages were written.
     """
     said = _said(given)
-    tree = yield from tree_of(conversation)
-    first = yield from Sql(lambda conn: _first_new(conn, tree, said))
+    tree, other = (yield from tree_of(conversation)), conversation.runtime.parts.keep
+    first = yield from Sql(lambda conn: _first_new(conn, tree, said, other))
     if first == len(said):
         return 0
     tail = said[max(first - 1, 0) :]  # from the last message that is stored already
-    drafts = drafts_of(tail)
+    drafts = drafts_of(tail, other=other)
 
     def write(conn: Conn) -> int:
         trees.lock(conn, tree)
-        start = _first_new(conn, tree, tail)  # Another writer may have been here since.
+        start = _first_new(conn, tree, tail, other)  # Another writer may have been here since.
         if start < len(tail):
             _write(conn, tree, drafts, start)
         return len(tail) - start
@@ -276,7 +286,7 @@ def thread_to(conversation: Conversation, message_id: str) -> Flow[list[BaseMess
         rows = [] if row is None else nodes.thread_messages(conn, row.key)
         return [(one, body) for one, body, role, _ in rows if role != "system"]
 
-    return decode((yield from Sql(read)))
+    return decode((yield from Sql(read)), other=conversation.runtime.parts.read)
 
 
 def _said(given: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -291,18 +301,18 @@ def _said(given: Sequence[BaseMessage]) -> list[BaseMessage]:
     return said
 
 
-def _is_routed(conn: Conn, tree: int, message: BaseMessage, above: str | None) -> bool:
+def _is_routed(conn: Conn, tree: int, message: BaseMessage, above: str | None, other: Writer) -> bool:
     """Whether a human message has the place it was routed to, rather than the one its list implies."""
     rows = nodes.versions(conn, tree, str(message.id))
     if not rows:
         return False
-    body = encode(message)
+    body = encode(message, other)
     if any(row.body != body for row in rows):
         return True  # It is a new version, or has one.
     parent = None if rows[0].parent is None else nodes.by_seq(conn, tree, rows[0].parent)
     if (None if parent is None or parent.role == "system" else parent.message) != above:
         return True
-    return not nodes.roles_below(conn, tree, rows[0].seq).isdisjoint(_ANSWERS)
+    return any(row.role in _ANSWERS for row in nodes.children(conn, tree, [(rows[0].key, rows[0].seq)]))
 
 
 def _is_system(conn: Conn, tree: int, seq: int | None) -> bool:
@@ -310,11 +320,11 @@ def _is_system(conn: Conn, tree: int, seq: int | None) -> bool:
     return row is not None and row.role == "system"
 
 
-def _first_new(conn: Conn, tree: int, said: Sequence[BaseMessage]) -> int:
+def _first_new(conn: Conn, tree: int, said: Sequence[BaseMessage], other: Writer) -> int:
     """The position after the last message that is stored as it is; usually found at the first look."""
     for index in range(len(said) - 1, -1, -1):
         rows = nodes.versions(conn, tree, str(said[index].id))
-        if rows and (body := encode(said[index])) and any(row.body == body for row in rows):
+        if rows and (body := encode(said[index], other)) and any(row.body == body for row in rows):
             return index + 1
     return 0
 
@@ -324,11 +334,13 @@ def _write(conn: Conn, tree: int, drafts: Sequence[Draft], start: int) -> None:
     new = drafts[start:]
     before = _stored_as(conn, tree, drafts[start - 1]) if start else None
     old = [row for draft in new for row in nodes.versions(conn, tree, draft.message)]
-    replaced = {row.key: row for one in old for row in revise.rest_of_turn(conn, tree, [one])}
+    replaced: dict[int, NodeRow | Outline] = {row.key: row for row in old}
+    for one in old:
+        replaced.update({row.key: row for row in nodes.answers(conn, tree, one.key, one.seq)})
     if before is not None:
         parent: int | None = before.seq
         if new[0].role in _ANSWERS:
-            other_answers = revise.rest_of_turn(conn, tree, [before])[1:]
+            other_answers = nodes.answers(conn, tree, before.key, before.seq)
             replaced.update({row.key: row for row in other_answers})
     elif old and old[0].message == new[0].message:
         parent = old[0].parent  # The list was trimmed: the new version stands beside the old one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +18,7 @@ from langchain_core.messages import (
 from langchain_core.messages.utils import MessageLikeRepresentation, convert_to_messages
 
 from langchain_threadmem.core.bodies import decode, encode, give_id, text_of, with_id
+from langchain_threadmem.core.exact import Reader, Writer
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.nodes import EPOCH, ConversationNode, MessageSummary, State, stored_node
 from langchain_threadmem.core.numbered import new_stem
@@ -32,9 +34,14 @@ STATES = tuple(State)
 """By their numbers; calling `State` takes four times as long."""
 
 
-def nodes_of(rows: Sequence[NodeRow]) -> list[ConversationNode]:
-    """The nodes that rows stand for, in their order."""
-    messages = decode([(row.message, row.body) for row in rows])
+def nodes_of(rows: Sequence[NodeRow], other: Reader | None = None) -> list[ConversationNode]:
+    """The nodes that rows stand for, in their order.
+
+    Args:
+        rows: The rows.
+        other: Reads parts of messages that JSON does not know, for callers that show them to somebody.
+    """
+    messages = decode([(row.message, row.body) for row in rows], other=other)
     return [
         stored_node(
             row.seq,
@@ -60,23 +67,35 @@ def placed_nodes(
         if created != at:  # Most often all were said at once.
             at, said = created, datetime.fromtimestamp(created, UTC)
         give_id(message, other or draft.message)
-        nodes.append(stored_node(seq, message, parent, None, said, STATES[state], superseded_by))
+        node = stored_node(seq, message, parent, None, said, STATES[state], superseded_by)
+        if draft.placement is not None and created == draft.created:  # Else it was there before.
+            node = replace(node, placement=draft.placement)
+        nodes.append(node)
     return nodes
 
 
-def drafts_of(messages: Iterable[BaseMessage], times: Iterable[datetime | None] | None = None) -> list[Draft]:
+def drafts_of(
+    messages: Iterable[BaseMessage],
+    times: Iterable[datetime | None] | None = None,
+    other: Writer | None = None,
+) -> list[Draft]:
     """Messages made ready to be written: encoded, with an id and a time.
 
     An id begins here, before anything is queued, and ends in the number that its node gets.
+
+    Args:
+        messages: The messages.
+        times: When each was said; now, if nobody knows.
+        other: Writes parts that JSON does not know.
     """
     now, beginning = time.time(), new_stem()
     if times is None:
-        return [_draft(message, now, beginning) for message in messages]
+        return [_draft(message, now, beginning, other) for message in messages]
     said = (now if at is None else _seconds(at) for at in times)
-    return [_draft(message, at, beginning) for message, at in zip(messages, said, strict=True)]
+    return [_draft(message, at, beginning, other) for message, at in zip(messages, said, strict=True)]
 
 
-def new_turn(human: Given, answers: Iterable[Given]) -> list[Said] | None:
+def new_turn(human: Given, answers: Iterable[Given], other: Writer) -> list[Said] | None:
     """A turn as most are: a question and answers that are plainly new and need no more looking at.
 
     Returns:
@@ -87,17 +106,17 @@ def new_turn(human: Given, answers: Iterable[Given]) -> list[Said] | None:
         human = HumanMessage(human)
     if type(human) is not HumanMessage or human.id or not human.content:
         return None
-    said: list[Said] = [(with_id(human, None), "human", encode(human))]
+    said: list[Said] = [(with_id(human, None), "human", encode(human, other))]
     for answer in answers:
         if type(answer) is str:
             answer = AIMessage(answer)
         if type(answer) is not AIMessage or answer.id or answer.tool_calls:
             return None
-        said.append((with_id(answer, None), "ai", encode(answer)))
+        said.append((with_id(answer, None), "ai", encode(answer, other)))
     return said
 
 
-def all_new(messages: Iterable[BaseMessage]) -> list[Said] | None:
+def all_new(messages: Iterable[BaseMessage], other: Writer) -> list[Said] | None:
     """What `messages_of` gave, with roles and bodies; `None` if one is not simply new: has an id, or is a
     system message.
     """
@@ -106,7 +125,7 @@ def all_new(messages: Iterable[BaseMessage]) -> list[Said] | None:
         role = message.type
         if message.id or role == "system":
             return None
-        said.append((message, role, encode(message)))
+        said.append((message, role, encode(message, other)))
     return said
 
 
@@ -115,13 +134,17 @@ def chain_of(tree: int, said: Sequence[Said]) -> Chain:
     return Chain(tree, said, new_stem(), time.time())
 
 
-def _draft(message: BaseMessage, created: float, beginning: str) -> Draft:
+def _draft(message: BaseMessage, created: float, beginning: str, other: Writer | None) -> Draft:
     if given := message.id:
         check_name("a message id", given)
-    return Draft(given or beginning, message.type, encode(message), created, bool(given))
+    return Draft(given or beginning, message.type, encode(message, other), created, bool(given))
 
 
 def _seconds(said: datetime) -> float:
+    if not isinstance(said, datetime):
+        raise InputError(
+            f"{said!r} is no time; pass a datetime, such as datetime.fromisoformat('2020-01-31')"
+        )
     return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
 
 

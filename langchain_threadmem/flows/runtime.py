@@ -26,6 +26,7 @@ from langchain_threadmem.core.turns import TurnIndex
 from langchain_threadmem.core.usage import Usage
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.embedder import Embedder
+from langchain_threadmem.flows.parts import Parts
 from langchain_threadmem.flows.steps import arun, run
 from langchain_threadmem.flows.visits import Visits, settle
 from langchain_threadmem.storage.database import Database, open_database
@@ -86,6 +87,8 @@ class Runtime:
         self.database = database
         self.owner = owner
         self.embedder = embedder
+        self.parts = Parts()
+        """Writes and reads parts of messages that JSON does not know; a saver puts its own in their place."""
         self.turns = LruCache[int, TurnIndex](CACHED_TREES)
         self.ledgers = LruCache[tuple[int, int], Ledger](CACHED_LEDGERS)
         self.digests = LruCache[tuple[int, int], Digests](CACHED_LEDGERS)
@@ -96,6 +99,10 @@ class Runtime:
         self.parsed: Parsed = {}
         self.ahead = Gradual("indexing in the background")
         """Embeds what was said before anybody asks, and fills the index."""
+        self.unembedded: dict[int, None] = {}
+        """Trees that wait to be embedded in the background, in their order."""
+        self.embedded_now: frozenset[int] = frozenset()
+        """Trees that are being embedded there."""
         self.usage = Usage()
         self.visits = Visits()
         self.gone: set[int] = set()
@@ -127,10 +134,11 @@ class Runtime:
         history: int = 1,
         pool_size: int | None = None,
         max_overflow: int | None = None,
+        read_only: bool = False,
     ) -> Runtime:
         """Open the database behind a URL; see `MemorySystem` for the arguments."""
         check_name("an owner", owner)
-        database = open_database(url, pool_size=pool_size, max_overflow=max_overflow)
+        database = open_database(url, pool_size=pool_size, max_overflow=max_overflow, read_only=read_only)
         runtime = cls(database, owner, Embedder(embeddings), vectors, language, history)
         if cipher is not None:
             runtime.encrypt(cipher)
@@ -169,6 +177,21 @@ class Runtime:
         model = self.embedder.model
         return embeddings.with_history(model, self.history) if model else ""
 
+    @property
+    def keeps_index(self) -> bool:
+        """Whether there may be an index outside of the database that holds anything."""
+        directory = self._directory()
+        return self._index is not None or not (
+            isinstance(self._vectors, str | Path | None) and (directory is None or not directory.exists())
+        )
+
+    def index_of(self, model: str) -> VectorIndex | None:
+        """The index over vectors of any model, to empty it; `None` if it cannot be opened."""
+        if model == self.model:
+            return self.index()
+        with self._lock:
+            return self._open_index(model)
+
     def index(self) -> VectorIndex | None:
         """The index over all conversations of the owner; `None` if SQL must serve instead.
 
@@ -176,30 +199,34 @@ class Runtime:
         """
         with self._lock:
             if not self._looked:
-                self._index = self._open_index()
+                self._index = self._open_index(self.model)
                 self._looked = True
             return self._index
 
-    def _open_index(self) -> VectorIndex | None:
-        model, given = self.model, self._vectors
+    def _directory(self) -> Path | None:
+        """Where Chroma keeps its files, unless a client was passed; `None` for memory."""
+        if isinstance(self._vectors, str | Path):
+            return Path(self._vectors)
+        path = self.database.path
+        return None if path is None else path.with_name(path.name + ".chroma")
+
+    def _open_index(self, model: str) -> VectorIndex | None:
+        given = self._vectors
         if not model:
             return None
         if given is not None and not isinstance(given, str | Path):
             if hasattr(given, "get_or_create_collection"):
                 return ChromaIndex(cast("ClientAPI", given), self.owner, model, marks.index_of(model))
             return given
-        if given is not None:
-            directory: Path | None = Path(given)
-        elif self.database.path is not None:
-            directory = self.database.path.with_name(self.database.path.name + ".chroma")
-        elif self.database.dialect == "sqlite":
-            directory = None
-        else:
+        directory = self._directory()
+        if directory is None and self.database.dialect != "sqlite":
             return None  # A server's files have no place beside them here: pass vectors=... to use Chroma.
-        opened = open_chroma(directory)
-        if opened is None:
-            return None
-        client, self._claim = self._client, _ = opened
+        if self._client is None:
+            opened = open_chroma(directory)
+            if opened is None:
+                return None
+            self._client, self._claim = opened
+        client = self._client
         # In memory every process-wide client shares its collections, so each memory needs a name of its own.
         owner = self.owner if directory is not None else f"{self.owner}/{uuid.uuid4()}"
         return ChromaIndex(client, owner, model, marks.index_of(model))

@@ -83,7 +83,7 @@ def add(
     """Store one message at the end of a session's active thread; the unit that it is now."""
     owner, now = runtime.owner, time.time()
     [message] = messages_of(message_from(content, source, metadata))
-    drafts = drafts_of([message], [creation_time])
+    drafts = drafts_of([message], [creation_time], runtime.parts.write)
     tree = yield from Sql(lambda conn: trees.find_or_create(conn, owner, session, now), write=True)
 
     def write(conn: Conn) -> tuple[int, MemoryUnit]:

@@ -60,6 +60,7 @@ def _document(conversation: Conversation, history: Nodes, tip: ConversationNode 
             "context_depth": conversation.context_depth,
             "tip": tip.id if tip else None,
         },
+        other=conversation.runtime.parts.write,
     )
 
 

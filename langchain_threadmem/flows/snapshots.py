@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from langchain_threadmem.core.bodies import Parsed, collector_at_rest
 from langchain_threadmem.core.interning import KIND, Mixture, put_together, unpack
 from langchain_threadmem.errors import PersistenceError
-from langchain_threadmem.flows.checkpoints import Archive, Stored, expand
+from langchain_threadmem.flows.checkpoints import Archive, expand
+from langchain_threadmem.flows.parts import Stored
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import checkpoints, trees
 from langchain_threadmem.storage.queries.checkpoints import (
@@ -244,7 +245,7 @@ class _Shelf:
         mixture, seal = self.mixtures[data], archive.runtime.database.seal
         with collector_at_rest():
             opened = mixture if seal is None else mixture.opened(seal.open_text)
-            return put_together(opened, self.reader.rows, archive.load, self.parsed)
+            return put_together(opened, self.reader.rows, archive.load, self.parsed, archive.parts.read)
 
     def _look_into(self, kind: str, data: bytes) -> None:
         if kind == KIND and data not in self.mixtures:

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from langchain_threadmem.core.usage import Purpose
 from langchain_threadmem.errors import DriverError
 from langchain_threadmem.storage.database import inside_transaction
+from langchain_threadmem.storage.queries import embeddings
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.writer import deliverable, guarded
 
@@ -104,10 +105,25 @@ class Embed(Step["NDArray[np.float32]"]):
         self.query = query
 
     def run(self, runtime: Runtime) -> NDArray[np.float32]:
-        return runtime.embedder.embed(self.texts, query=self.query)
+        made = runtime.embedder.embed(self.texts, query=self.query)
+        if made.size and not runtime.embedder.compared:
+            self._compare(runtime, made, self._stored(runtime).run(runtime))
+        return made
 
     async def arun(self, runtime: Runtime) -> NDArray[np.float32]:
-        return await runtime.embedder.aembed(self.texts, query=self.query)
+        made = await runtime.embedder.aembed(self.texts, query=self.query)
+        if made.size and not runtime.embedder.compared:
+            self._compare(runtime, made, await self._stored(runtime).arun(runtime))
+        return made
+
+    def _stored(self, runtime: Runtime) -> Sql[int | None]:
+        owner, model = runtime.owner, runtime.model
+        return Sql(lambda conn: embeddings.dimensions(conn, owner, model))
+
+    def _compare(self, runtime: Runtime, made: NDArray[np.float32], stored: int | None) -> None:
+        """Once for each memory: another model may have made what is stored under the same name."""
+        runtime.embedder.expect(stored, made.shape[1])
+        runtime.embedder.compared = True
 
 
 class Search(Step[T]):

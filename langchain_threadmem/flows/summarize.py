@@ -21,6 +21,7 @@ from pydantic import BaseModel, Field
 
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.fence import marked
+from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.nodes import ConversationNode, MessageSummary, State
 from langchain_threadmem.core.turns import is_answer
 from langchain_threadmem.errors import InputError
@@ -154,25 +155,40 @@ def summarize(conversation: Conversation, node_id: int | None) -> Flow[list[Conv
             put = partial(summaries.put, tree_id=tree, key=row.key, message=row.message, written=summary)
             yield from Sql(put, write=True)
             written.append(row.key)
-    return nodes_of((yield from Sql(lambda conn: nodes.by_keys(conn, written))))
+    return nodes_of(
+        (yield from Sql(lambda conn: nodes.by_keys(conn, written))), conversation.runtime.parts.read
+    )
 
 
 def summary_of(
     summarizer: Summarizer, message: BaseMessage, conversation: str
 ) -> Flow[MessageSummary | None]:
-    """What any summarizer writes, asked in its own way; `None`, with a warning, if it fails."""
+    """What any summarizer writes, asked in its own way; `None`, with a warning, if it fails.
+
+    Raises:
+        InputError: It returned something else than a summary that can be stored.
+    """
     awaitable: Any = getattr(summarizer, "asummarize", None)
     if awaitable is not None and not inspect.iscoroutinefunction(awaitable):
         awaitable = None
     try:
         if isinstance(summarizer, LLMSummarizer):
             return (yield from summarizer.flow(message, conversation))
-        summary: MessageSummary | None = yield from Ask(
+        summary: object = yield from Ask(
             lambda: summarizer.summarize(message), (lambda: awaitable(message)) if awaitable else None
         )
     except Exception as error:
         _warn(message, error)
         return None
+    if summary is None:
+        return None
+    if not isinstance(summary, MessageSummary):
+        raise InputError(
+            f"{summarizer!r} returned {summary!r:.200}; a summarizer returns a MessageSummary, or None"
+        )
+    for what, text in (("a title", summary.title), ("a summary", summary.summary)):
+        if text != "":
+            check_name(what, text)
     return summary
 
 

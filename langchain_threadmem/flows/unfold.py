@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.nodes import Recollection
 from langchain_threadmem.core.units import MemoryUnit
 from langchain_threadmem.errors import InputError, UnitNotFoundError
@@ -23,6 +24,9 @@ def named(runtime: Runtime, name: str, session: str | None) -> Flow[MemoryUnit]:
         InputError: Messages of several sessions have it.
     """
     owner = runtime.owner
+    check_name("a unit's id", name)
+    if session is not None:
+        check_name("a session id", session)
     yield from settle(runtime)
     return (yield from Sql(lambda conn: read_units(conn, owner, [_key_of(conn, owner, name, session)])[0]))
 
@@ -39,6 +43,10 @@ def unfold(
     if levels is not None and levels < 0:
         raise InputError(f"levels={levels!r} is negative; pass how many levels to go down, None for all")
     owner = runtime.owner
+    if isinstance(unit, str):
+        check_name("a unit's id", unit)
+    elif not isinstance(unit, MemoryUnit | Recollection):
+        raise InputError(f"{unit!r:.200} is no unit; pass a MemoryUnit, a Recollection, or an id")
     yield from settle(runtime)
 
     def read(conn: Conn) -> list[MemoryUnit]:

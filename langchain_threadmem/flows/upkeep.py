@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 
 from langchain_threadmem.core.interning import KIND, Item, Mixture, Run, unpack
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.flows.checkpoints import Archive, Stored, expand
+from langchain_threadmem.flows.checkpoints import Archive, expand
 from langchain_threadmem.flows.lists import CONVERSATION
+from langchain_threadmem.flows.parts import Stored
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.flows.whole import erase
 from langchain_threadmem.storage.queries import checkpoints, copying, revision, trees

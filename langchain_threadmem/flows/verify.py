@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from langchain_threadmem.core.bodies import decode
 from langchain_threadmem.core.interning import KIND, unpack
 from langchain_threadmem.core.nodes import State
+from langchain_threadmem.core.splicing import circular
 from langchain_threadmem.errors import EncryptionError, InputError, PersistenceError
 from langchain_threadmem.flows.index import index_problems
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
-from langchain_threadmem.storage.queries import checkpoints, integrity, nodes, trees
+from langchain_threadmem.storage.queries import checkpoints, grafts, integrity, nodes, trees
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.queries.reading import Reader
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS
@@ -90,20 +91,24 @@ def _check(conn: Conn, owner: str, name: str) -> tuple[list[str], int]:
     tree = trees.find(conn, owner, name)
     assert tree is not None, f"conversation {name!r} is gone"
     head = trees.head(conn, tree)
-    segments, purged = integrity.segments(conn, tree), integrity.purged(conn, tree)
+    above = Above(integrity.segments(conn, tree), grafts.of_tree(conn, tree), integrity.purged(conn, tree))
     seq_of: dict[int, int] = {}
     key_of: dict[int, int] = {}
+    parents: dict[int, int | None] = {}
     problems: list[str] = []
     last = 0
     while rows := nodes.since(conn, tree, last, ROWS_AT_ONCE):
         for row in rows:
-            seq_of[row.key], key_of[row.seq] = row.seq, row.key
-        for row in rows:
-            problems += _check_node(row, seq_of, key_of, segments, purged)
+            seq_of[row.key], key_of[row.seq], parents[row.seq] = row.seq, row.key, row.parent
+            if row.state not in [int(state) for state in State]:
+                problems.append(f"node {row.seq} has the unknown state {row.state}")
         problems += _check_bodies(rows)
         unfound = integrity.unfound(conn, tree, rows[0].seq, rows[-1].seq)
         problems += [f"node {seq} is not found by its message's id" for seq in unfound]
         last = rows[-1].seq
+    for seq, parent in parents.items():
+        problems += _check_parent(seq, parent, key_of, above)
+    problems += [f"node {seq} descends from itself" for seq in circular(parents)]
     unreached = integrity.unreached(conn, tree)
     problems += [f"node {seq} is not found by its number" for seq in unreached]
     if (head.tip is not None and head.tip not in seq_of) or (head.tip is None and seq_of):
@@ -127,35 +132,32 @@ def _check_checkpoints(conn: Conn, tree: int) -> list[str]:
     return problems + [f"of the messages {first} to {last} some are gone" for first, last in gaps]
 
 
-def _check_node(
-    row: NodeRow,
-    seq_of: dict[int, int],
-    key_of: dict[int, int],
-    segments: dict[int, int | None],
-    purged: Collection[int],
-) -> Iterator[str]:
-    segment = row.key >> POSITION_BITS
-    if segment not in segments:
-        yield f"node {row.seq} lies in segment {segment}, which there is not"
-        return
-    before = _before(row.key, segments)
-    while before in purged:
-        before = _before(before, segments)
-    if row.parent is not None and row.parent not in key_of:
-        yield f"node {row.seq} continues node {row.parent}, which there is not"
-    elif (None if row.parent is None else key_of[row.parent]) != before:
-        yield f"node {row.seq} does not follow its parent {row.parent} in the order of keys"
-    if row.parent is not None and row.parent >= row.seq:
-        yield f"node {row.seq} is older than its parent {row.parent}"
-    if row.state not in [int(state) for state in State]:
-        yield f"node {row.seq} has the unknown state {row.state}"
+@dataclass(frozen=True, slots=True)
+class Above:
+    """What says which node another one hangs under, by their keys."""
+
+    segments: dict[int, int | None]
+    grafts: dict[int, int]
+    purged: Collection[int]
+
+    def of(self, key: int) -> int | None:
+        """The node that a node hangs under, past those that were purged."""
+        before: int | None = key
+        while before == key or before in self.purged:
+            assert before is not None
+            written = before - 1 if before & LAST_POSITION else self.segments.get(before >> POSITION_BITS)
+            before = self.grafts.get(before, written)
+        return before
 
 
-def _before(key: int | None, segments: dict[int, int | None]) -> int | None:
-    """The key that a node follows: the one before it, or the one that its segment forks from."""
-    if key is None:
-        return None
-    return key - 1 if key & LAST_POSITION else segments.get(key >> POSITION_BITS)
+def _check_parent(seq: int, parent: int | None, key_of: dict[int, int], above: Above) -> Iterator[str]:
+    key = key_of[seq]
+    if (segment := key >> POSITION_BITS) not in above.segments:
+        yield f"node {seq} lies in segment {segment}, which there is not"
+    elif parent is not None and parent not in key_of:
+        yield f"node {seq} continues node {parent}, which there is not"
+    elif (None if parent is None else key_of[parent]) != above.of(key):
+        yield f"node {seq} does not follow its parent {parent} in the order of keys"
 
 
 def _check_bodies(rows: Sequence[NodeRow]) -> Iterator[str]:

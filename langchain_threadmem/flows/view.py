@@ -68,7 +68,8 @@ class TreeView:
 
     def _load(self) -> Iterable[ConversationNode]:
         assert self.runtime is not None
-        return nodes_of(self.runtime.database.read(lambda conn: nodes.since(conn, self.tree)))
+        rows = self.runtime.database.read(lambda conn: nodes.since(conn, self.tree))
+        return nodes_of(rows, self.runtime.parts.read)
 
 
 class GraphView(TreeView):

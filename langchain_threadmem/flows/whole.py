@@ -9,6 +9,7 @@ from typing import Literal
 from langchain_threadmem.core import tree as tree_core
 from langchain_threadmem.core.bodies import encode
 from langchain_threadmem.core.nodes import ConversationNode, State
+from langchain_threadmem.core.splicing import parents_first
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.runtime import Runtime
@@ -80,17 +81,13 @@ def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: 
 
     Raises:
         InvalidGraphStateError: The nodes do not form a tree.
-        InputError: The conversation is not empty, or a node is older than its parent.
+        InputError: The conversation is not empty, or a message id is used by more than one live node.
     """
     tree_core.validate(saved)
-    ordered = sorted(saved, key=lambda node: node.id)
-    known = {node.id for node in ordered}
+    nodes_by_id = {node.id: node for node in sorted(saved, key=lambda node: node.id)}
+    known = nodes_by_id.keys()
+    ordered = list(nodes_by_id.values())
     for node in ordered:
-        if node.parent_id is not None and node.parent_id > node.id:
-            raise InputError(
-                f"node {node.id} continues node {node.parent_id}, which was written after it; "
-                "number the nodes in the order in which they were said"
-            )
         if node.superseded_by is not None and node.superseded_by not in known:
             raise InputError(
                 f"node {node.id} is superseded by node {node.superseded_by}, which there is not; "
@@ -104,13 +101,13 @@ def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: 
             node.parent_id,
             node.message.id or f"node-{node.id}",
             node.message.type,
-            encode(node.message),
+            encode(node.message, conversation.runtime.parts.write),
             node.timestamp.timestamp(),
             int(node.state),
             node.superseded_by,
             node.summary,
         )
-        for node in ordered
+        for node in map(nodes_by_id.__getitem__, parents_first({n.id: n.parent_id for n in ordered}))
     ]
     live = Counter(row.message for row in rows if row.state == State.LIVE)
     if twice := [message for message, count in live.items() if count > 1]:

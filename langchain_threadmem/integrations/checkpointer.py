@@ -11,7 +11,7 @@ without an event loop.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
@@ -35,6 +35,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import checkpoints, snapshots, upkeep
 from langchain_threadmem.flows.checkpoints import Archive
 from langchain_threadmem.flows.lists import ListMemory
+from langchain_threadmem.flows.parts import Parts
 from langchain_threadmem.flows.snapshots import History, Snapshot
 from langchain_threadmem.flows.steps import Flow, arun, run
 from langchain_threadmem.system import MemorySystem
@@ -48,9 +49,15 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
     """A LangGraph checkpointer over a `MemorySystem`; one class for sync and async graphs.
 
     A channel whose value is a plain list of LangChain messages, each with an id of its own, is stored in the
-    conversation's tree; everything else goes through `serde`. Stored data is read by an explicit list of
-    classes: classes of your own in a graph's state need `saver.with_allowlist([("module", "Class")])`, else
-    they come back as the data they hold, with a warning.
+    conversation's tree; everything else goes through `serde`, and so does a part of a message that JSON does
+    not know, such as a tool's artifact of a class of your own.
+
+    The default serializer is that of LangGraph's own savers: it gives back dataclasses, Pydantic models,
+    enums and other classes by importing them, with a warning for each. Whoever can write to the database can
+    name any class. With the environment variable `LANGGRAPH_STRICT_MSGPACK=true`, or with
+    `serde=JsonPlusSerializer(allowed_msgpack_modules=[("module", "Class"), ...])`, nothing else is imported;
+    `saver.with_allowlist([("module", "Class")])` then admits more. In a state, a class that is not admitted
+    comes back as the data it holds; in a message it is shown as an opaque value, and stays stored as it was.
 
     With an `EncryptedSerializer` everything is encrypted: what checkpoints hold, and what is said in the
     conversation's tree. The system encrypts with the same cipher from then on, whoever writes to it, as if it
@@ -58,8 +65,9 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
 
     Args:
         system: Where it is stored.
-        serde: The serializer; by default LangGraph's own, strict: no pickle, no class that is not listed; it
-            encrypts if the system does.
+        serde: The serializer; by default `JsonPlusSerializer()`, which obeys `LANGGRAPH_STRICT_MSGPACK`; it
+            encrypts if the system does. One that is passed here also reads and writes such parts of messages
+            for the whole system.
 
     Raises:
         InputError: `system` is none, or is encrypted in another way than `serde`.
@@ -82,8 +90,9 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
             raise InputError(
                 f"system is a MemorySystem, not {system!r}; for a URL use ThreadMemSaver.from_conn_string"
             )
+        given = serde
         if serde is None:
-            serde = JsonPlusSerializer(allowed_msgpack_modules=None)
+            serde = JsonPlusSerializer()
             if (seal := system.runtime.database.seal) is not None:
                 serde = EncryptedSerializer(seal.cipher, serde)
         super().__init__(serde=serde)
@@ -91,6 +100,27 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
         self._lists = ListMemory()
         assert self._archive  # made once here, so that a serializer which does not fit is refused at once
         self._owns_system = False
+        if given is not None:
+            system.runtime.parts = self._archive.parts
+
+    def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> Self:
+        """A saver on the same system whose serializer also gives back the classes that are listed.
+
+        Parts of messages of these classes are given back by the whole system from then on.
+
+        Args:
+            extra_allowlist: Modules and names of classes.
+
+        Example:
+            >>> from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+            >>> strict = JsonPlusSerializer(allowed_msgpack_modules=None)
+            >>> saver = ThreadMemSaver(MemorySystem(), serde=strict)
+            >>> saver = saver.with_allowlist([("fractions", "Fraction")])
+        """
+        parts = self.system.runtime.parts
+        if isinstance(parts.serde, JsonPlusSerializer):
+            self.system.runtime.parts = Parts(parts.serde.with_msgpack_allowlist(extra_allowlist))
+        return cast("Self", super().with_allowlist(extra_allowlist))
 
     @classmethod
     def from_conn_string(
@@ -248,7 +278,9 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
         )
 
     def delete_thread(self, thread_id: str) -> None:
-        """Remove a thread for good: its checkpoints and its whole conversation, with words and vectors."""
+        """Remove a thread for good: its checkpoints and its whole conversation, with words and vectors. Their
+        bytes stay in free space of the files until `MemorySystem.scrub`.
+        """
         self._run(upkeep.delete_thread(self._archive, _name(thread_id)))
 
     async def adelete_thread(self, thread_id: str) -> None:

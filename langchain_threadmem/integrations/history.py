@@ -17,6 +17,7 @@ from typing import Any, Self
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.core.names import check_name
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import append, read
 from langchain_threadmem.flows.read import Seen
@@ -55,6 +56,7 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
                 f"system is a MemorySystem, not {system!r}; "
                 "for a URL use ThreadMemChatMessageHistory.from_conn_string"
             )
+        check_name("a session id", session_id)
         self.memory = ChatMemory(system=system, conversation_id=session_id, **options)
         self._conversation = self.memory._conversation
         self._seen: Seen | None = None

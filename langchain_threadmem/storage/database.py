@@ -32,7 +32,7 @@ from langchain_threadmem.errors import (
     PersistenceError,
     StorageBusyError,
 )
-from langchain_threadmem.storage.migrations import migrate
+from langchain_threadmem.storage.migrations import check, migrate
 from langchain_threadmem.storage.sealing import Seal
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.threaded import Threaded, Transaction
@@ -70,13 +70,17 @@ class Database(Protocol):
     def write(self, transaction: Transaction[T]) -> T: ...
     async def aread(self, transaction: Transaction[T]) -> T: ...
     def awrite(self, transaction: Transaction[T]) -> Coroutine[Any, Any, T]: ...
-    def scrub(self) -> bool: ...
+    def scrub(self) -> str: ...
     def close(self) -> None: ...
     async def aclose(self) -> None: ...
 
 
 def open_database(
-    url: str | Path | None, *, pool_size: int | None = None, max_overflow: int | None = None
+    url: str | Path | None,
+    *,
+    pool_size: int | None = None,
+    max_overflow: int | None = None,
+    read_only: bool = False,
 ) -> Database:
     """Open a database, creating or migrating its tables.
 
@@ -86,9 +90,12 @@ def open_database(
             PostgreSQL, `?pool_size=20&max_overflow=0` says how many connections there may be.
         pool_size: How many connections to PostgreSQL are kept open; before what the URL says.
         max_overflow: How many more may be open while they are needed; before what the URL says.
+        read_only: Look only: nothing is written, and a database that is not there or holds no memory is
+            refused.
 
     Raises:
-        InputError: The URL names no database that this package can use, or an option does not fit it.
+        InputError: The URL names no database that this package can use, or none that can be looked at; or an
+            option does not fit it.
         PersistenceError: It cannot be opened.
         NewerDatabaseError: A newer version of this package wrote it.
 
@@ -108,7 +115,8 @@ def open_database(
     }
     if url is None or isinstance(url, Path) or "://" not in url:
         _refuse_pool(url, pool)
-        return SqliteDatabase(None if url is None or str(url) == ":memory:" else Path(url))
+        path = None if url is None or str(url) == ":memory:" else Path(url)
+        return SqliteDatabase(path, read_only=read_only)
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
@@ -124,16 +132,24 @@ def open_database(
             raise InputError(
                 f"{url!r} has the unknown option {min(unknown)!r}; SQLite takes only synchronous="
             )
-        return SqliteDatabase(path, str(parsed.query.get("synchronous", "NORMAL")))
+        return SqliteDatabase(path, str(parsed.query.get("synchronous", "NORMAL")), read_only=read_only)
     if backend in ("postgresql", "postgres"):
-        from langchain_threadmem.storage.postgres import PostgresDatabase
+        try:
+            from langchain_threadmem.storage.postgres import PostgresDatabase
+        except ImportError as error:
+            raise PersistenceError(
+                f"{parsed.render_as_string()!r} needs the driver psycopg, which is not installed ({error}); "
+                'install it with pip install "langchain-threadmem[postgres]"'
+            ) from error
 
         for name, least in (("pool_size", 1), ("max_overflow", 0)):
             value = pool.get(name, parsed.query.get(name))
             if value is not None:
                 pool[name] = _number(name, value, least)
         return PostgresDatabase(
-            parsed.set(drivername="postgresql+psycopg").difference_update_query(pool), **pool
+            parsed.set(drivername="postgresql+psycopg").difference_update_query(pool),
+            read_only=read_only,
+            **pool,
         )
     raise InputError(
         f"no support for {backend!r} databases (in {parsed.render_as_string()!r}); use sqlite:/// or postgresql://"
@@ -200,15 +216,19 @@ class SqliteDatabase(Threaded):
     Args:
         path: The file; `None` for memory.
         synchronous: SQLite's setting: NORMAL, FULL, EXTRA or OFF.
+        read_only: Whether to look only.
     """
 
     dialect = "sqlite"
 
-    def __init__(self, path: Path | None, synchronous: str = "NORMAL") -> None:
+    def __init__(self, path: Path | None, synchronous: str = "NORMAL", *, read_only: bool = False) -> None:
         if synchronous.upper() not in _PAGES_TO_CHECKPOINT:
             raise InputError(f"synchronous={synchronous!r} is not one of OFF, NORMAL, FULL, EXTRA")
         super().__init__()
         self.path = path
+        self._read_only = read_only
+        if read_only and (path is None or not path.is_file()):
+            raise InputError(f"there is no database file {str(path)!r}; check the path")
         self._synchronous = synchronous.upper()
         self._lock = threading.Lock()
         self._readers: deque[sqlite3.Connection] = deque()
@@ -219,7 +239,10 @@ class SqliteDatabase(Threaded):
         self._ends: dict[int, Any] = {}
         self._others: object = None  # changes with every commit of another connection
         try:
-            self.write(lambda conn: migrate(conn, time.time()))
+            if read_only:
+                self.read(lambda conn: check(conn, self._name))
+            else:
+                self.write(lambda conn: migrate(conn, time.time()))
         except BaseException:
             self._writer.close()
             raise
@@ -237,13 +260,19 @@ class SqliteDatabase(Threaded):
     def _connect(self) -> sqlite3.Connection:
         connection = None
         try:
+            place: str | Path = ":memory:" if self.path is None else self.path
+            if self._read_only:
+                place = f"{Path(place).absolute().as_uri()}?mode=ro"
             connection = sqlite3.connect(
-                ":memory:" if self.path is None else self.path,
+                place,
                 timeout=BUSY_SECONDS,
                 isolation_level=None,
                 check_same_thread=False,
                 cached_statements=256,
+                uri=self._read_only,
             )
+            if self._read_only:
+                return connection
             # A commit writes whole pages, so small ones; for new files only, and it must come before WAL.
             connection.execute("PRAGMA page_size=2048")
             connection.execute("PRAGMA journal_mode=WAL")
@@ -321,13 +350,16 @@ class SqliteDatabase(Threaded):
         finally:
             inside_transaction.reset(token)
 
-    def scrub(self) -> bool:
+    def scrub(self) -> str:
         """Write the file anew without what was deleted, so that its bytes hold nothing of it.
 
-        Takes about a second for 100 MB, in which nobody else can write.
+        Takes about a second for 100 MB, in which nobody else can write, and as much free space as the file.
 
         Returns:
-            Whether that was possible: nobody else may be reading an older state.
+            Why it may still hold some; empty if it does not.
+
+        Raises:
+            PersistenceError: There is no room for it, or somebody writes all the time.
         """
         token = enter_transaction()
         try:
@@ -344,7 +376,7 @@ class SqliteDatabase(Threaded):
                     self._cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
         finally:
             inside_transaction.reset(token)
-        return not busy
+        return f"{self._name}: somebody is reading an older state of it" if busy else ""
 
     def close(self) -> None:
         """Finish queued writes and close all connections; a second call does nothing."""

@@ -12,13 +12,13 @@ import base64
 import binascii
 import hashlib
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from sqlalchemy import Boolean, Column, Float, LargeBinary, Text
+from sqlalchemy import Boolean, Column, Float, Integer, LargeBinary, Text
 
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.storage.queries.parts import COPIED, Part, name_of
@@ -29,6 +29,10 @@ FORMAT: Final = "threadmem-folder"
 VERSION: Final = 1
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _MODULUS = 1 << 256
+_LATEST = datetime.max.replace(tzinfo=UTC).timestamp()
+"""Most numbers that are not whole are times, and no other is as great."""
+_JSON = {"body": dict, "refs": list, "chances": list}
+"""Columns that hold JSON, and of which kind."""
 
 
 @dataclass
@@ -102,21 +106,26 @@ def _value(column: Column[Any], value: object, where: str) -> Any:
             raise InputError(f"{where} has no base64 in {column.name!r}: {error}") from error
     if column.name == "body" and isinstance(value, dict):
         return _compact(value)
-    if isinstance(column.type, Text) and isinstance(value, str):
+    if isinstance(column.type, Text) and isinstance(value, str) and _fits(column, value):
         return value
     if isinstance(column.type, Boolean) and isinstance(value, bool):
         return value
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if isinstance(column.type, Float) and number and math.isfinite(value):  # type: ignore[arg-type]
+    if isinstance(column.type, Float) and number and abs(value) < _LATEST:  # type: ignore[arg-type]
         return float(value)  # type: ignore[arg-type]
-    if (
-        number
-        and isinstance(value, int)
-        and abs(value) < 1 << 63
-        and not isinstance(column.type, Text | Boolean)
-    ):
+    if isinstance(column.type, Integer) and number and isinstance(value, int) and abs(value) < 1 << 63:
         return value
     raise InputError(f"{where} has {value!r:.200} in {column.name!r}, which that column cannot hold")
+
+
+def _fits(column: Column[Any], text: str) -> bool:
+    """Whether a text can be stored, and is the JSON that the column holds, if it holds such."""
+    try:
+        text.encode()
+        kind = _JSON.get(column.name)
+        return kind is None or isinstance(json.loads(text), kind)
+    except (ValueError, RecursionError):
+        return False
 
 
 def write(
@@ -176,7 +185,7 @@ def manifest_of(folder: Path) -> Manifest:
             f"{str(folder)!r} is no folder of a memory: {error.strerror} {MANIFEST!r}; "
             "`threadmem convert memory.db FOLDER` makes one"
         ) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{str(path)!r} is no manifest of a memory: {error}") from error

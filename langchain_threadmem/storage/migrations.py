@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from langchain_threadmem.errors import NewerDatabaseError
+from langchain_threadmem.errors import InputError, NewerDatabaseError, PersistenceError
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
 
@@ -39,11 +39,67 @@ def create_all(conn: Conn) -> None:
     conn.script(*schema.LEXICON_DDL[conn.dialect])
 
 
-MIGRATIONS = (Migration(1, "trees of segments, with their derived indexes", create_all),)
+def share_what_follows(conn: Conn) -> None:
+    """Let what follows a message hang under another one, and the forks below a message be found by it."""
+    conn.script("DROP INDEX ix_threadmem_segment_tree")
+    conn.run(Statement(CreateTable(schema.graft)))
+    for table in (schema.segment, schema.graft):
+        for index in table.indexes:
+            conn.run(Statement(CreateIndex(index)))
 
+
+MIGRATIONS = (
+    Migration(1, "trees of segments, with their derived indexes", create_all),
+    Migration(2, "what follows a message is shared by its versions", share_what_follows),
+)
+
+_TABLES = Statement.of(
+    sqlite="SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name",
+    postgresql="SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false)) ORDER BY 1",
+)
 _CREATE_RECORD = Statement(CreateTable(schema.migration, if_not_exists=True))
 _LATEST = Statement(select(func.max(schema.migration.c.number)))
 _RECORD = insert_of(schema.migration)
+
+
+def check(conn: Conn, name: str) -> None:
+    """Make sure that a database that is only read holds a memory, of the newest schema.
+
+    Args:
+        conn: A transaction.
+        name: The database, for the error.
+
+    Raises:
+        InputError: It holds none.
+        NewerDatabaseError: A newer version of this package wrote it.
+        PersistenceError: An older one did, and it has to be migrated first.
+    """
+    tables = [row[0] for row in conn.all(_TABLES)]
+    if schema.migration.name not in tables:
+        known = ", ".join(map(repr, tables[:5])) + (" ..." if len(tables) > 5 else "")
+        raise InputError(
+            f"{name} is a database without a memory: it has no table {schema.migration.name!r}, but "
+            f"{known or 'none at all'}; check the path"
+        )
+    found = _found(conn)
+    if found < MIGRATIONS[-1].number:
+        raise PersistenceError(
+            f"{name} has schema {found!r}, and looking at it would not change it to {MIGRATIONS[-1].number}; "
+            "open it once with MemorySystem, which does"
+        )
+
+
+def _found(conn: Conn) -> int:
+    """The schema of a database; 0 for one without."""
+    row = conn.one(_LATEST)
+    found = int(row[0] or 0) if row else 0
+    newest = MIGRATIONS[-1].number
+    if found > newest:
+        raise NewerDatabaseError(
+            f"the database has schema {found!r}, this version of langchain-threadmem knows up to {newest}; "
+            "nothing was changed: upgrade the package (pip install -U langchain-threadmem)"
+        )
+    return found
 
 
 def migrate(conn: Conn, now: float) -> None:
@@ -57,14 +113,7 @@ def migrate(conn: Conn, now: float) -> None:
         NewerDatabaseError: A newer version of this package wrote the database.
     """
     conn.run(_CREATE_RECORD)
-    row = conn.one(_LATEST)
-    found = int(row[0] or 0) if row else 0
-    newest = MIGRATIONS[-1].number
-    if found > newest:
-        raise NewerDatabaseError(
-            f"the database has schema {found!r}, this version of langchain-threadmem knows up to {newest}; "
-            "nothing was changed: upgrade the package (pip install -U langchain-threadmem)"
-        )
+    found = _found(conn)
     if found == 0:
         create_all(conn)
     for migration in MIGRATIONS:

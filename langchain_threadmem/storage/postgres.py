@@ -24,9 +24,9 @@ from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
 from langchain_threadmem.errors import PersistenceError, StorageBusyError
 from langchain_threadmem.storage.database import enter_transaction, inside_transaction
-from langchain_threadmem.storage.migrations import migrate
+from langchain_threadmem.storage.migrations import check, migrate
 from langchain_threadmem.storage.sealing import Seal
-from langchain_threadmem.storage.statements import Asked, Conn
+from langchain_threadmem.storage.statements import Asked, Conn, refused
 from langchain_threadmem.storage.threaded import Threaded, Transaction
 
 T = TypeVar("T")
@@ -46,14 +46,23 @@ class PostgresDatabase(Threaded):
         url: A SQLAlchemy URL with the psycopg driver.
         pool_size: How many connections are kept open.
         max_overflow: How many more may be open for a while.
+        read_only: Whether to look only.
     """
 
     dialect = "postgresql"
     path: Path | None = None
 
-    def __init__(self, url: URL, pool_size: int = POOL_SIZE, max_overflow: int = MAX_OVERFLOW) -> None:
+    def __init__(
+        self,
+        url: URL,
+        pool_size: int = POOL_SIZE,
+        max_overflow: int = MAX_OVERFLOW,
+        *,
+        read_only: bool = False,
+    ) -> None:
         super().__init__(WRITER_THREADS)
         self._url = url
+        self._read_only = read_only
         arguments, options = psycopg_dialect().create_connect_args(url)  # type: ignore[no-untyped-call]
         self._connections = QueuePool(
             lambda: cast("DBAPIConnection", psycopg.connect(*arguments, **options, autocommit=True)),
@@ -66,6 +75,9 @@ class PostgresDatabase(Threaded):
         self.seal: Seal | None = None
 
         def setup(conn: Conn) -> None:
+            if read_only:
+                check(conn, self._name)
+                return
             conn.script(f"SELECT pg_advisory_xact_lock({_SETUP_LOCK})")
             migrate(conn, time.time())
 
@@ -81,7 +93,7 @@ class PostgresDatabase(Threaded):
 
     def write(self, transaction: Transaction[T]) -> T:
         """Run a function in a transaction, in the calling thread."""
-        return self._transact("BEGIN", transaction)
+        return self._transact("BEGIN READ ONLY" if self._read_only else "BEGIN", transaction)
 
     def read(self, transaction: Transaction[T]) -> T:
         """Run a function on one consistent state of what is committed."""
@@ -107,9 +119,9 @@ class PostgresDatabase(Threaded):
         finally:
             inside_transaction.reset(token)
 
-    def scrub(self) -> bool:
-        """What was deleted stays in the server's files until its own VACUUM: that is up to who runs it."""
-        return False
+    def scrub(self) -> str:
+        """Why the server's files may hold what was deleted: its own VACUUM is up to who runs it."""
+        return f"{self._name}: the server keeps what was deleted in its files until its own VACUUM"
 
     def close(self) -> None:
         """Finish what is queued and close all connections; a second call does nothing.
@@ -179,5 +191,8 @@ class PipelinedConn(Conn):
         cursors = []
         for statement, values in asked:
             sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
-            cursors.append(self._connection.execute(sql, values if order is None else order(values)))
+            try:
+                cursors.append(self._connection.execute(sql, values if order is None else order(values)))
+            except (UnicodeEncodeError, OverflowError) as error:
+                raise refused(error) from error
         return [cursor.fetchall() for cursor in cursors]

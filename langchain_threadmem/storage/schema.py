@@ -3,12 +3,17 @@
 A *segment* is a run of messages without a fork, and a node's key is
 `segment << 24 | position`. Reading a thread is therefore a few ranges of the primary key,
 from the tip's segment up through the segments it forked from; following one parent pointer
-per message takes three to five times as long. A node's row never changes but for its
-`state`, and no segment id is ever used again.
+per message takes three to five times as long. No segment id is ever used again.
+
+What was written stays where it was written: lists of messages refer to it by its keys. If a message is
+replaced or moved, the message that follows it is *grafted*: from then on it hangs, with everything below it,
+under the new version. That is one row, however long the rest of the thread is. Threads are read along the
+grafts, stored lists along the segments. A node's row never changes but for its `state` and its `parent`.
 
 `seq` is the number that people see (1, 2, 3 ... within a conversation). It rises along every
-segment and every thread, because a message is always written after its parent. Only where the numbers of a
-segment make a leap is one entered into an index (`queries.strides`). The next number and, as a rule, the tip
+segment, because a message is always written after the one before it; along a thread it rises but for where
+one was grafted. Only where the numbers of a segment make a leap is one entered into an index
+(`queries.strides`). The next number and, as a rule, the tip
 follow from the newest node, so that an append leaves the tree's row alone.
 
 A message is found by its id. An id that is made here ends in the number of its node (`core.numbered`), so it
@@ -81,10 +86,21 @@ segment = Table(
     "threadmem_segment",
     metadata,
     Column("id", Key, primary_key=True, autoincrement=True),
-    Column("tree", Key, ForeignKey(tree.c.id), nullable=False, index=True),
+    Column("tree", Key, ForeignKey(tree.c.id), nullable=False),
     Column("parent", Key),  # key of the node it forks from; null at a root
     sqlite_autoincrement=True,
 )
+Index("threadmem_segment_parent", segment.c.tree, segment.c.parent)
+
+# Where a node hangs now, and with it all that follows it, if that is not where it was written.
+graft = Table(
+    "threadmem_graft",
+    metadata,
+    Column("key", Key, primary_key=True, autoincrement=False),
+    Column("tree", Key, ForeignKey(tree.c.id), nullable=False),
+    Column("parent", Key, nullable=False),  # key of the node it hangs under
+)
+Index("threadmem_graft_parent", graft.c.tree, graft.c.parent)
 
 node = Table(
     "threadmem_node",

@@ -60,7 +60,7 @@ class Seal:
 
     def text(self, name: str | None, text: str) -> str:
         """A text encrypted, as JSON text; `name` is what it belongs to, and goes into it."""
-        kind, data = self.cipher.encrypt(json.dumps([name, text]).encode())
+        kind, data = self._encrypted(json.dumps([name, text]).encode())
         sealed = json.dumps({"sealed": kind, "data": base64.b64encode(data).decode()}, separators=(",", ":"))
         self._opened.put(sealed, (name, text))
         return sealed
@@ -80,7 +80,7 @@ class Seal:
                 )
             try:
                 stored = json.loads(sealed)
-                data = self.cipher.decrypt(stored["sealed"], base64.b64decode(stored["data"]))
+                data = self._decrypted(stored["sealed"], base64.b64decode(stored["data"]))
                 owner, text = json.loads(data)
             except Exception as error:  # each cipher has errors of its own
                 raise _unopened(name, error) from error
@@ -92,7 +92,7 @@ class Seal:
 
     def vector(self, data: bytes) -> bytes:
         """A vector encrypted, with the cipher's name before it."""
-        kind, sealed = self.cipher.encrypt(data)
+        kind, sealed = self._encrypted(data)
         return kind.encode() + b"\n" + sealed
 
     def open_vector(self, sealed: bytes) -> bytes:
@@ -103,9 +103,22 @@ class Seal:
         """
         kind, _, data = sealed.partition(b"\n")
         try:
-            return self.cipher.decrypt(kind.decode("ascii"), data)
+            return self._decrypted(kind.decode("ascii"), data)
         except Exception as error:  # each cipher has errors of its own
             raise _unopened("a vector", error) from error
+
+    def _encrypted(self, plain: bytes) -> tuple[str, bytes]:
+        found: object = self.cipher.encrypt(plain)
+        match found:
+            case str(kind), bytes(data):
+                return kind, data
+        raise _wrong(self.cipher, "encrypt", "(name, bytes)", found)
+
+    def _decrypted(self, kind: str, data: bytes) -> bytes:
+        found: object = self.cipher.decrypt(kind, data)
+        if not isinstance(found, bytes):
+            raise _wrong(self.cipher, "decrypt", "bytes", found)
+        return found
 
     def check(self, other: Cipher) -> None:
         """Refuse another key.
@@ -122,6 +135,11 @@ class Seal:
                 "this memory is encrypted with another key; open a MemorySystem of its own for each key"
             ) from error
         self._equal.append(other)
+
+
+def _wrong(cipher: Cipher, verb: str, wanted: str, found: object) -> EncryptionError:
+    # Its type, not its value: that may be what is to be kept secret.
+    return EncryptionError(f"{cipher!r}.{verb}() returned {type(found).__name__}; it returns {wanted}")
 
 
 def _unopened(name: str | None, error: Exception) -> EncryptionError:

@@ -25,6 +25,7 @@ from sqlalchemy.sql import ClauseElement, ColumnElement, Executable
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
+from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage.sealing import Seal
 
 DialectName = Literal["sqlite", "postgresql"]
@@ -120,12 +121,18 @@ class Conn:
     def run(self, statement: Statement, *values: Any) -> None:
         """Execute a statement that returns nothing."""
         sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
-        self._writing.execute(sql, values if order is None else order(values))
+        try:
+            self._writing.execute(sql, values if order is None else order(values))
+        except (UnicodeEncodeError, OverflowError) as error:
+            raise refused(error) from error
 
     def all(self, statement: Statement, *values: Any) -> list[tuple[Any, ...]]:
         """Execute a statement and return all its rows."""
         sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
-        self._cursor.execute(sql, values if order is None else order(values))
+        try:
+            self._cursor.execute(sql, values if order is None else order(values))
+        except (UnicodeEncodeError, OverflowError) as error:
+            raise refused(error) from error
         return self._cursor.fetchall()  # type: ignore[no-any-return]
 
     def one(self, statement: Statement, *values: Any) -> tuple[Any, ...] | None:
@@ -140,12 +147,22 @@ class Conn:
     def many(self, statement: Statement, rows: Iterable[Sequence[Any]]) -> None:
         """Execute a statement once for each row of values."""
         sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
-        self._writing.executemany(sql, rows if order is None else [order(row) for row in rows])
+        try:
+            self._writing.executemany(sql, rows if order is None else [order(row) for row in rows])
+        except (UnicodeEncodeError, OverflowError) as error:
+            raise refused(error) from error
 
     def script(self, *statements: str) -> None:
         """Execute statements given as text: table definitions and little else."""
         for sql in statements:
             self._writing.execute(sql)
+
+
+def refused(error: UnicodeEncodeError | OverflowError) -> InputError:
+    """A value that a driver cannot hand to its database."""
+    if isinstance(error, UnicodeEncodeError):
+        return InputError(f"{error.object!r:.200} holds half of a surrogate pair, which no database keeps")
+    return InputError("a number is outside of -2**63 to 2**63 - 1, which is what a database keeps")
 
 
 def insert_of(table: Table, *, replace: bool = False) -> Statement:

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import shutil
 import sqlite3
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +36,15 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 log = logging.getLogger(__name__)
-ADD_AT_ONCE = 1000
+T = TypeVar("T")
+ADD_AT_ONCE = 100
+"""Vectors that enter Chroma in one call: it lets no other thread of Python run meanwhile, some 50 ms."""
+REMOVE_AT_ONCE = 1000
+PROBES = 32
+"""How many vectors of a collection that was dropped are looked for in Chroma's file afterwards."""
+CHROMA_FILE = "chroma.sqlite3"
+SCRUB_SECONDS = 10.0
+"""How long to wait for Chroma's own use of its database."""
 
 
 class Found(NamedTuple):
@@ -66,6 +76,14 @@ class VectorIndex(Protocol):
 
     def keys(self) -> list[int]:
         """The keys of all vectors it holds."""
+
+
+@runtime_checkable
+class ClearableIndex(VectorIndex, Protocol):
+    """An index that can be emptied so that nothing of its vectors is left in files."""
+
+    def clear(self) -> str:
+        """Drop all vectors; why their bytes may be left in files, empty if they are not."""
 
 
 class ExactIndex:
@@ -170,24 +188,36 @@ class ChromaIndex:
     def __init__(self, client: ClientAPI, owner: str, model: str, name: str) -> None:
         self.name = name
         digest = hashlib.sha256(f"{owner}\\0{model}".encode("utf-8", "surrogatepass")).hexdigest()[:40]
-        self._collection: Collection = client.get_or_create_collection(
-            f"threadmem-{digest}",
-            embedding_function=None,
-            configuration={"hnsw": {"space": "cosine"}},
+        self._client = client
+        self._title = f"threadmem-{digest}"
+        self._collection = self._made()
+
+    def _made(self) -> Collection:
+        return self._client.get_or_create_collection(
+            self._title, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
         )
+
+    def _ask(self, question: Callable[[Collection], T]) -> T:
+        from chromadb.errors import NotFoundError
+
+        try:
+            return question(self._collection)
+        except NotFoundError:  # It was cleared meanwhile, by whoever has it open too.
+            self._collection = self._made()
+            return question(self._collection)
 
     def add(self, keys: Sequence[int], matrix: NDArray[np.float32]) -> None:
         """Hold vectors; a key that is held already gets the new vector."""
         for start in range(0, len(keys), ADD_AT_ONCE):
-            part = keys[start : start + ADD_AT_ONCE]
-            self._collection.upsert(
-                ids=[str(key) for key in part], embeddings=matrix[start : start + ADD_AT_ONCE]
-            )
+            ids = [str(key) for key in keys[start : start + ADD_AT_ONCE]]
+            part = matrix[start : start + ADD_AT_ONCE]
+            self._ask(lambda held: held.upsert(ids=ids, embeddings=part))  # noqa: B023 - called at once
 
     def remove(self, keys: Sequence[int]) -> None:
         """Drop vectors; unknown keys are ignored."""
-        for start in range(0, len(keys), ADD_AT_ONCE):
-            self._collection.delete(ids=[str(key) for key in keys[start : start + ADD_AT_ONCE]])
+        for start in range(0, len(keys), REMOVE_AT_ONCE):
+            ids = [str(key) for key in keys[start : start + REMOVE_AT_ONCE]]
+            self._ask(lambda held: held.delete(ids=ids))  # noqa: B023 - called at once
 
     def search(self, vector: NDArray[np.float32], most: int) -> Found:
         """The vectors nearest to one, by cosine."""
@@ -195,7 +225,9 @@ class ChromaIndex:
         if most == 0:
             return Found(np.empty(0, np.int64), np.empty(0, np.float32))
         asked = vector[np.newaxis, :]
-        found = self._collection.query(query_embeddings=asked, n_results=most, include=["distances"])
+        found = self._ask(
+            lambda held: held.query(query_embeddings=asked, n_results=most, include=["distances"])
+        )
         distances = (found["distances"] or [[]])[0]
         return Found(
             np.array([int(key) for key in found["ids"][0]], np.int64),
@@ -204,11 +236,60 @@ class ChromaIndex:
 
     def count(self) -> int:
         """How many vectors it holds."""
-        return self._collection.count()
+        return self._ask(lambda held: held.count())
 
     def keys(self) -> list[int]:
         """The keys of all vectors it holds."""
-        return [int(key) for key in self._collection.get(include=[])["ids"]]
+        return [int(key) for key in self._ask(lambda held: held.get(include=[])["ids"])]
+
+    def clear(self) -> str:
+        """Drop all vectors; why their bytes may be left in files, empty if they are not.
+
+        Chroma keeps the bytes of a deleted vector in the collection's files, and the files of a deleted
+        collection on the disk. So the collection is deleted, its folder too, and Chroma's own database is
+        written anew and searched for some of the vectors.
+        """
+        from chromadb.errors import NotFoundError
+
+        sample = self._ask(lambda held: held.get(limit=PROBES, include=["embeddings"])["embeddings"])
+        with suppress(NotFoundError):  # Somebody else may be faster.
+            self._client.delete_collection(self._title)
+        self._collection = self._made()
+        settings = self._client.get_settings()
+        if settings.chroma_server_host is not None:
+            return (
+                f"the Chroma server {settings.chroma_server_host!r}: its files cannot be looked at from here"
+            )
+        if not settings.is_persistent:
+            return ""
+        probes = [] if sample is None else [np.asarray(one, np.float32)[:16].tobytes() for one in sample]
+        try:
+            return _scrub(Path(settings.persist_directory), probes)
+        except (OSError, sqlite3.Error) as error:
+            return f"the vector directory {settings.persist_directory!r}: {error}"
+
+
+def _scrub(directory: Path, probes: Sequence[bytes]) -> str:
+    """Remove what deleted collections have left in a directory of Chroma's; what is still left of them.
+
+    Raises:
+        OSError: A folder cannot be removed.
+        sqlite3.Error: Chroma's database cannot be written anew.
+    """
+    # Listed first: a folder is younger than the row that names it.
+    folders = [path for path in directory.iterdir() if (path / "data_level0.bin").is_file()]
+    file = directory / CHROMA_FILE
+    with closing(sqlite3.connect(file, timeout=SCRUB_SECONDS, isolation_level=None)) as connection:
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        known = {row[0] for row in connection.execute("SELECT id FROM segments")}
+    for folder in folders:
+        if folder.name not in known:
+            shutil.rmtree(folder)
+    files = [path for path in directory.glob(f"{CHROMA_FILE}*") if path.is_file()]
+    if any(probe in data for data in map(Path.read_bytes, files) for probe in probes):
+        return f"the vector directory {str(directory)!r}: Chroma's database still holds erased vectors"
+    return ""
 
 
 class Claim:

@@ -94,9 +94,9 @@ def test_the_blocks_run_in_order_and_print_what_is_shown(
     assert ["My sourdough bread comes out flat. Why?" in text for text in looked_up] == [True]
 
 
-def test_a_block_that_prints_is_followed_by_its_output_unless_a_model_wrote_it() -> None:
+def test_a_block_that_prints_is_followed_by_its_output() -> None:
     silent = [source for source, shown in blocks() if "print(" in source and shown is None]
-    assert ["gpt-4o-mini" in source for source in silent] == [True]
+    assert silent == []
 
 
 def test_each_block_is_short() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib.metadata
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,10 +51,29 @@ def model_file() -> Path:
     return Path(str(package.locate_file(found[0])))
 
 
+def server_package() -> Any:
+    """`xllamacpp`; bare systems lack a library that it is linked to."""
+    try:
+        import xllamacpp
+    except ModuleNotFoundError:
+        pytest.skip("no server: pip install xllamacpp")
+    except ImportError as error:
+        pytest.skip(f"no server: {error}; on Debian, libgomp.so.1 is in the package libgomp1")
+    return xllamacpp
+
+
+def test_a_library_that_the_server_lacks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "xllamacpp.py").write_text("raise ImportError('libgomp.so.1: cannot open shared object')")
+    monkeypatch.delitem(sys.modules, "xllamacpp", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(pytest.skip.Exception, match=r"libgomp\.so\.1: cannot open .* libgomp1"):
+        server_package()
+
+
 @contextmanager
 def serving() -> Iterator[ChatOpenAI]:
     """A server on a free port of 127.0.0.1 for as long as the block runs, and a client for it."""
-    xllamacpp = pytest.importorskip("xllamacpp", reason="no server: pip install xllamacpp")
+    xllamacpp = server_package()
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(model_file())
     parameters.hostnames = ["127.0.0.1"]

@@ -53,7 +53,7 @@ class Counted(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=AIMessage(self.answer))])
 
 
-def chosen(node_id: int) -> str:
+def chosen(node_id: int | None) -> str:
     return json.dumps({"selected_node_id": node_id, "reasoning": "it fits"})
 
 
@@ -119,7 +119,9 @@ def test_case_45_the_linear_selector_on_a_graph(said: list[str], parent: int | N
     ("candidates", "answer", "parent", "calls"),
     [
         (0, chosen(1), None, 0),
-        (1, chosen(999), 1, 0),
+        (1, chosen(1), 1, 1),
+        (1, chosen(None), None, 1),
+        (1, chosen(999), 1, 5),
         (2, chosen(999), 2, 5),
         (2, None, 2, 1),
         (2, chosen(1), 1, 1),
@@ -174,6 +176,7 @@ def test_case_53_mermaid() -> None:
         "style 1 fill:#a7c7e7",
         "style 2 fill:#cdb4f6",
         "style 3 fill:#e0e0e0",
+        "classDef default color:#26282c",
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
@@ -11,19 +12,32 @@ from uuid import uuid4
 import ormsgpack
 import pytest
 from conftest import StreamCipher
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
+from langgraph.checkpoint.serde import _msgpack
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from own_classes import ODD, Handle, Letter, Note, Point
 
 from langchain_threadmem import MemorySystem, ThreadMemSaver
+from langchain_threadmem.core.exact import Opaque
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.storage.queries import reading
 from langchain_threadmem.storage.queries.checkpoints import pack_id, unpack_id
 from langchain_threadmem.storage.statements import Statement
+
+STRICT = JsonPlusSerializer(allowed_msgpack_modules=None)
 
 
 class Both:
@@ -146,7 +160,7 @@ def test_an_answer_in_a_former_version_stays_there(saver: Both) -> None:
     for version in (3, 4):  # once looked up, once known
         old = saver.save(parent=old, version=version, messages=[human("h1"), ai("a1"), human("h2")])
     saver.save(parent=old, version=5, messages=[human("h1"), ai("a1"), human("h2"), ai("a2")])
-    assert [(id, parent) for id, parent, name, _ in saver.tree() if name == "a2"] == [(6, 3)]
+    assert saver.tree()[4:] == [(5, 2, "h2", "superseded"), (6, 5, "a2", "live")]
 
 
 def test_the_messages_of_the_root_namespace_are_the_conversation(saver: Both) -> None:
@@ -263,15 +277,26 @@ def test_an_edited_message_supersedes_what_answered_it_but_not_later_turns(saver
     ]
 
 
+def test_however_much_follows_a_replaced_message_one_is_written(saver: Both, system: MemorySystem) -> None:
+    said = [human(f"m{n}") for n in range(200)]
+    first = saver.save(messages=said)
+    for version in (2, 3):
+        said[1] = human("m1", f"version {version}")
+        saver.save(parent=first, version=version, messages=said)
+    assert rows(system, "node") == 202
+    assert [message.text for message in system.conversation("t").messages] == [m.text for m in said]
+    assert len(saver.values(first)["messages"]) == 200
+    assert system.verify().problems == ()
+
+
 def test_an_edited_message_keeps_what_the_list_still_shows_after_it(saver: Both) -> None:
     first = saver.save(messages=[human("h1"), ai("a1"), ai("a2")])
     saver.save(parent=first, version=2, messages=[human("h1", "better"), ai("a1")])
     assert saver.tree() == [
         (1, None, "h1", "superseded"),
-        (2, 1, "a1", "superseded"),
+        (2, 4, "a1", "live"),
         (3, 2, "a2", "superseded"),
         (4, None, "h1", "live"),
-        (5, 4, "a1", "live"),
     ]
 
 
@@ -482,6 +507,18 @@ def test_taking_a_run_back_revives_what_it_had_superseded(saver: Both, system: M
     assert system.verify().problems == ()
 
 
+def test_taking_a_run_back_gives_what_followed_back_to_the_old_version(
+    saver: Both, system: MemorySystem
+) -> None:
+    first = saver.save(messages=[human("h1"), ai("a1"), human("h2")])
+    before = saver.tree()
+    edited = [human("h1", "better"), ai("a1"), human("h2")]
+    saver.save(parent=first, version=2, messages=edited, metadata={"run_id": "r1"})
+    saver.delete_for_runs(["r1"])
+    assert saver.tree() == [*before, (4, None, "h1", "superseded")]
+    assert system.verify().problems == ()
+
+
 def test_taking_a_run_back_revives_one_version_of_a_message_at_most(saver: Both) -> None:
     first = saver.save(messages=[human("h1", "one")])
     second = saver.save(messages=[human("h1", "two")], metadata={"run_id": "r1"})
@@ -667,7 +704,7 @@ def alone() -> Iterator[MemorySystem]:
 def test_a_forged_class_is_not_imported_and_that_is_said(
     alone: MemorySystem, caplog: pytest.LogCaptureFixture
 ) -> None:
-    saver = Both(ThreadMemSaver(alone), None)
+    saver = Both(ThreadMemSaver(alone, serde=STRICT), None)
     saver.save(n=1)
     inner = ormsgpack.packb(("antigravity", "fly", "argument"))
     forge(alone, "msgpack", ormsgpack.packb(ormsgpack.Ext(0, inner)))
@@ -685,12 +722,87 @@ def test_a_format_that_is_never_written_is_never_read(alone: MemorySystem, kind:
         saver.values()
 
 
-def test_classes_of_a_caller_come_back_once_they_are_listed(alone: MemorySystem) -> None:
-    saver = ThreadMemSaver(alone)
-    Both(saver, None).save(state=InputError("x"), when=uuid4())
-    clone = saver.with_allowlist([("a", "B")])
-    assert clone is not saver
-    assert clone.system is saver.system
+def test_langgraphs_strict_mode_holds_for_the_default_serializer(
+    alone: MemorySystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_msgpack, "STRICT_MSGPACK_ENABLED", True)
+    saver = Both(ThreadMemSaver(alone), None)
+    saver.save(n=1)
+    forge(alone, "msgpack", ormsgpack.packb(ormsgpack.Ext(0, ormsgpack.packb(("antigravity", "fly", "a")))))
+    assert saver.values() == {"n": "a"}
+    assert "antigravity" not in sys.modules
+
+
+def test_a_strict_saver_gives_back_the_classes_that_are_listed(alone: MemorySystem) -> None:
+    saver = ThreadMemSaver(alone, serde=STRICT)
+    Both(saver, None).save(note=Note(), point=Point())
+    clone = saver.with_allowlist([("own_classes", "Note")])
+    assert Both(clone, None).values() == {"note": Note(), "point": {"x": 1, "y": 2.5}}
+    assert Both(saver, None).values()["note"] == {"text": "note", "n": 1}
+
+
+@pytest.mark.parametrize("value", [*ODD[:5], [Note(n=2), {"deep": Point()}]])
+def test_values_of_a_callers_classes_come_back_as_they_were(saver: Both, value: Any) -> None:
+    first = saver.save(state=value, messages=[human("h1")])
+    saver.put_writes(config_of("t", first), [("state", value), ("messages", [ai("a1")])], "task")
+    assert saver.values()["state"] == value
+    assert type(saver.values()["state"]) is type(value)
+    assert ("task", "state", value) in saver.get_tuple(config_of("t")).pending_writes
+
+
+def test_messages_of_a_callers_class_come_back_as_they_were(saver: Both) -> None:
+    said = [Letter("one", id="h1", stamp="red"), ai("a1")]
+    first = saver.save(messages=said)
+    saver.put_writes(config_of("t", first), [("messages", [Letter("two", id="h2")])], "task")
+    assert saver.values()["messages"] == said
+    assert [type(message) for message in saver.values()["messages"]] == [Letter, AIMessage]
+    assert saver.get_tuple(config_of("t")).pending_writes == [("task", "messages", [Letter("two", id="h2")])]
+
+
+def test_a_list_that_stays_outside_of_the_tree_is_told_of_once(
+    alone: MemorySystem, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Strange(HumanMessage):
+        pass
+
+    for _ in range(2):
+        Both(ThreadMemSaver(alone), None).save(messages=[Strange("x", id="h1"), ai("a1")])
+    assert caplog.text.count("outside of the conversation's tree") == 1
+
+
+@pytest.mark.parametrize("part", ODD)
+def test_a_message_with_a_part_that_json_does_not_know_is_in_the_tree_like_the_others(
+    saver: Both, part: Any
+) -> None:
+    call = {"name": "look", "args": {}, "id": "c", "type": "tool_call"}
+    said = [human("h1"), AIMessage("", id="a1", tool_calls=[call])]
+    tool = ToolMessage("seen", id="t1", tool_call_id="c", artifact=part)
+    first = saver.save(messages=said)
+    saver.put_writes(config_of("t", first), [("messages", [tool])], "task")
+    assert saver.get_tuple(config_of("t")).pending_writes == [("task", "messages", [tool])]
+    second = saver.save(parent=first, version=2, messages=[*said, tool])
+    saver.save(parent=second, version=3, messages=[*saver.values()["messages"], ai("a2")])
+    assert saver.values()["messages"] == [*said, tool, ai("a2")]
+    assert [row[2:] for row in saver.tree()] == [(name, "live") for name in ("h1", "a1", "t1", "a2")]
+    assert saver.saver.system.conversation("t").history[2].message == tool
+
+
+def test_a_strict_saver_shows_parts_as_data_and_leaves_the_tree_as_it_was(saver: Both) -> None:
+    said: list[BaseMessage] = [human("h1"), AIMessage("x", id="a1", additional_kwargs={"note": Note()})]
+    first = saver.save(messages=said)
+    saver.saver.serde = STRICT
+    shown = saver.values()["messages"]
+    assert isinstance(shown[1].additional_kwargs["note"], Opaque)
+    saver.save(parent=first, version=2, messages=[*shown, human("h2")])
+    assert [row[2:] for row in saver.tree()] == [(name, "live") for name in ("h1", "a1", "h2")]
+    saver.saver.serde = JsonPlusSerializer()
+    assert saver.values()["messages"] == [*said, human("h2")]
+
+
+def test_what_no_serializer_takes_is_an_error_as_with_langgraphs_own_savers(saver: Both) -> None:
+    with pytest.raises(TypeError, match="not msgpack serializable"):
+        saver.save(messages=[ToolMessage("seen", id="t1", tool_call_id="c", artifact=Handle())])
+    assert saver.tree() == []
 
 
 @pytest.mark.parametrize(

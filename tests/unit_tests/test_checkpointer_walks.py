@@ -8,6 +8,7 @@ and in a copy of the thread. The tree must be sound all along.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +179,35 @@ def test_every_state_of_a_random_walk_is_that_of_the_in_memory_saver(
             assert everything(ours, "copy") == expected
             assert everything(ours) == []
             assert system.verify().problems == ()
+
+
+class Forgetful:
+    """A saver that knows nothing of what was stored before."""
+
+    def __init__(self, system: MemorySystem) -> None:
+        self.system = system
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(ThreadMemSaver(self.system), name)
+
+
+CHANGES = ["append", "edit", "edit", "drop", "fork", "replay", "trim", "mutate", "summary", "reorder"]
+
+
+@given(steps=st.lists(st.tuples(st.sampled_from(CHANGES), st.integers(0, 1000)), max_size=8))
+@settings(max_examples=40)
+def test_what_is_remembered_of_a_list_changes_nothing_but_the_work(steps: Sequence[tuple[str, int]]) -> None:
+    with MemorySystem(embeddings=False) as one, MemorySystem(embeddings=False) as other:
+        walk = Walk(ThreadMemSaver(one), Forgetful(other))  # type: ignore[arg-type]
+        for kind, number in [("long", 0), ("long", 1), *steps]:
+            walk.step(kind, number)
+            assert stored(one) == stored(other)
+
+
+def stored(system: MemorySystem) -> list[Any]:
+    conversation = system.conversation("t")
+    history = [
+        (node.id, node.parent_id, node.state, node.superseded_by, node.message)
+        for node in conversation.history
+    ]
+    return [*history, conversation.tip and conversation.tip.id]

@@ -7,16 +7,21 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import psycopg
 import pytest
+from sqlalchemy.engine import make_url
 
 from langchain_threadmem import ChatMemory, MemorySystem, samples
 from langchain_threadmem.cli import main
 from langchain_threadmem.core.exchange import parse_conversation
 from langchain_threadmem.demo import turns_of
+from langchain_threadmem.errors import PersistenceError
 
 ROOT = Path(__file__).parents[2]
 CHAT = [
@@ -31,6 +36,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     return tmp_path
+
+
+LOOKING = [["show", ""], ["verify", ""], ["reindex", ""], ["convert", "", "copy"]]
+"""Commands that look at a database, named where there is nothing."""
+
+
+def put(command: list[str], database: str) -> list[str]:
+    return [argument or database for argument in command]
 
 
 def write(path: Path, *records: Any) -> Path:
@@ -275,11 +288,68 @@ def test_show_draws_a_conversation_and_its_threads(database: str, capsys: pytest
     assert "4 Assistant: With flour and time." in out
 
 
-def test_show_of_an_owner_without_conversations_says_so(
-    database: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["show", database, "--owner", "ada"]) == 0
+def test_show_of_a_memory_without_conversations_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    MemorySystem("new.db").close()
+    assert main(["show", "new.db"]) == 0
     assert capsys.readouterr().out == "no conversations\n"
+
+
+@pytest.mark.parametrize("command", LOOKING)
+def test_a_wrong_owner_is_told_the_owners_there_are(
+    database: str, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    main(["verify", database])
+    capsys.readouterr()
+    assert "no memory of 'ada'; there is 'user'" in refusal(capsys, *put(command, database), "--owner", "ada")
+
+
+@pytest.mark.parametrize("command", LOOKING)
+@pytest.mark.parametrize("tables", [["notes"], []])
+def test_a_database_of_others_is_refused_and_left_as_it_is(
+    capsys: pytest.CaptureFixture[str], command: list[str], tables: list[str]
+) -> None:
+    with closing(sqlite3.connect("theirs.db")) as connection:
+        for table in tables:
+            connection.execute(f"CREATE TABLE {table} (text)")
+    Path("theirs.db").touch()
+    before = Path("theirs.db").read_bytes()
+    line = refusal(capsys, *put(command, "theirs.db"))
+    assert "'theirs.db' is a database without a memory" in line
+    assert ("'notes'" if tables else "none at all") in line
+    assert Path("theirs.db").read_bytes() == before
+
+
+@pytest.mark.parametrize("command", [one for one in LOOKING if one[0] != "reindex"])
+def test_looking_at_a_memory_does_not_change_its_file(database: str, command: list[str]) -> None:
+    before = Path(database).read_bytes()
+    assert main(put(command, database)) == 0
+    assert Path(database).read_bytes() == before
+
+
+@pytest.mark.postgres
+def test_looking_at_a_server_makes_no_tables(postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = f"threadmem_{uuid4().hex}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {empty}")
+    url = make_url(postgres_url).update_query_dict({"options": f"-c search_path={empty}"})
+    for command in ("show", "verify", "reindex"):
+        line = refusal(capsys, command, url.render_as_string(hide_password=False))
+        assert "none at all" in line
+
+
+def test_a_memory_that_is_only_read_refuses_to_be_written(url: str, owner: str) -> None:
+    with MemorySystem(url, owner=owner) as system:
+        system.conversation("c").append("Hello", "Hi!")
+    with MemorySystem(url, owner=owner, read_only=True) as system:
+        with pytest.raises(PersistenceError, match=r"read.?only"):
+            system.conversation("c").append("More", "No.")
+        assert len(system.conversation("c")) == 2
+        assert system.verify().ok
+
+
+def test_nothing_to_index_is_no_failure(database: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reindex", database]) == 0
+    assert "nothing to fill" in capsys.readouterr().out
 
 
 def test_show_refuses_an_unknown_conversation_and_names_those_there_are(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import chromadb
+import numpy as np
 import pytest
+from chromadb.config import Settings
 from conftest import WordEmbeddings
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -17,7 +20,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemSaver, ThreadMemStore
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.splicing import left_of, spliced
-from langchain_threadmem.errors import InputError
+from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.queries.parts import PARTS
 from langchain_threadmem.storage.statements import Statement
@@ -98,12 +101,12 @@ def test_a_conversation_is_erased_and_the_receipt_says_what(
     assert holding(filled) == []
     assert filled.conversations() == ["public"]
     assert verbs(filled).check_erased(receipt) == receipt
-    index = filled.runtime.index()
-    assert index is None or (receipt.vectors == 6 and index.count() == 3)
     assert (
         verbs(filled).query(secret, search_range=ANY, k_limit=99, filters={"content": {"$contains": secret}})
         == []
     )
+    index = filled.runtime.index()
+    assert index is None or (receipt.vectors == 6 and index.count() == 3)
     assert filled.verify().ok
 
 
@@ -235,6 +238,7 @@ def test_what_was_said_before_a_time_is_erased(filled: MemorySystem, verbs: Wrap
     filled.query("three", search_range=ANY)
     receipt = verbs(filled).erase(before=DAY + timedelta(days=2))
     assert receipt.ok
+    assert receipt.messages == 2 + 2  # With the summaries of the conversation and of all.
     assert receipt.before == DAY + timedelta(days=2)
     assert receipt.conversations == ("private",)
     assert holding(filled) == []
@@ -334,6 +338,121 @@ def test_a_receipt_tells_what_came_back(filled: MemorySystem, verbs: Wrap, secre
     receipt = verbs(filled).erase(conversation="private")
     filled.conversation("private").append(secret, "again")
     assert not verbs(filled).check_erased(receipt).ok
+
+
+def chroma_bytes(system: MemorySystem, seen: list[bytes]) -> int:
+    """How many of some vectors are in Chroma's files."""
+    place = system.runtime.database.path
+    assert place is not None
+    files = [
+        file.read_bytes() for file in place.with_name(f"{place.name}.chroma").rglob("*") if file.is_file()
+    ]
+    return sum(any(vector in data for data in files) for vector in seen)
+
+
+def vectors_of(system: MemorySystem) -> list[bytes]:
+    """Some of the bytes of each vector in the index, as Chroma keeps it."""
+    index: Any = system.runtime.index()
+    held = index._collection.get(include=["embeddings"])["embeddings"]
+    return [np.asarray(vector, np.float32)[:16].tobytes() for vector in held]
+
+
+@pytest.fixture
+def indexed(tmp_path: Path, chroma: None) -> Iterator[MemorySystem]:
+    """Enough vectors that Chroma writes them to its files."""
+    (tmp_path / "deep").mkdir()
+    with MemorySystem(tmp_path / "deep" / "memory.db", owner="ada", embeddings=WordEmbeddings()) as system:
+        system.conversation("kept").append("The weather is fine.", "It is.")
+        system.conversation("doomed").extend(f"word{n} and {n}" for n in range(1_500))
+        system.flush()
+        system.reindex()
+        yield system
+
+
+def test_no_byte_of_an_erased_vector_is_in_the_files_of_chroma(indexed: MemorySystem, verbs: Wrap) -> None:
+    seen = vectors_of(indexed)
+    assert chroma_bytes(indexed, seen) > 100
+    receipt = verbs(indexed).erase(conversation="doomed")
+    assert (receipt.ok, receipt.scrubbed, receipt.vectors) == (True, True, 1_500)
+    assert chroma_bytes(indexed, seen) == 0
+    assert indexed.query("weather", search_range=ANY, k_limit=1)
+    assert indexed.reindex() == 2
+    assert indexed.verify().ok
+
+
+def test_scrubbing_clears_what_a_reset_leaves(indexed: MemorySystem, verbs: Wrap) -> None:
+    seen = vectors_of(indexed)
+    indexed.conversation("doomed").reset()
+    path = indexed.runtime.database.path
+    assert path is not None
+    assert chroma_bytes(indexed, seen) > 100
+    assert b"word77" in raw(path)
+    assert verbs(indexed).scrub().ok
+    assert chroma_bytes(indexed, seen) == 0
+    assert b"word77" not in raw(path)
+    assert b"weather" in raw(path)
+
+
+def test_vectors_of_another_model_are_erased_too(indexed: MemorySystem) -> None:
+    seen = vectors_of(indexed)
+    path = indexed.runtime.database.path
+    indexed.close()
+    with MemorySystem(path, owner="ada", embeddings=False) as system:
+        receipt = system.erase(conversation="doomed")
+        assert (receipt.scrubbed, receipt.vectors) == (True, 1_500)
+        assert chroma_bytes(system, seen) == 0
+
+
+def test_a_server_of_chroma_keeps_its_files_to_itself_and_the_receipt_says_so(
+    url: str, owner: str, verbs: Wrap, chroma: None
+) -> None:
+    client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
+    client.get_settings = lambda: Settings(chroma_server_host="far.example")  # type: ignore[method-assign]
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=client) as system:
+        system.conversation("c").append("heron", "noted")
+        system.query("heron", search_range=ANY)
+        receipt = verbs(system).erase(conversation="c")
+        assert (receipt.ok, receipt.vectors, receipt.scrubbed) == (True, 2, False)
+        assert any("'far.example'" in why for why in receipt.unscrubbed)
+
+
+def test_a_server_of_databases_keeps_its_files_to_itself_and_says_so(
+    filled: MemorySystem, verbs: Wrap
+) -> None:
+    server = filled.runtime.database.dialect == "postgresql"
+    assert [("server" in why) for why in verbs(filled).scrub().unscrubbed] == [True] * server
+
+
+def test_a_full_disk_leaves_the_receipt_and_a_later_call_finishes(
+    tmp_path: Path, secret: str, verbs: Wrap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "deep" / "memory.db"
+    path.parent.mkdir()
+    with MemorySystem(path, owner="ada", embeddings=False) as system:
+        system.conversation("c").append(secret, "noted")
+
+        def full() -> str:
+            raise PersistenceError("no room to write it: database or disk is full")
+
+        monkeypatch.setattr(system.runtime.database, "scrub", full)
+        receipt = verbs(system).erase(conversation="c")
+        assert (receipt.ok, receipt.messages, receipt.scrubbed) == (True, 2, False)
+        assert "disk is full" in receipt.unscrubbed[0]
+        monkeypatch.undo()
+        assert verbs(system).scrub().ok
+        assert secret.encode() not in raw(path)
+
+
+def test_the_names_of_emptied_namespaces_are_erased(system: MemorySystem, verbs: Wrap, secret: str) -> None:
+    store = ThreadMemStore(system)
+    store.put((secret,), "code", {"text": "x"})
+    store.put(("kept",), "code", {"text": "x"})
+    between = datetime.now(UTC)
+    store.put(("kept",), "later", {"text": "y"})
+    receipt = verbs(system).erase(before=between)
+    assert (receipt.rows["item"], receipt.rows["namespace"]) == (2, 1)
+    assert holding(system) == []
+    assert store.list_namespaces() == [("kept",)]
 
 
 def graph(system: MemorySystem) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from conftest import DERIVED, Word
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -65,6 +66,42 @@ def test_what_was_written_is_read_back(value: Any) -> None:
     assert "\0" not in text
     text.encode()
     assert shape(loads(text)) == shape(value)
+
+
+def derived(value: Any) -> Any:
+    """The value with a subclass in the place of each text and each integer."""
+    if isinstance(value, dict):
+        return {derived(key): derived(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(derived, value))
+    return {str: Word, int: Number}.get(type(value), lambda same: same)(value)
+
+
+class Opposite(str):
+    """Equals only itself as a key of a dictionary."""
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+
+class Number(int):
+    """A number."""
+
+
+@given(values)
+def test_a_value_of_a_subclass_of_text_or_numbers_is_written_as_its_base(value: Any) -> None:
+    assert dumps(derived(value)) == dumps(value)
+
+
+@pytest.mark.parametrize("value", DERIVED)
+def test_a_derived_value_comes_back_as_its_base(value: Any) -> None:
+    back = loads(dumps({"v": value}))["v"]
+    assert (back == value, type(back) in (str, int, float)) == (True, True)
+
+
+def test_two_keys_that_are_the_same_text_are_refused() -> None:
+    with pytest.raises(InputError, match="the same text"):
+        dumps({Opposite("a"): 1, "a": 2})
 
 
 def test_plain_values_are_plain_json() -> None:

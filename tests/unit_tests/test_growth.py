@@ -251,9 +251,8 @@ class Growing(RuleBasedStateMachine):
     def turn(self, start: int) -> list[int]:
         """A node and the answers below it, on all branches."""
         inside = [start]
-        for node in range(start + 1, len(self.parents) + 1):
-            if self.parents[node] in inside and self.roles[node] != "human":
-                inside.append(node)
+        for above in inside:
+            inside += [n for n in self.parents if self.parents[n] == above and self.roles[n] != "human"]
         return inside
 
     def supersede(self, nodes: list[int], by: int) -> None:
@@ -263,12 +262,15 @@ class Growing(RuleBasedStateMachine):
     @rule(n=st.integers(0, 1000))
     def edit(self, n: int) -> None:
         asked = old = self.node(n)
+        passed = []
         while old in self.dead and self.roles[self.dead[old]] == self.roles[old]:
+            passed.append(old)
             old = self.dead[old]
         gone = self.turn(old)
         new = self.grow(self.parents[old], self.roles[old])
         assert self.memory.edit(asked, f"version {new}").id == new
         self.supersede(gone, new)
+        self.dead.update(dict.fromkeys(passed, new))
 
     @precondition(lambda self: self.parents)
     @rule(n=st.integers(0, 1000))
@@ -288,19 +290,22 @@ class Growing(RuleBasedStateMachine):
     @rule(n=st.integers(0, 1000), under=st.none() | st.integers(0, 1000))
     def place(self, n: int, under: int | None) -> None:
         old, parent = self.node(n), None if under is None else self.node(under)
-        moved = [old]
-        for node in range(old + 1, len(self.parents) + 1):
-            if self.parents[node] in moved and node not in self.dead:
-                moved.append(node)
-        if old in self.dead or parent in moved or parent == self.parents[old]:
+        following = [n for n in self.parents if self.parents[n] == old and n not in self.dead]
+        if old in self.dead or parent == self.parents[old] or {old, *following} & {*self.path(parent)}:
             return
-        tip, places = self.tip, {}
-        for node in moved:
-            above = parent if node == old else places[self.parents[node]]
-            places[node] = self.grow(above, self.roles[node])
-            self.dead[node] = places[node]
-        self.tip = places.get(tip, tip)
-        assert self.memory.place(old, parent).id == places[old]
+        tip, new = self.tip, self.grow(parent, self.roles[old])
+        self.parents.update(dict.fromkeys(following, new))
+        self.dead[old] = new
+        self.tip = new if tip == old else tip
+        assert self.memory.place(old, parent).id == new
+
+    def path(self, node: int | None) -> list[int]:
+        """The nodes from the root to a node."""
+        found = []
+        while node is not None:
+            found.append(node)
+            node = self.parents[node]
+        return found[::-1]
 
     @invariant()
     def the_tree_is_what_the_model_says(self) -> None:
@@ -309,10 +314,7 @@ class Growing(RuleBasedStateMachine):
         assert {node.id: node.superseded_by for node in history if node.state} == self.dead
         assert (self.memory.tip.id if self.memory.tip else None) == self.tip
         if self.tip is not None:
-            path = [self.tip]
-            while (above := self.parents[path[-1]]) is not None:
-                path.append(above)
-            assert [node.id for node in self.memory.thread(self.tip)] == path[::-1]
+            assert [node.id for node in self.memory.thread(self.tip)] == self.path(self.tip)
 
 
 def test_random_growth_is_what_a_dictionary_of_parents_says() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from own_classes import Handle, Note
 
 from langchain_threadmem.core.interning import (
     CHUNK,
@@ -22,6 +23,7 @@ from langchain_threadmem.core.interning import (
     unpack,
 )
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.flows.parts import Parts
 
 SERDE = JsonPlusSerializer(allowed_msgpack_modules=None)
 
@@ -118,6 +120,19 @@ def test_what_a_digest_could_confuse_has_none() -> None:
     changed = long_list()
     changed[CHUNK].additional_kwargs["n"] = (CHUNK,)
     assert digests(changed) == digests(long_list())[:1]
+
+
+def test_parts_that_json_does_not_know_have_a_digest_of_what_they_are_stored_as() -> None:
+    def listed(part: Any) -> list[BaseMessage]:
+        changed = long_list()
+        changed[CHUNK].additional_kwargs["n"] = part
+        return changed
+
+    parts = [Note(), Note(n=2), (CHUNK,), [CHUNK], Handle]
+    found = [digests(listed(part), Parts().write) for part in parts]
+    assert [len(one) for one in found] == [3, 3, 3, 3, 1]
+    assert len({one[1] for one in found[:4]}) == 4
+    assert found[0] == digests(listed(Note()), Parts().write)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"5", b"[[1]]", b'{"a":5}'])

@@ -139,7 +139,7 @@ def test_a_model_without_structured_output_is_asked_for_json(
 
 
 def test_a_new_topic_becomes_a_new_root() -> None:
-    memory = ChatMemory.threaded(Scripted(answers=[selection(None)]), embeddings=False)
+    memory = ChatMemory.threaded(Scripted(answers=[selection(2), selection(None)]), embeddings=False)
     memory.append("Python?", "A language.")
     memory.append("And pandas?", "A library.")
     assert memory.append("Tea?", "A drink.")[0].parent_id is None
@@ -205,21 +205,36 @@ def test_the_memorys_choice_on_failure_holds_for_a_language_model(choice: Any, p
         Scripted(answers=[ConnectionError("no route")]), on_selection_failure=choice, embeddings=False
     )
     memory.append("a", "A")
-    memory.append("b", "B")
     if parent is SelectionError:
         with pytest.raises(SelectionError, match="no route"):
-            memory.append("c")
+            memory.append("b")
     else:
+        memory.append("b", "B")
         assert memory.append("c")[0].parent_id == parent
 
 
-def test_with_one_answer_or_none_nothing_is_asked(choose: Any) -> None:
+def test_of_the_first_message_nothing_is_asked(choose: Any) -> None:
     model = Scripted(answers=[selection(2)])
-    memory = ChatMemory(embeddings=False)
-    assert choose(LLMNodeSelector(model), memory.graph) is None
-    memory.append(*TURNS[0])
-    assert choose(LLMNodeSelector(model), memory.graph) == 2
+    assert choose(LLMNodeSelector(model), ChatMemory(embeddings=False).graph) is None
     assert model.prompts == []
+
+
+@pytest.mark.parametrize("chosen", [2, None])
+def test_one_answer_and_a_new_topic_are_two_choices(choose: Any, chosen: int | None) -> None:
+    model = Scripted(answers=[selection(chosen)])
+    memory = ChatMemory(embeddings=False)
+    memory.append(*TURNS[0])
+    assert choose(LLMNodeSelector(model), memory.graph) == chosen
+    assert len(model.prompts) == 1
+
+
+def test_the_second_message_may_open_a_topic(system: MemorySystem, verbs: Any) -> None:
+    memory = verbs(
+        system.conversation("talk", node_selector=LLMNodeSelector(Scripted(answers=[selection(None)])))
+    )
+    memory.append("How do I read CSV files?", "Use csv.")
+    question, _ = memory.append("Why is my bread flat?", "It needs time.")
+    assert (question.parent_id, question.placement.reason) == (None, "it fits")
 
 
 def prompt_for(memory: ChatMemory, text: str = "And then?", **options: Any) -> str:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from conftest import DERIVED, Word
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
@@ -135,6 +136,36 @@ def test_what_is_no_message_or_empty_is_refused_and_nothing_is_stored(given: Any
     with pytest.raises(InputError):
         memory.append(given)
     assert memory.history == []
+
+
+@pytest.mark.parametrize("value", DERIVED)
+def test_text_and_numbers_of_a_subclass_are_kept_as_their_base(
+    memory: ChatMemory, verbs: Wrap, value: Any
+) -> None:
+    call = {"name": "look", "args": {"at": value, "all": [value]}, "id": "c"}
+    said = [
+        HumanMessage("x", additional_kwargs={"v": value}),
+        AIMessage("", tool_calls=[call], response_metadata={"v": value}),
+        ToolMessage("y", tool_call_id="c", artifact=value),
+    ]
+    verb = verbs(memory)
+    verb.append(*said)
+    back = verb.messages()
+    assert [message.model_copy(update={"id": None}) for message in back] == said
+    assert type(back[1].tool_calls[0]["args"]["at"]) in (str, int, float)
+
+
+def test_the_same_message_with_a_derived_value_is_the_same_message(memory: ChatMemory) -> None:
+    human = HumanMessage("x", id="h", additional_kwargs={"v": Word("pear")})
+    memory.append(human, "y")
+    memory.append(memory.messages[0])
+    assert len(memory.history) == 2
+
+
+@pytest.mark.parametrize("text", [text for text in DERIVED if isinstance(text, str)])
+def test_text_of_a_subclass_is_said_like_any_other(memory: ChatMemory, verbs: Wrap, text: str) -> None:
+    nodes = verbs(memory).append(text, text)
+    assert said(nodes) == [("human", "pear"), ("ai", "pear")]
 
 
 def test_a_value_that_cannot_be_kept_exactly_is_refused_with_its_place() -> None:

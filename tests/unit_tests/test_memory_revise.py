@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -164,10 +165,30 @@ def test_a_placed_turn_moves_with_what_follows_it(memory: ChatMemory, verbs: Wra
     verb = verbs(memory)
     new = verb.place(3, None)
     assert (new.id, new.parent_id, new.message.content) == (5, None, "volcano eruptions")
-    assert [[node.id for node in thread] for thread in verb.threads()] == [[1, 2], [5, 6]]
+    assert [[node.id for node in thread] for thread in verb.threads()] == [[1, 2], [5, 4]]
     assert verb.thread(3)[-1].superseded_by == 5
-    assert verb.tip().id == 6
+    assert verb.tip().id == 4
     assert verb.verify().ok
+
+
+def test_what_follows_a_placed_message_is_recalled_with_it(memory: ChatMemory, verbs: Wrap) -> None:
+    verb = verbs(memory)
+    verb.recall("volcano")
+    verb.place(3, None)
+    (hit,) = [hit for hit in verb.recall("lava", context_depth=5) if hit.why.terms]
+    assert [node.id for node in hit.thread] == [5, 4]
+
+
+def test_a_conversation_is_saved_and_loaded_as_it_was_moved(
+    memory: ChatMemory, system: MemorySystem, verbs: Wrap, tmp_path: Path
+) -> None:
+    memory.place(3, None)
+    memory.append("late", "turn")
+    memory.save(tmp_path / "talk.json")
+    copy = ChatMemory.load(tmp_path / "talk.json")
+    assert [node.parent_id for node in copy.history] == [None, 1, 2, 5, None, 4, 6]
+    assert copy.history == memory.history
+    assert copy.verify().problems == ()
 
 
 def test_a_placed_turn_is_recalled_once_and_from_its_new_place(memory: ChatMemory, verbs: Wrap) -> None:
@@ -220,3 +241,10 @@ def test_editing_an_old_version_again_supersedes_the_newer_one(system: MemorySys
     live = [node.message.content for node in memory.history() if node.state == State.LIVE]
     assert live == ["Meet at two"]
     assert newest.parent_id is None
+
+
+def test_old_versions_name_the_one_that_is_in_their_place_now(memory: ChatMemory, verbs: Wrap) -> None:
+    verb = verbs(memory)
+    for text in ("glacier", "desert", "river"):
+        newest = verb.edit(3, text)
+    assert [node.superseded_by for node in verb.history()[2:]] == [newest.id, 5, 6, newest.id, None]

@@ -19,14 +19,16 @@ from langchain.agents.middleware import (
     SummarizationMiddleware,
 )
 from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel, FakeListChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+from own_classes import Handle, Note
 from pydantic import Field
 
 from langchain_threadmem import MemorySystem, MessageWindow, ThreadMemMiddleware, samples
@@ -140,6 +142,42 @@ def test_each_model_call_sees_only_its_thread_and_the_state_keeps_everything(
         ["cat one", "re cat one"],
         ["tea one", "re tea one", "tea two", "re tea two"],
     ]
+
+
+@tool("weather", response_format="content_and_artifact")
+def observed(city: str) -> tuple[str, list[Any]]:
+    """The weather in a city, with how it was observed."""
+    return f"sunny in {city}", [Note(text=city), Document(city), Handle()]
+
+
+@tool("weather", response_format="content_and_artifact")
+def noted(city: str) -> tuple[str, Note]:
+    """The weather in a city, and a note."""
+    return f"sunny in {city}", Note(text=city)
+
+
+def test_a_tool_may_hand_over_any_object(system: MemorySystem, model: Recorder, invoke: Invoke) -> None:
+    agent = create_agent(model, [observed], middleware=[ThreadMemMiddleware(system)])
+    for _ in range(2):
+        said = invoke(agent, "weather Oslo")["messages"]
+    stored = [node.message for node in system.conversation("talk").history]
+    assert [message.type for message in stored] == ["human", "ai", "tool", "ai"] * 2
+    assert isinstance(stored[2], ToolMessage)
+    note, document, handle = stored[2].artifact
+    assert (note, document, handle.name) == (Note(text="Oslo"), Document("Oslo"), "own_classes.Handle")
+    assert stored[4:6] == said[:2]
+
+
+def test_a_state_that_is_rewritten_keeps_the_objects_of_its_tools(
+    system: MemorySystem, model: Recorder, invoke: Invoke
+) -> None:
+    saver = ThreadMemSaver(system)
+    memory = ThreadMemMiddleware(system, selector=by_first_word, rewrite=True)
+    agent = create_agent(model, [noted], middleware=[memory], checkpointer=saver)
+    for turn in ("weather Oslo", "cat one", "weather Rome"):
+        state = invoke(agent, turn)
+    tools = [message for message in state["messages"] if isinstance(message, ToolMessage)]
+    assert [message.artifact for message in tools] == [Note(text="Oslo"), Note(text="Rome")]
 
 
 def test_the_state_says_which_thread_and_what_was_recalled(

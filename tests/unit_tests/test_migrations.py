@@ -40,7 +40,7 @@ def filled(tmp_path: Path) -> Path:
 
 def set_schema(path: Path, number: int) -> None:
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE threadmem_migration SET number = ?", (number,))
+        connection.execute("UPDATE threadmem_migration SET number = ? WHERE number = 1", (number,))
     connection.close()
 
 
@@ -79,13 +79,37 @@ def test_a_refused_database_is_not_kept_open(filled: Path) -> None:
     assert [path.name for path in filled.parent.iterdir()] == [filled.name]  # no -wal, no -shm
 
 
+def test_a_database_of_the_first_schema_is_led_on(filled: Path) -> None:
+    now = dump(filled)
+    with sqlite3.connect(filled) as connection:
+        connection.executescript(
+            "DROP TABLE threadmem_graft; DROP INDEX threadmem_segment_parent;"
+            "CREATE INDEX ix_threadmem_segment_tree ON threadmem_segment (tree);"
+            "DELETE FROM threadmem_migration WHERE number = 2"
+        )
+    connection.close()
+    with MemorySystem(filled, embeddings=False) as system:
+        memory = system.conversation("c")
+        assert memory.place(2, None).id == 3
+        assert memory.verify().problems == ()
+    assert tables(dump(filled)) == tables(now)
+    assert len(tables(now)) > 30
+
+
+def tables(dumped: list[str]) -> list[str]:
+    """What a file's tables and indexes are, without the pages that they begin on."""
+    return [
+        " ".join(line.split("CREATE")[1:]) for line in dumped if line.startswith("('") and "CREATE" in line
+    ]
+
+
 def test_an_older_database_gets_what_it_lacks_in_order(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[int] = []
-    later = [Migration(n, f"step {n}", lambda conn, n=n: ran.append(n)) for n in (2, 3)]  # type: ignore[misc]
+    later = [Migration(n, f"step {n}", lambda conn, n=n: ran.append(n)) for n in (3, 4)]  # type: ignore[misc]
     monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, *later))
     open_database(filled).close()
     open_database(filled).close()
-    assert ran == [2, 3]
+    assert ran == [3, 4]
 
 
 def test_a_migration_that_fails_leaves_the_database_as_it_was(
@@ -96,7 +120,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(
         raise RuntimeError("power cut")
 
     before = dump(filled)
-    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, Migration(2, "half", half)))
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, Migration(3, "half", half)))
     with pytest.raises(RuntimeError, match="power cut"):
         open_database(filled)
     assert dump(filled) == before

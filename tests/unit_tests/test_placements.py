@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from io import StringIO
 from typing import Any
 
 import pytest
+from conftest import StreamCipher
 from langchain_core.messages import HumanMessage
 from rich.console import Console
 
-from langchain_threadmem import ChatMemory, MemorySystem, SemanticNodeSelector
+from langchain_threadmem import ChatMemory, MemorySystem, SemanticNodeSelector, select_thread_node
 from langchain_threadmem.core.nodes import Placement, TurnEnd
 from langchain_threadmem.terminal import draw_tree
 
@@ -48,6 +50,63 @@ def test_a_choice_is_kept_with_the_human_message(
     verb.append("two", "second")
     why = Placement("because <of> it", ((2, 0.75), (None, 0.25)))
     assert placements(verb) == [None, None, why, None]
+
+
+def test_what_was_appended_says_why_it_is_where_it_is(
+    system: MemorySystem, verbs: Wrap, selector: Weighing
+) -> None:
+    verb = verbs(system.conversation("talk", node_selector=selector))
+    assert [node.placement for node in verb.append("one", "first")] == [None, None]
+    question, answer = verb.append("two", "second")
+    assert (question.placement, answer.placement) == (verb.history()[2].placement, None)
+    assert question.placement == Placement("because <of> it", ((2, 0.75), (None, 0.25)))
+
+
+def test_a_message_that_is_there_already_does_not_say_why_another_one_would_be(
+    system: MemorySystem, verbs: Wrap, selector: Weighing
+) -> None:
+    verb = verbs(system.conversation("talk", node_selector=selector))
+    verb.append(HumanMessage("one", id="h1"), "first")
+    verb.append("two", "second")
+    assert [node.placement for node in verb.append(HumanMessage("one", id="h1"))] == [None]
+
+
+@pytest.mark.parametrize("parent", [None, 2])
+def test_a_turn_that_a_person_placed_says_so(
+    system: MemorySystem, verbs: Wrap, selector: Weighing, parent: int | None
+) -> None:
+    verb = verbs(system.conversation("talk", node_selector=selector))
+    for text in ("one", "two", "three"):
+        verb.append(text, text.upper())
+    verb.place(5, 4 if parent else None)
+    moved = verb.place(verb.history()[-1].id, parent)
+    assert moved.placement == Placement("moved by hand")
+    assert (verb.history()[5].placement, verb.history()[-1].placement) == (None, moved.placement)
+    assert verb.place(moved.id, parent).placement == moved.placement
+
+
+def test_a_reason_is_encrypted_like_a_message(url: str, owner: str, verbs: Wrap) -> None:
+    with MemorySystem(url, owner=owner, embeddings=False, cipher=StreamCipher()) as system:
+        verb = verbs(system.conversation("talk"))
+        verb.append("one", "first")
+        verb.append("two", "second")
+        verb.place(3, None)
+        assert placements(verb) == [None, None, None, None, Placement("moved by hand")]
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_message_that_a_graph_stored_first_gets_the_reason_of_the_selector(
+    system: MemorySystem, selector: Weighing, turns: int, mode: str
+) -> None:
+    memory = system.conversation("talk")
+    memory.extend([*("one", ("ai", "ONE"), "two", ("ai", "TWO"))[: 2 * turns], HumanMessage("new", id="h")])
+    node = select_thread_node(system, selector, conversation_id="talk")
+    state = {"messages": [node.message for node in memory.history]}
+    found = node.invoke(state) if mode == "sync" else asyncio.run(node.ainvoke(state))
+    assert found["active_thread"]["parent_id"] == 2
+    placed = memory.history[found["active_thread"]["node_id"] - 1]
+    assert placed.placement == Placement("because <of> it", ((2, 0.75), (None, 0.25)))
 
 
 def test_later_choices_see_how_sure_earlier_ones_were(

@@ -17,7 +17,7 @@ from langchain_core.messages import HumanMessage
 
 from langchain_threadmem.core import tree
 from langchain_threadmem.core.nodes import ConversationNode, State
-from langchain_threadmem.core.placing import Element, New, Place, Planned, Use, plan_list, runs
+from langchain_threadmem.core.placing import Element, Follow, New, Place, Planned, Step, Use, plan_list, runs
 from langchain_threadmem.errors import InputError
 
 
@@ -40,7 +40,7 @@ class Tree:
             by_id.setdefault(place.message_id, []).append(place)
         return by_id
 
-    def plan(self, words: str) -> list[Use | New]:
+    def plan(self, words: str) -> list[Step]:
         return plan_list(elements(words), self.places(), self.tip)
 
     def insert(self, message_id: str, content: object, parent: int | None, state: State = State.LIVE) -> int:
@@ -55,9 +55,14 @@ class Tree:
             if isinstance(step, Use):
                 keys.append(step.key)
                 continue
-            if step.supersedes is not None:
+            if isinstance(step, New) and step.supersedes is not None:
                 self.rows[step.supersedes] = replace(self.rows[step.supersedes], state=State.SUPERSEDED)
             parent = keys[step.parent.index] if isinstance(step.parent, Planned) else step.parent
+            if isinstance(step, Follow):
+                old = self.rows[step.key]
+                self.rows[step.key] = replace(old, parent=parent, former=old.written)
+                keys.append(step.key)
+                continue
             keys.append(self.insert(element.message_id, element.content, parent, step.state))
         self.tip = next((key for key in reversed(keys) if self.rows[key].state != State.ASIDE), self.tip)
         return keys
@@ -72,13 +77,24 @@ class Tree:
         """Move a message to the end of `parent`, as the verb does."""
         old = self.live(message_id)
         self.rows[old.key] = replace(old, state=State.SUPERSEDED)
-        self.insert(message_id, old.content, None if parent is None else self.live(parent).key)
+        new = self.insert(message_id, old.content, None if parent is None else self.live(parent).key)
+        for row in list(self.rows.values()):
+            if row.parent == old.key and row.state == State.LIVE:
+                self.rows[row.key] = replace(row, parent=new, former=row.written)
+
+    def path(self, key: int | None) -> list[int]:
+        """The keys from a row up to its root."""
+        found = []
+        while key is not None:
+            found.append(key)
+            key = self.rows[key].parent
+        return found
 
     def read(self, keys: list[int]) -> str:
         return " ".join(str(self.rows[key].content) for key in keys)
 
     def runs(self, keys: list[int]) -> list[tuple[int, int]]:
-        return runs((key, self.rows[key].parent) for key in keys)
+        return runs((key, self.rows[key].written) for key in keys)
 
     def keys(self, found: list[tuple[int, int]]) -> list[int]:
         """What runs lead through: from the last key of each up to its first."""
@@ -86,7 +102,7 @@ class Tree:
         for first, last in found:
             path = [last]
             while path[-1] != first:
-                above = self.rows[path[-1]].parent
+                above = self.rows[path[-1]].written
                 assert above is not None
                 path.append(above)
             read += reversed(path)
@@ -136,16 +152,12 @@ def test_1_an_aside_is_passed_over_when_looking_for_the_predecessor() -> None:
 
 
 def test_2_a_message_follows_the_new_version_of_its_parent() -> None:
-    assert stored("h1 a1 h2").plan("h1 a1' h2") == [
-        Use(1),
-        New(1, supersedes=2),
-        New(Planned(1), supersedes=3),
-    ]
+    assert stored("h1 a1 h2").plan("h1 a1' h2") == [Use(1), New(1, supersedes=2), Follow(3, Planned(1))]
 
 
 def test_2_a_message_follows_past_an_aside() -> None:
     conversation = stored("h1 a1 h2", "h1 a1 s h2")
-    assert conversation.plan("h1 a1' s h2")[2:] == [Use(4), New(Planned(1), supersedes=3)]
+    assert conversation.plan("h1 a1' s h2")[2:] == [Use(4), Follow(3, Planned(1))]
 
 
 def test_2_a_superseded_version_follows_when_an_old_list_is_edited() -> None:
@@ -165,7 +177,7 @@ def test_2_a_message_does_not_follow_past_one_that_stayed() -> None:
 
 def test_2_a_branch_outside_the_list_stays_with_the_old_version() -> None:
     branched = stored("h1 a1 h2", "h1 a1 x2", "h1 a1' h2")
-    assert branched.threads() == ["h1 a1 x2", "h1 a1' h2"]
+    assert branched.threads() == ["h1 a1' h2", "h1 a1 x2"]
 
 
 def test_2_nothing_follows_the_new_version_of_a_system_message() -> None:
@@ -180,7 +192,7 @@ def test_2_a_message_edited_under_a_new_system_message_takes_what_follows_along(
     assert plan_list(elements, places, 3) == [
         New(None, supersedes=1),
         New(Planned(0), supersedes=2),
-        New(Planned(1), supersedes=3),
+        Follow(3, Planned(1)),
     ]
 
 
@@ -209,7 +221,7 @@ def test_4_a_new_version_lives_under_its_predecessor_in_the_list() -> None:
 
 
 def test_4_a_new_version_at_the_front_of_a_trimmed_list_stands_beside_the_old_one() -> None:
-    assert stored("h1 a1 h2 a2").plan("h2' a2") == [New(2, supersedes=3), New(Planned(0), supersedes=4)]
+    assert stored("h1 a1 h2 a2").plan("h2' a2") == [New(2, supersedes=3), Follow(4, Planned(0))]
 
 
 def test_4_an_id_without_a_live_place_supersedes_nothing() -> None:
@@ -274,7 +286,7 @@ def test_5_what_is_new_lives_where_a_moved_root_is() -> None:
     moved.place("h2", None)
     moved.place("h1", "h2")
     moved.store("h1 b1")
-    assert moved.threads() == ["h1 a1", "h2 h1 b1"]
+    assert moved.threads() == ["h2 h1 a1", "h2 h1 b1"]
 
 
 def test_5_what_is_new_follows_through_two_moves() -> None:
@@ -288,7 +300,11 @@ def test_5_what_is_new_follows_through_two_moves() -> None:
 
 def test_5_a_former_version_of_a_conversation_goes_on_where_it_is() -> None:
     conversation = stored("h1 h2", "h1' h2")
-    assert conversation.plan("h1 h2 a2") == [Use(1), Use(2), New(2)]
+    assert conversation.plan("h1 h2 a2") == [
+        Use(1),
+        New(1, State.SUPERSEDED, copies=2),
+        New(Planned(1)),
+    ]
     conversation.store("h1 h2 a2 h3")
     conversation.place("h3", "h1")
     assert conversation.plan("h1 h2 a2 h3 a3")[3:] == [Use(6), New(7)]
@@ -297,7 +313,9 @@ def test_5_a_former_version_of_a_conversation_goes_on_where_it_is() -> None:
 def test_a_list_known_to_begin_with_stored_rows_is_planned_from_there() -> None:
     places = stored("h1 a1 h2", "h1 a1' h2").places()
     whole = plan_list(elements("h1 a1 h2 a2"), places, tip=5)
-    assert plan_list(elements("h2 a2"), places, tip=5, after=2) == whole[2:] == [Use(3), New(3)]
+    copy = New(2, State.SUPERSEDED, copies=3)
+    assert whole[2:] == [copy, New(Planned(2))]
+    assert plan_list(elements("h2 a2"), places, tip=5, after=2) == [copy, New(Planned(0))]
 
 
 def test_an_empty_list_needs_nothing() -> None:
@@ -335,7 +353,7 @@ def test_an_edit_in_place_takes_all_that_follows_with_it() -> None:
 def test_two_messages_edited_in_a_row_stay_in_one_thread() -> None:
     conversation = stored("h1 a1 h2 a2", "h1 a1' h2' a2")
     assert conversation.threads() == ["h1 a1' h2' a2"]
-    assert conversation.words(State.SUPERSEDED) == ["a1", "h2", "a2"]
+    assert conversation.words(State.SUPERSEDED) == ["a1", "h2"]
 
 
 def test_an_old_list_that_is_edited_takes_its_own_versions_along() -> None:
@@ -469,7 +487,8 @@ def walk(steps: list[tuple[str, int, int]], conversation: Tree) -> list[str]:
             live = [row.message_id for row in conversation.rows.values() if row.state == State.LIVE]
             if live:
                 moved, parent = live[i % len(live)], live[j % len(live)]
-                conversation.place(moved, None if moved == parent else parent)
+                below = conversation.path(conversation.live(parent).key)
+                conversation.place(moved, None if conversation.live(moved).key in below else parent)
         history.append(" ".join(words))
         check_store(conversation, history[-1])
     return history
@@ -482,7 +501,8 @@ def check_store(conversation: Tree, words: str) -> None:
     assert conversation.read(conversation.keys(conversation.runs(keys))) == words
     for key, old in before.items():
         new = conversation.rows[key]
-        assert replace(new, state=old.state) == old
+        assert replace(new, state=old.state, parent=old.parent, former=old.former) == old
+        assert new.written == old.written
         assert (old.state, new.state) in {*((s, s) for s in State), (State.LIVE, State.SUPERSEDED)}
     live = Counter(row.message_id for row in conversation.rows.values() if row.state == State.LIVE)
     assert all(count == 1 for count in live.values())
@@ -521,6 +541,19 @@ def test_whatever_is_cut_or_summarised_a_conversation_stays_one_thread(steps: li
             words.insert(at, f"s{number}")
         conversation.store(" ".join(words))
     assert conversation.threads() == [" ".join(said)]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 40)), max_size=30))
+def test_however_a_conversation_is_edited_each_version_is_stored_once(steps: list[tuple[bool, int]]) -> None:
+    conversation, words = stored("m"), ["m"]
+    for number, (grows, i) in enumerate(steps):
+        if grows:
+            words.append(f"m{number}")
+        else:
+            words[i % len(words)] += "'"
+        conversation.store(" ".join(words))
+    assert conversation.threads() == [" ".join(words)]
+    assert len(conversation.rows) == 1 + len(steps)
 
 
 @given(st.lists(st.integers(1, 30), max_size=40), st.lists(st.integers(0, 30), min_size=31, max_size=31))

@@ -47,7 +47,8 @@ def vector_of(text: str) -> list[float]:
 
 
 def test_a_vector_finds_what_is_near_it(memory: MemorySystem, verbs: Wrap) -> None:
-    found = verbs(memory).query(query_vector=vector_of("Camomile tea calms."), recall_context=False)
+    vector = vector_of("Camomile tea calms.")
+    found = verbs(memory).query(query_vector=vector, k_limit=1, recall_context=False)
     assert texts(found) == [["Camomile tea calms."]]
     assert found[0][0].group_id == "kitchen"
 
@@ -71,7 +72,7 @@ def test_text_is_ranked_as_recall_ranks_it(
         )
         system.conversation("kitchen").extend([(source, said) for source, said in SAID])
         recalled = system.conversation("elsewhere").recall(text, 5, scope="owner")
-        found = verbs(system).query(text, k_limit=5, search_range=ANY, recall_context=False)
+        found = verbs(system).query(text, k_limit=5, recall_context=False)
         ids = [chain[0].id for chain in found]
         assert ids == [hit.node.message.id for hit in recalled]
         kitchen = verbs(system).query(
@@ -109,13 +110,22 @@ def test_a_neighbour_stands_in_one_chain_only(memory: MemorySystem, verbs: Wrap)
 
 
 def test_r31_the_search_range_bounds_the_cosine(memory: MemorySystem, verbs: Wrap) -> None:
-    assert verbs(memory).query("tea") == []  # Some 0.6 is less than the 0.75 of the settings.
+    assert verbs(memory).query("tea", search_range=(0.75, None)) == []  # It is some 0.6.
     assert len(verbs(memory).query("tea", search_range=(0.4, None), recall_context=False)) == 2
     assert verbs(memory).query(
         "Camomile tea calms.", search_range=(None, 0.9), k_limit=99, recall_context=False
     )
     upper = verbs(memory).query("Camomile tea calms.", search_range=(None, 0.9), recall_context=False)
     assert "Camomile tea calms." not in [chain[0].content for chain in upper]
+
+
+def test_r31_the_settings_may_bound_the_cosine(url: str, owner: str, verbs: Wrap) -> None:
+    with MemorySystem(
+        url, owner=owner, embeddings=WordEmbeddings(), settings={"search_range": [0.75]}
+    ) as system:
+        system.add_memory("Camomile tea calms.", source="user")
+        assert verbs(system).query("tea") == []
+        assert verbs(system).query("tea", search_range=(None, None)) != []
 
 
 def test_r31_without_embeddings_words_are_compared(url: str, owner: str, verbs: Wrap) -> None:

@@ -105,6 +105,7 @@ def test_mermaid_has_labels_then_edges_then_styles() -> None:
         "    style 1 fill:#a7c7e7",
         "    style 2 fill:#cdb4f6",
         "    style 3 fill:#e0e0e0",
+        "    classDef default color:#26282c",
     ]
 
 
@@ -153,7 +154,7 @@ def test_mermaid_of_one_role_links_to_the_nearest_shown_ancestor(role: str) -> N
 def test_mermaid_dashes_superseded_nodes() -> None:
     drawn = to_mermaid([say(1, "old", state=State.SUPERSEDED), say(2, "new")])
     assert "style 1 fill:#a7c7e7,stroke-dasharray:5 5" in drawn
-    assert drawn.endswith("style 2 fill:#a7c7e7")
+    assert "    style 2 fill:#a7c7e7" in drawn.splitlines()
 
 
 def test_mermaid_refuses_an_unknown_role_and_a_negative_length() -> None:
@@ -161,6 +162,8 @@ def test_mermaid_refuses_an_unknown_role_and_a_negative_length() -> None:
         to_mermaid([], role="robot")
     with pytest.raises(InputError, match="-1"):
         to_mermaid([], max_content_length=-1)
+    with pytest.raises(InputError, match="max_edges is -1"):
+        to_mermaid([], max_edges=-1)
 
 
 @settings(max_examples=100)
@@ -173,7 +176,48 @@ def test_mermaid_has_one_label_and_one_style_for_each_node(
     labels = [line for line in drawn if line.endswith('"]')]
     assert len(labels) == sum(line.startswith("    style ") for line in drawn) == count
     assert all(line.count('"') == 2 for line in labels)
-    assert len(drawn) == 1 + 2 * count + sum(" --> " in line for line in drawn)
+    assert len(drawn) == 1 + bool(count) + 2 * count + sum(" --> " in line for line in drawn)
+
+
+def test_a_long_mermaid_diagram_shows_the_newest_messages_and_says_how_many_it_leaves_out() -> None:
+    nodes = [say(n, f"message {n} " + "🍞" * 60, n - 1 or None) for n in range(1, 2001)]
+    drawn = to_mermaid(nodes)
+    assert 45_000 < len(drawn.encode("utf-16-le")) // 2 <= 50_000
+    labels = [line for line in drawn.splitlines() if line.endswith('"]')]
+    assert labels[0] == f'    earlier["{2001 - len(labels):,} earlier messages not shown"]'
+    assert labels[-1].startswith('    2000["H2000: message 2000')
+
+
+def test_a_mermaid_diagram_has_no_more_edges_than_mermaid_draws() -> None:
+    thread = [say(n, "x", n - 1 or None) for n in range(1, 502)]
+    assert to_mermaid(thread).count(" --> ") == 500
+    drawn = to_mermaid([*thread, say(502, "x", 501)])
+    assert drawn.count(" --> ") <= 500
+    assert "earlier messages not shown" in drawn
+
+
+@settings(max_examples=60)
+@given(forests(), st.integers(0, 900), st.integers(0, 5))
+def test_a_cut_mermaid_diagram_links_nothing_that_it_leaves_out(
+    nodes: list[ConversationNode], size: int, most: int
+) -> None:
+    drawn = to_mermaid(nodes, max_text_size=size, max_edges=most).splitlines()
+    edges = [line.split(" --> ") for line in drawn if " --> " in line]
+    labels = {line.split("[")[0].strip() for line in drawn if line.endswith('"]')}
+    assert {end.strip() for edge in edges for end in edge} <= labels
+    assert len(edges) <= most
+    assert len("\n".join(drawn).encode("utf-16-le")) // 2 <= max(size, 150)
+
+
+def test_a_mermaid_diagram_without_limits_shows_everything() -> None:
+    nodes = [say(n, "x" * 60, n - 1 or None) for n in range(1, 2001)]
+    drawn = to_mermaid(nodes, max_text_size=None, max_edges=None)
+    assert drawn.count(" --> ") == 1999
+    assert "not shown" not in drawn
+
+
+def test_a_picture_has_a_background_of_its_own() -> None:
+    assert ET.fromstring(to_svg([say(1, "x")])).attrib["style"] == "background:#fff;color:#26282c"
 
 
 def test_text_names_every_role_in_the_order_of_ids() -> None:

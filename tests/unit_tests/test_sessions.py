@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from conftest import DERIVED
 from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, ToolMessage
 
 from langchain_threadmem import MemorySystem, MemoryUnit
@@ -91,6 +92,17 @@ def test_a_source_that_is_not_the_messages_is_refused(system: MemorySystem) -> N
     for nothing in ("", "  ", None, 7):
         with pytest.raises(InputError, match="text that is not empty"):
             system.add_memory(nothing)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", DERIVED)
+def test_metadata_of_a_subclass_of_text_or_numbers_is_kept_and_filtered_by_its_base(
+    system: MemorySystem, verbs: Wrap, value: Any
+) -> None:
+    memory = verbs(system)
+    unit = memory.add_memory("a green pear", source="user", metadata={"v": value, "all": [value]})
+    assert unit.metadata == {"v": value, "all": [value]}
+    found = memory.query("a green pear", filters={"metadata.v": value})
+    assert [unit.content for chain in found for unit in chain] == ["a green pear"]
 
 
 def test_time_and_metadata_are_kept(system: MemorySystem, verbs: Wrap) -> None:

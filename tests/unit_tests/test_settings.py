@@ -39,7 +39,7 @@ def test_r32_the_defaults_are_those_of_the_seeds() -> None:
         "stm_threshold": 0.8,
         "embedding_history_length": 1,
         "k_limit": 5,
-        "search_range": (0.75, None),
+        "search_range": (None, None),
         "recall_context": True,
         "add_ltm_to_stm": True,
         "query_external_first": True,

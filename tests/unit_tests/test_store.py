@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
-from conftest import WordEmbeddings
+from conftest import DERIVED, Word, WordEmbeddings
 from langgraph.store.base import (
     GetOp,
     InvalidNamespaceError,
@@ -154,6 +155,22 @@ def test_values_come_back_as_they_were(store: Calls) -> None:
     back = store.get(NS, "k").value
     assert back == value
     assert list(map(type, back.values())) == list(map(type, value.values()))
+
+
+@pytest.mark.parametrize("value", DERIVED)
+def test_text_and_numbers_of_a_subclass_are_stored_and_found_as_their_base(store: Calls, value: Any) -> None:
+    store.put(NS, "k", {"v": value, "all": (value,)})
+    assert store.get(NS, "k").value == {"v": value, "all": (value,)}
+    assert keys(store.search(NS, filter={"v": value})) == ["k"]
+    assert keys(store.search(NS, filter={"v": {"$gte": value}})) == ["k"]
+
+
+@pytest.mark.parametrize("name", [Word("pear"), np.str_("pear")])
+def test_names_of_a_subclass_of_text_name_what_their_base_names(store: Calls, name: str) -> None:
+    store.put((name,), name, {name: 1})
+    item = store.get(("pear",), "pear")
+    assert (item.namespace, item.key, item.value) == (("pear",), "pear", {"pear": 1})
+    assert store.get((name,), name) == item
 
 
 def test_a_value_that_cannot_be_stored_exactly_is_refused_with_its_path(store: Calls) -> None:

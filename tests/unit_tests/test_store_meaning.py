@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from conftest import Word
 from store_calls import NS, Calls, Clock, Make, keys, made
 
 from langchain_threadmem import MemorySystem
@@ -42,6 +43,12 @@ def test_search_by_meaning_gives_the_most_similar_first(make: Make) -> None:
         [],
     ]
     assert keys(store.search(NS, query="red car", filter={"text": {"$ne": "a red car"}}))[0] != "car"
+
+
+def test_a_text_of_a_subclass_is_embedded(make: Make) -> None:
+    store = make(index={"dims": 64, "fields": ["text"]})
+    store.put(NS, "fruit", {"text": Word("green apples")})
+    assert store.search(NS, query="apples")[0].score > 0.5
 
 
 def test_an_item_is_as_similar_as_its_most_similar_field(make: Make) -> None:

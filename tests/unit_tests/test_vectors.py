@@ -263,7 +263,7 @@ def test_many_vectors_enter_chroma_in_the_background_and_are_searched_meanwhile(
         assert "stars" in stars(system)
         assert index.count() == 0
         goes_on.set()
-        while system.runtime.ahead.busy(module._FILLING):
+        while system.runtime.ahead.busy(module.FILLING):
             time.sleep(0.01)
         assert index.count() == 6
         assert "stars" in stars(system)
@@ -277,7 +277,7 @@ def test_an_index_that_was_half_filled_is_filled_on(tmp_path: Path, monkeypatch:
         system.flush()
         index: Any = system.runtime.index()
         monkeypatch.setattr(module, "FEW_TO_ENTER", 1)
-        assert run(module._fill_some(system.runtime, index), system.runtime)
+        assert run(module._fill_some(system.runtime, index, {}), system.runtime)
         assert index.count() == 1
         monkeypatch.undo()
         monkeypatch.setattr(module, "EXACT_BELOW", 0)

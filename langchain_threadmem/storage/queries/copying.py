@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sqlalchemy import bindparam, select
 
 from langchain_threadmem.core.nodes import State
-from langchain_threadmem.storage.queries import integrity, revision, strides, trees
+from langchain_threadmem.storage.queries import grafts, integrity, revision, strides, trees
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     POSITION_BITS,
@@ -53,6 +53,8 @@ def copy_tree(conn: Conn, source: int, target: int) -> dict[int, int]:
     conn.many(_INSERT, [(moved(row[0], segments), target, *row[2:]) for row in rows])
     for statement in (*revision.COPIES, revision.COPY_CHOICE):
         conn.many(statement, [(moved(row[0], segments), row[0]) for row in rows])
+    for key, parent in grafts.of_tree(conn, source).items():
+        grafts.record(conn, target, moved(key, segments), moved(parent, segments))
     head = trees.head(conn, source)
     tip, system = (None if key is None else moved(key, segments) for key in (head.tip, head.system))
     trees.settle(conn, target, tip, system)

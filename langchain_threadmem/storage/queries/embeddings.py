@@ -50,18 +50,6 @@ _OF_TREE = Statement(
     "model",
     "most",
 )
-_KNOWN = Statement(
-    strides.after(
-        select(embedding.c.key)
-        .join(node, node.c.key == embedding.c.key)
-        .where(embedding.c.model == bindparam("model")),
-        _TREE,
-        _SEQ,
-    ),
-    "tree",
-    "seq",
-    "model",
-)
 _OF_OWNER = Statement(
     select(node.c.key, node.c.seq, embedding.c.vector)
     .select_from(_owned)
@@ -77,10 +65,40 @@ _OF_OWNER = Statement(
 )
 
 
+# Nodes are found by their range of keys, as in `nodes.after_marks`.
+_AFTER_MARKS = Statement(
+    strides.after(
+        select(node.c.key, node.c.seq, embedding.c.vector, tree.c.id)
+        .join(embedding, embedding.c.key == node.c.key)
+        .where(
+            within(tree.c.id, "trees"),
+            embedding.c.model == bindparam("model"),
+            node.c.seq <= strides.marked(tree.c.id, bindparam("made")),
+        ),
+        tree.c.id,
+        strides.marked(tree.c.id, bindparam("name")),
+    )
+    .order_by(None)
+    .order_by(tree.c.id, node.c.seq),
+    *("trees", "model", "made", "name"),
+)
+_OF = Statement(
+    select(embedding.c.key)
+    .select_from(_kept)
+    .where(tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model")),
+    *("owner", "model"),
+)
 _COUNT = Statement(
     select(func.count())
     .select_from(_kept)
     .where(tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model"), recallable),
+    *("owner", "model"),
+)
+_ANY = Statement(
+    select(embedding.c.vector)
+    .select_from(_kept)
+    .where(tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model"))
+    .limit(1),
     *("owner", "model"),
 )
 _BY_KEYS = Statement(
@@ -141,6 +159,11 @@ def entered(conn: Conn, owner: str, model: str, name: str) -> set[int]:
     return {row[0] for row in conn.all(_ENTERED, owner, model, name)}
 
 
+def of(conn: Conn, owner: str, model: str) -> set[int]:
+    """Keys of the nodes of an owner that have a vector."""
+    return {row[0] for row in conn.all(_OF, owner, model)}
+
+
 def put(conn: Conn, model: str, keys: Iterable[int], matrix: NDArray[np.float32]) -> None:
     """Store the vectors of nodes."""
     halves = matrix.astype(np.float16)
@@ -155,9 +178,20 @@ def since(conn: Conn, tree_id: int, model: str, seq: int = 0, most: int = EVERYT
     return _vectors(conn, conn.all(_OF_TREE, tree_id, seq, model, most))
 
 
-def known_since(conn: Conn, tree_id: int, model: str, seq: int) -> set[int]:
-    """Keys of nodes numbered above `seq` that have a vector already, as a moved node has."""
-    return {row[0] for row in conn.all(_KNOWN, tree_id, seq, model)}
+def after_marks(
+    conn: Conn, model: str, made: str, name: str, trees: Sequence[int]
+) -> tuple[Vectors, list[int]]:
+    """The vectors of trees that an index does not know yet, as far as they are complete; the tree of each.
+
+    Args:
+        conn: A transaction.
+        model: The embedding model.
+        made: What the marks are kept under that say how far vectors are complete.
+        name: What the marks of the index are kept under; those of no index give all vectors.
+        trees: The trees.
+    """
+    rows = conn.all(_AFTER_MARKS, json.dumps(trees), model, made, name)
+    return _vectors(conn, [(row[0], row[1], row[2]) for row in rows]), [row[3] for row in rows]
 
 
 def of_owner(conn: Conn, owner: str, model: str) -> Vectors:
@@ -168,6 +202,12 @@ def of_owner(conn: Conn, owner: str, model: str) -> Vectors:
 def count(conn: Conn, owner: str, model: str) -> int:
     """How many vectors of a model all conversations of an owner have."""
     return int(conn.all(_COUNT, owner, model)[0][0])
+
+
+def dimensions(conn: Conn, owner: str, model: str) -> int | None:
+    """How long the vectors of a model are; `None` if the owner has none."""
+    row = conn.one(_ANY, owner, model)
+    return None if row is None else len(_opened(conn, row[0])) // 2
 
 
 def by_keys(conn: Conn, model: str, keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:

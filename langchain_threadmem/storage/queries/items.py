@@ -223,6 +223,12 @@ _LOCK_EMPTY = Statement(
     .with_for_update(skip_locked=True),
     "ids",
 )
+_LOCK_EMPTY_OF = Statement(
+    select(namespace.c.id)
+    .where(namespace.c.owner == _OWNER, ~exists().where(item.c.namespace == namespace.c.id))
+    .with_for_update(skip_locked=True),
+    "owner",
+)
 _PRUNE = Statement(
     delete(namespace).where(
         within(namespace.c.id, "ids"), ~exists().where(item.c.namespace == namespace.c.id)
@@ -354,6 +360,13 @@ def remove(conn: Conn, ids: dict[bytes, int], names: Iterable[tuple[bytes, bytes
 def prune(conn: Conn, ids: Iterable[int]) -> None:
     """Remove those of some namespaces, all locked, that hold nothing."""
     conn.run(_PRUNE, json.dumps(list(ids)))
+
+
+def prune_all(conn: Conn, owner: str) -> int:
+    """Remove the namespaces of an owner that hold nothing and nobody is just writing in; how many."""
+    empty = [row[0] for row in conn.all(_LOCK_EMPTY_OF, owner)]
+    prune(conn, empty)
+    return len(empty)
 
 
 def prolong(conn: Conn, owner: str, ids: Sequence[int], now: float) -> None:

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import bindparam, select
 
+from langchain_threadmem.storage.queries.units import OWNED
 from langchain_threadmem.storage.schema import LEXICON, POSITION_BITS, segment, tree
 from langchain_threadmem.storage.statements import Conn, Statement, within
 
@@ -80,9 +81,9 @@ _SEGMENTS_OF_TREE = Statement(
 _SEGMENTS_OF_OWNER = Statement(
     select(segment.c.id)
     .join(tree, tree.c.id == segment.c.tree)
-    .where(tree.c.owner == bindparam("owner"), within(segment.c.id, "segments")),
-    "owner",
+    .where(within(segment.c.id, "segments"), OWNED),
     "segments",
+    "owner",
 )
 
 
@@ -101,9 +102,9 @@ def name_word(word: str) -> str:
     return f"§n{word}"
 
 
-def add(conn: Conn, tree_id: int, owner: str, entries: Iterable[Entry]) -> None:
-    """Enter nodes into the index."""
-    conn.many(_ADD, _rows(tree_id, owner, entries))
+def add(conn: Conn, owner: str, entries: Mapping[int, Iterable[Entry]]) -> None:
+    """Enter nodes of trees into the index."""
+    conn.many(_ADD, [row for tree_id, found in entries.items() for row in _rows(tree_id, owner, found)])
 
 
 def remove(conn: Conn, tree_id: int, owner: str, entries: Iterable[Entry]) -> None:
@@ -174,7 +175,7 @@ def _within(conn: Conn, lists: Sequence[Keys], scope: Scope) -> list[Keys]:
     among = np.unique(np.concatenate(segments)).tolist() if segments else list(ends)
     listed = json.dumps(among)
     if scope.tree is None:
-        rows = conn.all(_SEGMENTS_OF_OWNER, scope.owner, listed)
+        rows = conn.all(_SEGMENTS_OF_OWNER, listed, scope.owner)
     else:
         rows = conn.all(_SEGMENTS_OF_TREE, scope.tree, listed)
     if len(rows) == len(among):

@@ -14,8 +14,8 @@ from sqlalchemy import bindparam, exists, literal_column, select
 from langchain_threadmem.core.interning import Said
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.numbered import number_in
-from langchain_threadmem.core.placing import Element, New, Place, Planned, Use, live_of, plan_list
-from langchain_threadmem.storage.queries import nodes, revision, strides, trees
+from langchain_threadmem.core.placing import Element, New, Place, Planned, Use, live_of, plan, plan_list
+from langchain_threadmem.storage.queries import grafts, nodes, revision, strides, trees
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, node, segment
 from langchain_threadmem.storage.statements import Asked, Conn, Statement
 
@@ -25,7 +25,7 @@ class Located(NamedTuple):
 
     Attributes:
         key: Its key.
-        follows: Key of the node that it hangs under.
+        follows: Key of the node that it was written under.
         aside: Whether it is no part of the conversation.
     """
 
@@ -34,9 +34,24 @@ class Located(NamedTuple):
     aside: bool
 
 
-_PARENT = f"CASE WHEN n.key & {LAST_POSITION} = 0 THEN s.parent ELSE n.key - 1 END"
-_FOUND = f"SELECT n.key, {_PARENT}, n.message, n.body, n.state, n.seq FROM threadmem_node n "
-_OF_SEGMENT = f"LEFT JOIN threadmem_segment s ON s.id = n.key >> {POSITION_BITS} "
+class Stored(NamedTuple):
+    """A list that was stored.
+
+    Attributes:
+        located: Where each of its messages lives.
+        shared: See `core.placing.Plan`.
+    """
+
+    located: list[Located]
+    shared: int | None
+
+
+_WRITTEN = f"CASE WHEN n.key & {LAST_POSITION} = 0 THEN s.parent ELSE n.key - 1 END"
+_FOUND = f"SELECT n.key, {_WRITTEN}, g.parent, n.message, n.body, n.state, n.seq FROM threadmem_node n "
+_OF_SEGMENT = (
+    f"LEFT JOIN threadmem_segment s ON s.id = n.key >> {POSITION_BITS} "
+    "LEFT JOIN threadmem_graft g ON g.key = n.key "
+)
 
 
 def _by_ids(ids: str, numbers: str, mark: str) -> tuple[str, str]:
@@ -105,8 +120,9 @@ def found(conn: Conn, messages: Sequence[Said], rows: Sequence[tuple[Any, ...]])
     if len({message.id for message in messages}) < len(messages):
         return [_best(message, places.get(message.id, ())) for message in messages]
     known = {row.place.key: row.place for rows in places.values() for row in rows}
-    plan = plan_list(_elements(messages), _values(places), None)
-    return [_located(known[step.key]) if isinstance(step, Use) else None for step in plan]
+    steps = plan_list(_elements(messages), _values(places), None)
+    keys = [step.copies if isinstance(step, New) else step.key for step in steps]
+    return [None if key is None else _located(known[key]) for key in keys]
 
 
 class Ground(NamedTuple):
@@ -132,40 +148,62 @@ def ground(answers: Iterator[Sequence[tuple[Any, ...]]]) -> Ground:
 
 
 def place(
-    conn: Conn, tree_id: int, messages: Sequence[Said], after: int | None, now: float, seen: Ground
-) -> tuple[list[Located], trees.Head]:
+    conn: Conn,
+    tree_id: int,
+    messages: Sequence[Said],
+    after: int | None,
+    now: float,
+    seen: Ground,
+    ending: Sequence[Located] = (),
+) -> tuple[Stored, trees.Head]:
     """Store a list's messages where the placing rule says, and let the active thread end in its last one.
 
     Args:
         conn: A write transaction.
         tree_id: The tree, which is locked.
-        messages: The list, or what follows a part of it that is stored; each id once.
+        messages: The list, or what follows a part of it that is stored and shared with no other version;
+            each id once.
         after: Key of the last message of that part that is no aside.
         now: Seconds since 1970, for the new rows.
         seen: Its ground, seen since the tree was locked.
+        ending: Where the last of `messages`, and what follows it in the list, lived in another list.
 
     Returns:
-        Where each message lives, and the head with the version that the tree has now.
+        Where each message lives, and the head with the version that the tree has now. Beside the messages
+        that are new, one row is written, however many follow.
     """
     head = seen.head
     places = _places(conn, seen.places)
     known = {row.place.key: row for rows in places.values() for row in rows}
     seqs = {key: row.seq for key, row in known.items()}
     home = _home(conn, tree_id, after, seqs, seen.after) if messages else None
-    plan = plan_list(_elements(messages), _values(places), head.tip, after=after, home=home)
+    planned = plan(_elements(messages), _values(places), head.tip, after=after, home=home)
+    if ending:
+        last = planned.steps[-1]
+        if isinstance(last, New) or last.key != ending[0].key:
+            whole = [*messages, *_said(conn, ending[1:])]
+            seen = ground(iter(conn.each(*surveying(tree_id, whole, after))))
+            return place(conn, tree_id, whole, after, now, seen)
     growing = _Growth(conn, tree_id, head, seqs, now)
     if home is not None and home == after:
         growing.taken[home] = bool(seen.after[0][-1])
     located: list[Located] = []
-    for step, message in zip(plan, messages, strict=True):
+    for step, message in zip(planned.steps, messages, strict=True):
         if isinstance(step, Use):
             located.append(_located(known[step.key].place))
-        else:
-            parent = located[step.parent.index].key if isinstance(step.parent, Planned) else step.parent
+            continue
+        parent = located[step.parent.index].key if isinstance(step.parent, Planned) else step.parent
+        if isinstance(step, New):
             located.append(growing.add(step, parent, message))
+        else:
+            assert parent is not None
+            growing.graft(step.key, parent, message.role)
+            located.append(_located(known[step.key].place))
+    located += ending[1:]
     growing.supersede_answers_to_old_versions({where.key for where in located})
     spoken = [where.key for where in located if not where.aside]
-    return located, growing.finish(spoken[-1] if spoken else after if after is not None else head.tip)
+    head = growing.finish(spoken[-1] if spoken else after if after is not None else head.tip)
+    return Stored(located, planned.shared), head
 
 
 class _Growth:
@@ -180,10 +218,11 @@ class _Growth:
         self._next = head.next_seq
         self._system = head.system
         self._rows: dict[int, tuple[object, ...]] = {}
-        self._superseded = False
+        self._changed = False  # the state or the place of a stored node
         self.taken: dict[int, bool] = {}
         """Of some stored nodes, whether the key after theirs is in use."""
-        self._replaced: dict[int, int] = {}  # by the number of what was replaced, that of its new version
+        # By the key of what was replaced, or answered it and follows: the number of the new version.
+        self._replaced: dict[int, int] = {}
 
     def add(self, new: New, parent: int | None, message: Said) -> Located:
         """Take a key for a message; what it replaces is superseded at once, since one place may be live."""
@@ -194,8 +233,8 @@ class _Growth:
         if parent is not None and not aside and parent & LAST_POSITION != LAST_POSITION:
             if not self._is_taken(parent):
                 key = parent + 1
-            elif stored and under is not None and new.supersedes is None:
-                self._supersede_answers(under, message.role)
+            elif stored and under is not None and new.supersedes is None and new.copies is None:
+                self._supersede_answers(parent, under, message.role)
         if key is None:
             row = self._conn.one(_NEW_SEGMENT, self._tree, parent)
             assert row is not None
@@ -203,66 +242,65 @@ class _Growth:
         if new.supersedes is not None:
             self._supersede([new.supersedes], self._next)
             if message.role != "system":
-                self._replaced[self._seq(new.supersedes)] = self._next
+                self._replaced[new.supersedes] = self._next
+        created, by = self._now, None
+        if new.copies is not None:
+            original = nodes.by_keys(self._conn, [new.copies])[0]
+            created, by = original.created, original.superseded_by or original.seq
         self._rows[key] = (
-            *(key, self._tree, self._next, under, *self._row(message)),
-            *(int(new.state), None, nodes.named(message.id, self._next)),
+            *(key, self._tree, self._next, under, message.id, message.role, message.body, created),
+            *(int(new.state), by, nodes.named(message.id, self._next)),
             strides.opens(key, self._next, under),
         )
         self._seqs[key] = self._next
         self._next += 1
-        if message.role == "system" and not aside:
+        if message.role == "system" and new.state == State.LIVE:
             self._system = key
         return Located(key, parent, aside)
 
+    def graft(self, key: int, parent: int, role: str) -> None:
+        """Let a stored message, and all that follows it, hang under another one."""
+        if role not in ("human", "system"):
+            self._replaced[key] = self._seq(parent)
+        grafts.hang(self._conn, self._tree, key, parent, self._seq(parent))
+        trees.changed(self._conn, self._tree)
+        self._changed = True
+
     def _is_taken(self, parent: int) -> bool:
-        """Whether the key after a node's is in use; below a new node it is only by another new one."""
+        """Whether the key after a node's is in use."""
         if parent + 1 in self._rows:
             return True
-        if parent in self._rows:
-            return False
         if parent not in self.taken:
             self.taken[parent] = bool(self._conn.all(_NODE, parent + 1))
         return self.taken[parent]
 
     def _supersede(self, keys: Sequence[int], by: int) -> None:
-        self._superseded = True
+        self._changed = True
         revision.supersede(self._conn, self._tree, keys, by)
 
-    def _row(self, message: Said) -> tuple[object, ...]:
-        return message.id, message.role, message.body, self._now
-
-    def _supersede_answers(self, under: int, role: str) -> None:
+    def _supersede_answers(self, parent: int, under: int, role: str) -> None:
         """A second answer to the same message is a regeneration: what answered before is superseded.
 
         AI and tool messages of that turn, that is; other people's messages and later turns stay.
         """
         if role in ("human", "system"):
             return
-        inside, old = {under}, []
-        for row in nodes.since(self._conn, self._tree, under):
-            if row.parent in inside and row.role not in ("human", "system") and row.state == State.LIVE:
-                inside.add(row.seq)
-                old.append(row.key)
+        old = nodes.answers(self._conn, self._tree, parent, under, lambda row: row.state == State.LIVE)
         if old:
-            self._supersede(old, self._next)
+            self._supersede([row.key for row in old], self._next)
 
     def supersede_answers_to_old_versions(self, kept: Collection[int]) -> None:
         """What answered an old version of a message is superseded with it, but for what the list still shows.
 
         That is `ChatMemory.edit`: AI and tool messages of that turn go, later turns stay.
         """
-        if not self._replaced:
-            return
-        by = dict(self._replaced)
-        old: dict[int, list[int]] = {}
-        for row in nodes.since(self._conn, self._tree, min(by)):
-            if row.parent in by and row.role not in ("human", "system") and row.seq not in by:
-                by[row.seq] = by[row.parent]
-                if row.state == State.LIVE and row.key not in kept:
-                    old.setdefault(by[row.seq], []).append(row.key)
-        for version, keys in old.items():
-            self._supersede(keys, version)
+        for key, version in self._replaced.items():
+            rows = nodes.answers(
+                *(self._conn, self._tree, key, self._seq(key)), lambda row: row.key not in self._replaced
+            )
+            old = [row.key for row in rows if row.state == State.LIVE and row.key not in kept]
+            if old:
+                self._supersede(old, version)
 
     def _seq(self, key: int) -> int:
         if key not in self._seqs:
@@ -276,10 +314,12 @@ class _Growth:
         before = after = self._head
         if self._rows:
             nodes.insert(self._conn, list(self._rows.values()))
-        if self._superseded:
+        if self._changed:
             after = trees.head(self._conn, self._tree)
             if self._system == before.system:  # it may have been superseded, and another taken its place
                 self._system = after.system
+        if not self._rows and tip == before.tip:
+            return after
         follows = not before.pinned and tip == max(self._rows, key=self._number, default=before.tip)
         if not follows or self._system != after.system:
             trees.settle(self._conn, self._tree, tip, self._system)
@@ -296,10 +336,13 @@ class _Found(NamedTuple):
 
 def _places(conn: Conn, rows: Sequence[tuple[Any, ...]]) -> dict[str, list[_Found]]:
     found: dict[str, list[_Found]] = {}
-    for key, parent, message, body, state, seq in rows:
+    for key, written, parent, message, body, state, seq in rows:
         if conn.seal is not None:
             body = conn.seal.open_text(message, body)
-        found.setdefault(message, []).append(_Found(Place(key, parent, message, body, State(state)), seq))
+        former = None if parent in (None, written) else written
+        hangs = written if former is None else parent
+        place = Place(key, hangs, message, body, State(state), former)
+        found.setdefault(message, []).append(_Found(place, seq))
     return found
 
 
@@ -334,6 +377,12 @@ def _places_of(conn: Conn, tree_id: int, message: Said) -> list[_Found]:
     return _places(conn, conn.each(finding(tree_id, [message]))[0])[message.id]
 
 
+def _said(conn: Conn, located: Sequence[Located]) -> list[Said]:
+    row_of = {row.key: row for row in nodes.by_keys(conn, [one.key for one in located])}
+    rows = [row_of[one.key] for one in located]
+    return [Said(row.message, row.body, row.role) for row in rows]
+
+
 def _values(places: dict[str, list[_Found]]) -> dict[str, list[Place]]:
     return {message: [row.place for row in rows] for message, rows in places.items()}
 
@@ -349,4 +398,4 @@ def _best(message: Said, found: Sequence[_Found]) -> Located | None:
 
 
 def _located(place: Place) -> Located:
-    return Located(place.key, place.parent, place.state == State.ASIDE)
+    return Located(place.key, place.written, place.state == State.ASIDE)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from sqlalchemy import bindparam, delete, func, select
 
 from langchain_threadmem.storage.queries import strides
 from langchain_threadmem.storage.schema import mark, recallable, tree
-from langchain_threadmem.storage.statements import Conn, Statement, insert_of
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
 _LEXICON = "lexicon:"
 
@@ -25,6 +27,13 @@ class Mark(NamedTuple):
     seq: int = 0
     documents: int = 0
     words: int = 0
+
+
+class At(NamedTuple):
+    """How far an index has come in a tree, and in which of its epochs."""
+
+    epoch: int
+    mark: Mark
 
 
 class Reached(NamedTuple):
@@ -66,6 +75,12 @@ _BEHIND = Statement(
 )
 
 
+_MISSING_IN = Statement(
+    select(tree.c.id, _last - func.coalesce(mark.c.seq, 0))
+    .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))
+    .where(within(tree.c.id, "trees"), func.coalesce(mark.c.seq, 0) < _last),
+    *("name", "trees"),
+)
 _REACHED = Statement(
     select(tree.c.id, tree.c.epoch, *mark.c["seq", "documents"])
     .join(mark, mark.c.tree == tree.c.id)
@@ -73,6 +88,46 @@ _REACHED = Statement(
     .order_by(tree.c.id),
     "owner",
     "name",
+)
+_made = mark.alias("made")
+_LACKING = Statement(
+    select(tree.c.id, _made.c.documents - func.coalesce(mark.c.documents, 0))
+    .join(_made, (_made.c.tree == tree.c.id) & (_made.c.name == bindparam("made")))
+    .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))
+    .where(
+        tree.c.owner == bindparam("owner"),
+        recallable,
+        func.coalesce(mark.c.seq, 0) < _made.c.seq,
+        ~tree.c.sealed,
+    )
+    .order_by(tree.c.id),
+    *("made", "name", "owner"),
+)
+_OF_TREES = Statement(
+    select(tree.c.id, tree.c.epoch, *(func.coalesce(mark.c[one], 0) for one in Mark._fields))
+    .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))
+    .where(within(tree.c.id, "trees")),
+    *("name", "trees"),
+)
+_LEXICONS = Statement(
+    select(mark.c.tree, mark.c.name).where(
+        within(mark.c.tree, "trees"),
+        mark.c.name.startswith(_LEXICON, autoescape=True),
+        mark.c.name != bindparam("name"),
+    ),
+    *("trees", "name"),
+)
+_INDEXES = Statement(
+    select(mark.c.name)
+    .distinct()
+    .join(tree, tree.c.id == mark.c.tree)
+    .where(
+        tree.c.owner == bindparam("owner"),
+        mark.c.name.startswith("chroma:", autoescape=True),
+        mark.c.documents > 0,
+    )
+    .order_by(mark.c.name),
+    "owner",
 )
 _CLEAR = Statement(
     delete(mark).where(
@@ -101,9 +156,9 @@ def lexicon_of(language: str) -> str:
     return f"{_LEXICON}{language}"
 
 
-def other_lexicons(conn: Conn, tree_id: int, name: str) -> list[str]:
-    """Marks of lexicons that a tree was entered into under other languages."""
-    return [one for one, _ in of_tree(conn, tree_id) if one.startswith(_LEXICON) and one != name]
+def other_lexicons(conn: Conn, trees: Collection[int], name: str) -> list[tuple[int, str]]:
+    """Marks of lexicons that trees were entered into under other languages, each with its tree."""
+    return [(row[0], row[1]) for row in conn.all(_LEXICONS, json.dumps(list(trees)), name)]
 
 
 def embeddings_of(model: str) -> str:
@@ -120,6 +175,11 @@ def get(conn: Conn, tree_id: int, name: str) -> Mark:
     """How far an index has come in a tree; nothing yet is zero."""
     row = conn.one(_GET, tree_id, name)
     return Mark(*row) if row else Mark()
+
+
+def indexes(conn: Conn, owner: str) -> list[str]:
+    """The embedding models whose vectors of an owner are in an owner-wide index."""
+    return [row[0].removeprefix(index_of("")) for row in conn.all(_INDEXES, owner)]
 
 
 def indexed(conn: Conn, tree_id: int) -> bool:
@@ -146,14 +206,29 @@ def put(conn: Conn, tree_id: int, name: str, to: Mark) -> None:
     conn.run(_SET, tree_id, name, *to)
 
 
-def behind(conn: Conn, owner: str, name: str) -> list[int]:
-    """The trees of an owner that hold nodes which an index does not know yet."""
-    return [row[0] for row in conn.all(_BEHIND, name, owner)]
+def put_all(conn: Conn, name: str, to: Mapping[int, Mark]) -> None:
+    """Record how far an index has come in some trees."""
+    conn.many(_SET, [(tree, name, *mark) for tree, mark in to.items()])
+
+
+def of_trees(conn: Conn, name: str, trees: Collection[int]) -> dict[int, At]:
+    """How far an index has come in some trees; those that are gone are left out."""
+    return {row[0]: At(row[1], Mark(*row[2:])) for row in conn.all(_OF_TREES, name, json.dumps(list(trees)))}
 
 
 def missing(conn: Conn, owner: str, name: str) -> dict[int, int]:
     """The trees of an owner that hold nodes which an index does not know yet, and about how many."""
     return {row[0]: row[1] for row in conn.all(_BEHIND, name, owner)}
+
+
+def missing_in(conn: Conn, name: str, trees: Collection[int]) -> dict[int, int]:
+    """Those of some trees that hold nodes which an index does not know yet, and about how many."""
+    return {row[0]: row[1] for row in conn.all(_MISSING_IN, name, json.dumps(list(trees)))}
+
+
+def lacking(conn: Conn, owner: str, model: str, name: str) -> dict[int, int]:
+    """The trees of an owner that have vectors which an index of them does not know yet, and how many."""
+    return {row[0]: row[1] for row in conn.all(_LACKING, embeddings_of(model), name, owner)}
 
 
 def reached(conn: Conn, owner: str, name: str) -> dict[int, Reached]:

@@ -129,6 +129,9 @@ _ABSENT = Statement(
     ),
     *("tree", "seq"),
 )
+_ABSENT_AMONG = Statement(
+    select(unit.c.key).where(within(unit.c.key, "keys"), unit.c.forgotten.is_not(None)), "keys"
+)
 _PLACES = Statement(
     select(node.c.tree, node.c.seq, node.c.key).where(within(node.c.key, "keys")).order_by(node.c.key), "keys"
 )
@@ -267,6 +270,11 @@ def matching(conn: Conn, owner: str, condition: Condition, most: int) -> list[in
 def absent(conn: Conn, tree_id: int, seq: int = 0) -> set[int]:
     """Keys of the nodes numbered above `seq` that were forgotten: no index takes them up."""
     return {row[0] for row in conn.all(_ABSENT, tree_id, seq)}
+
+
+def absent_among(conn: Conn, keys: Sequence[int]) -> set[int]:
+    """Those of some nodes, by their keys, that were forgotten."""
+    return {row[0] for row in conn.all(_ABSENT_AMONG, json.dumps(keys))}
 
 
 def places(conn: Conn, keys: Sequence[int]) -> list[Place]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -15,6 +16,7 @@ from sqlalchemy import (
     Select,
     bindparam,
     desc,
+    func,
     literal_column,
     null,
     select,
@@ -27,6 +29,7 @@ from langchain_threadmem.storage.queries import strides
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     POSITION_BITS,
+    graft,
     node,
     segment,
     summary,
@@ -51,6 +54,16 @@ class NodeRow(NamedTuple):
     superseded_by: int | None
     title: str | None
     summary: str | None
+
+
+class Outline(NamedTuple):
+    """A node without what was said in it."""
+
+    key: int
+    seq: int
+    parent: int | None
+    role: str
+    state: int
 
 
 STORED = node.c.state != literal_column(str(int(State.PURGED)))
@@ -89,15 +102,46 @@ _RANGE = node.c.key.between(bindparam("first"), bindparam("last"))
 
 # PostgreSQL shifts by an INTEGER, not by a BIGINT as a parameter beside a key would be.
 _BITS: ColumnElement[int] = literal_column(str(POSITION_BITS))
-_tip = bindparam("key", type_=BigInteger())
-_path = select(_tip.op(">>")(_BITS).label("segment"), _tip.label("last")).cte("path", recursive=True)
-_path = _path.union_all(
-    select(segment.c.parent.op(">>")(_BITS), segment.c.parent)
-    .join(_path, segment.c.id == _path.c.segment)
-    .where(segment.c.parent.is_not(None))
-)
-# A segment is made after the one it forks from, so rising ids lead from the root to the tip.
-_SPANS = Statement(select(_path.c.segment, _path.c.last).order_by(_path.c.segment), "key")
+_ZERO: ColumnElement[int] = literal_column("0")
+_ONE: ColumnElement[int] = literal_column("1")
+
+
+def _grafted(last: ColumnElement[int], column: ColumnElement[int]) -> ColumnElement[int]:
+    """A column of the last graft in the segment of a key, up to it."""
+    first = last.op(">>")(_BITS).op("<<")(_BITS)
+    return (
+        select(column)
+        .where(graft.c.key.between(first, last))
+        .order_by(graft.c.key.desc())
+        .limit(_ONE)
+        .offset(_ZERO)
+        .correlate_except(graft)
+        .scalar_subquery()
+    )
+
+
+def _spans(*, written: bool) -> Statement:
+    """The ranges that lead to a node, as they were written or as they hang now."""
+    tip = bindparam("key", type_=BigInteger())
+    path = select(_ZERO.label("depth"), tip.label("last")).cte("path", recursive=True)
+    above: ColumnElement[int] = segment.c.parent
+    if not written:
+        above = func.coalesce(_grafted(path.c.last, graft.c.parent), above)
+    path = path.union_all(
+        select(path.c.depth + _ONE, above)
+        .select_from(path.join(segment, segment.c.id == path.c.last.op(">>")(_BITS)))
+        .where(path.c.last.is_not(None))
+    )
+    first: ColumnElement[int] = path.c.last.op(">>")(_BITS).op("<<")(_BITS)
+    if not written:
+        first = func.coalesce(_grafted(path.c.last, graft.c.key), first)
+    return Statement(
+        select(first, path.c.last).where(path.c.last.is_not(None)).order_by(path.c.depth.desc()), "key"
+    )
+
+
+_SPANS = _spans(written=False)
+_WRITTEN_SPANS = _spans(written=True)
 _ROWS_OF_RANGE = Statement(_rows().where(_RANGE).order_by(node.c.key), "first", "last")
 _MESSAGES_OF_RANGE = Statement(
     select(*node.c["message", "body", "role", "seq"]).where(_RANGE, STORED).order_by(node.c.key),
@@ -112,6 +156,17 @@ _SINCE = Statement(
     "tree",
     "seq",
     "most",
+)
+# Nodes are found by their range of keys: joined by their tree, SQLite would index all nodes for it.
+_AFTER_MARKS = Statement(
+    strides.after(
+        _rows().add_columns(tree.c.id).where(within(tree.c.id, "trees")),
+        tree.c.id,
+        strides.marked(tree.c.id, bindparam("name")),
+    )
+    .order_by(None)
+    .order_by(tree.c.id, node.c.seq),
+    *("trees", "name"),
 )
 _OF_OWNER = Statement(
     _rows()
@@ -130,15 +185,24 @@ _OF_OWNER = Statement(
 _at = select(node.c.key, node.c.seq, node.c.parent).where(strides.is_at(node, _TREE, _SEQ))
 _OUTLINE_AT = Statement(_at, "tree", "seq")
 _VERSIONS = Statement(of_message(_rows()).order_by("state", desc("seq")), *OF_MESSAGE)
-_ROLES_BELOW = Statement(
-    # A child is written after its parent.
-    strides.after(select(node.c.role).where(node.c.parent == _SEQ), _TREE, _SEQ),
+_FORKS = Statement(
+    select(segment.c.id).where(segment.c.tree == bindparam("tree"), within(segment.c.parent, "keys")),
     "tree",
-    "seq",
+    "keys",
+)
+_GRAFTS = Statement(
+    select(graft.c.key).where(graft.c.tree == bindparam("tree"), within(graft.c.parent, "keys")),
+    "tree",
+    "keys",
+)
+_OUTLINES = Statement(
+    select(*node.c["key", "seq", "parent", "role", "state"])
+    .where(within(node.c.key, "keys"))
+    .order_by(node.c.seq),
+    "keys",
 )
 _INSERT = insert_of(node)
 _OF_NEW = ("key", "tree", "seq", "parent", "message", "role", "body", "created", "opens")
-_ZERO: ColumnElement[int] = literal_column("0")
 _INSERT_NEW = Statement(
     # What is the same for all of them is no parameter: each takes as long as a column.
     node.insert().values(
@@ -176,7 +240,12 @@ def named(message: str, seq: int) -> int:
 
 def spans(conn: Conn, key: int) -> list[tuple[int, int]]:
     """The ranges of keys that lead from the root to a node, root first."""
-    return [(row[0] << POSITION_BITS, row[1]) for row in conn.all(_SPANS, key)]
+    return [(row[0], row[1]) for row in conn.all(_SPANS, key)]
+
+
+def written_spans(conn: Conn, key: int) -> list[tuple[int, int]]:
+    """Like `spans`, but as the messages were written: what stored lists refer to."""
+    return [(row[0], row[1]) for row in conn.all(_WRITTEN_SPANS, key)]
 
 
 def newest_spans(conn: Conn, key: int, most: int) -> list[tuple[int, int]]:
@@ -206,13 +275,18 @@ def threads(conn: Conn, keys: Iterable[int], most: int) -> dict[int, list[NodeRo
         ranges = newest_spans(conn, key, most) if near else [(key - most + 1, key)]
         paths[key] = [one for first, last in ranges for one in range(first, last + 1)]
     row_of = {row.key: row for row in by_keys(conn, {one for path in paths.values() for one in path})}
-    return {key: [row_of[one] for one in path if one in row_of] for key, path in paths.items()}
+    found = {key: [row_of[one] for one in path if one in row_of] for key, path in paths.items()}
+    for key, rows in found.items():
+        if any(row.parent != above.seq for above, row in pairwise(rows)):
+            found[key] = thread(conn, key, most)  # Something on the way hangs elsewhere.
+    return found
 
 
 def below(conn: Conn, key: int, most: int) -> list[NodeRow]:
     """The live nodes of the segment of one that follow it, up to `most` places further, oldest first."""
-    last = min(key + most, key | LAST_POSITION)
-    return [row for row in _opened(conn, conn.all(_ROWS_OF_RANGE, key + 1, last)) if row.state == State.LIVE]
+    rows = _opened(conn, conn.all(_ROWS_OF_RANGE, key, min(key + most, key | LAST_POSITION)))
+    end = next((n for n, (above, row) in enumerate(pairwise(rows), 1) if row.parent != above.seq), len(rows))
+    return [row for row in rows[1:end] if row.state == State.LIVE]
 
 
 def thread_messages(conn: Conn, key: int, most: int | None = None) -> list[tuple[str, str, str, int]]:
@@ -247,6 +321,23 @@ def by_keys(conn: Conn, keys: Iterable[int]) -> list[NodeRow]:
 def since(conn: Conn, tree_id: int, seq: int = 0, most: int = EVERYTHING) -> list[NodeRow]:
     """The nodes of a tree that were written after the one numbered `seq`, oldest first."""
     return _opened(conn, conn.all(_SINCE, tree_id, seq, most))
+
+
+def after_marks(conn: Conn, name: str, trees: Mapping[int, int], most: int) -> list[tuple[int, NodeRow]]:
+    """The nodes of trees that an index does not know yet, each with its tree, in the order of their numbers.
+
+    Args:
+        conn: A transaction.
+        name: What the marks of the index are kept under.
+        trees: Up to which number it knows each.
+        most: How many nodes of a single tree; of several trees all are read.
+    """
+    if len(trees) == 1:
+        ((single, seq),) = trees.items()
+        return [(single, row) for row in since(conn, single, seq, most)]
+    rows = conn.all(_AFTER_MARKS, json.dumps(list(trees)), name)
+    found = _opened(conn, [row[:-1] for row in rows])
+    return [(row[-1], one) for row, one in zip(rows, found, strict=True)]
 
 
 def of_owner(conn: Conn, owner: str, keys: Iterable[int]) -> list[tuple[NodeRow, int, str]]:
@@ -292,9 +383,53 @@ def versions(conn: Conn, tree_id: int, message: str) -> list[NodeRow]:
     return _opened(conn, conn.all(_VERSIONS, tree_id, message, number_in(message)))
 
 
-def roles_below(conn: Conn, tree_id: int, seq: int) -> set[str]:
-    """The roles of the messages directly below a node, whatever their state."""
-    return {row[0] for row in conn.all(_ROLES_BELOW, tree_id, seq)}
+def children(conn: Conn, tree_id: int, above: Iterable[tuple[int, int]]) -> list[Outline]:
+    """The nodes directly below some nodes, whatever their state, in the order of their numbers.
+
+    Args:
+        conn: A transaction.
+        tree_id: The tree.
+        above: Key and number of each of those nodes.
+
+    What hung below a purged node hangs below what that hung under. Cost grows with what is below, not with
+    what was written since.
+    """
+    keys, found = [], []
+    inside = set()
+    for key, seq in above:
+        keys.append(key)
+        inside.add(seq)
+    while keys:
+        below = [key + 1 for key in keys if key & LAST_POSITION != LAST_POSITION]
+        listed = json.dumps(keys)
+        below += [row[0] << POSITION_BITS for row in conn.all(_FORKS, tree_id, listed)]
+        below += [row[0] for row in conn.all(_GRAFTS, tree_id, listed)]
+        rows = [Outline(*row) for row in conn.all(_OUTLINES, json.dumps(below))]
+        found += [row for row in rows if row.state != State.PURGED and row.parent in inside]
+        keys = [row.key for row in rows if row.state == State.PURGED]
+    return sorted(found, key=lambda row: row.seq)
+
+
+def answers(
+    conn: Conn, tree_id: int, key: int, seq: int, among: Callable[[Outline], bool] = lambda row: True
+) -> list[Outline]:
+    """Every AI and tool message that answers a message, on all branches of its turn, whatever their state.
+
+    Args:
+        conn: A transaction.
+        tree_id: The tree.
+        key: Of the message.
+        seq: Its number.
+        among: Which of them count; what is below others does not.
+    """
+    found: list[Outline] = []
+    above = [(key, seq)]
+    while above:
+        below = children(conn, tree_id, above)
+        rows = [row for row in below if row.role not in ("human", "system") and among(row)]
+        found += rows
+        above = [(row.key, row.seq) for row in rows]
+    return found
 
 
 def _opened(conn: Conn, rows: Sequence[Sequence[Any]]) -> list[NodeRow]:

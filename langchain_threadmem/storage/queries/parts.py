@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import BindParameter, ColumnElement, Table, and_, bindparam, delete, func, select
 
 from langchain_threadmem.storage import schema
-from langchain_threadmem.storage.queries import checkpoints, strides
+from langchain_threadmem.storage.queries import checkpoints, items, strides
 from langchain_threadmem.storage.queries.nodes import STORED
 from langchain_threadmem.storage.statements import Conn, Statement
 
@@ -51,6 +51,7 @@ _OF_NODE = {"key": Id.NODE}
 PARTS = (
     Part(schema.tree, {"id": Id.TREE, "tip": Id.NODE, "system": Id.NODE}, None),
     Part(schema.segment, {"id": Id.SEGMENT, "tree": Id.TREE, "parent": Id.NODE}, Id.TREE),
+    Part(schema.graft, {**_OF_NODE, **_IN_TREE, "parent": Id.NODE}, Id.TREE),
     Part(schema.node, {"key": Id.NODE, "tree": Id.TREE}, Id.TREE),
     Part(schema.summary, _OF_NODE, Id.TREE),
     Part(schema.choice, _OF_NODE, Id.TREE),
@@ -164,8 +165,12 @@ def delete_rest(conn: Conn, owner: str, conversation: str | None) -> Counter[str
 
 
 def delete_older(conn: Conn, owner: str, before: float) -> Counter[str]:
-    """Delete values of the store and lists of chat memories that were last changed before a time."""
-    return _deleted(conn, _OLD, owner=owner, before=before)
+    """Delete values of the store and lists of chat memories that were last changed before a time, and the
+    names of namespaces that hold nothing then.
+    """
+    gone = _deleted(conn, _OLD, owner=owner, before=before)
+    gone["namespace"] += items.prune_all(conn, owner)
+    return gone
 
 
 _NAMING = tuple(

@@ -144,7 +144,7 @@ class Reader:
         if run.first >> POSITION_BITS == number:
             return [(run.first, run.last)]
         if number not in self._above:
-            self._above[number] = nodes.spans(conn, number << POSITION_BITS)[:-1]
+            self._above[number] = nodes.written_spans(conn, number << POSITION_BITS)[:-1]
         path = [*self._above[number], (number << POSITION_BITS, run.last)]
         for at, (first, last) in enumerate(path):
             if first <= run.first <= last:

@@ -11,6 +11,7 @@ from langchain_threadmem.storage.schema import (
     draft,
     embedding,
     gist,
+    graft,
     node,
     segment,
     summary,
@@ -35,7 +36,7 @@ _SUMMARISED = tuple(
     Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (digest, draft)
 )
 _NODES = Statement(delete(node).where(node.c.key.in_(_keys)), "tree")
-_SEGMENTS = Statement(delete(segment).where(segment.c.tree == _TREE), "tree")
+_PLACES = tuple(Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (segment, graft))
 _EMPTY = Statement(
     update(tree)
     .where(tree.c.id == _TREE)
@@ -58,8 +59,8 @@ def clear(conn: Conn, tree_id: int, owner: str) -> None:
     for statement in (_LET_GO, *_DERIVED, *_SUMMARISED):
         conn.run(statement, tree_id)
     conn.run(_NODES, tree_id)
-    conn.run(_SEGMENTS, tree_id)
-    conn.run(_EMPTY, tree_id)
+    for statement in (*_PLACES, _EMPTY):
+        conn.run(statement, tree_id)
     marks.clear_tree(conn, tree_id)
 
 

@@ -31,18 +31,19 @@ def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -
     Args:
         conn: A write transaction.
         tree_id: A tree without nodes.
-        saved: Nodes in the order of their numbers, parents before children.
+        saved: Nodes, parents before children, and otherwise in the order of their numbers.
         tip: Number of the node in which the active thread ends.
     """
     ends: dict[int | None, Anchor] = {None: Anchor(None, None, taken=False)}
-    system = None
+    system = Anchor(None, 0, taken=False)
     for row in saved:
         above = ends[row.parent]
-        key = next_key(conn, tree_id, above.key, above.taken)
+        # Numbers rise along a segment.
+        key = next_key(conn, tree_id, above.key, above.taken or row.seq < (above.seq or 0))
         ends[row.parent] = above._replace(taken=True)
         ends[row.seq] = Anchor(key, row.seq, taken=False)
         if row.role == "system" and row.state == State.LIVE:
-            system = key
+            system = max(system, ends[row.seq], key=lambda one: one.seq or 0)
     nodes.insert(
         conn,
         [
@@ -56,4 +57,4 @@ def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -
     for row in saved:
         if row.summary is not None:
             summaries.put(conn, tree_id, ends[row.seq].key or 0, row.message, row.summary)
-    trees.settle(conn, tree_id, ends[tip].key, system)
+    trees.settle(conn, tree_id, ends[tip].key, system.key)

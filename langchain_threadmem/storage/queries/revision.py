@@ -13,10 +13,10 @@ from sqlalchemy import BigInteger, Column, and_, bindparam, select, update
 
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.numbered import number_in
-from langchain_threadmem.storage.queries import digests, nodes, strides, trees, units
-from langchain_threadmem.storage.queries.ends import Anchor, anchor_of, next_key
+from langchain_threadmem.storage.queries import digests, grafts, nodes, strides, trees, units
+from langchain_threadmem.storage.queries.ends import anchor_of, next_key
 from langchain_threadmem.storage.queries.growth import Append, Draft, Placed, conflict, stored
-from langchain_threadmem.storage.queries.nodes import NodeRow
+from langchain_threadmem.storage.queries.nodes import NodeRow, Outline
 from langchain_threadmem.storage.schema import choice, embedding, node, segment, summary, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
 
@@ -47,8 +47,7 @@ _RENEW_SYSTEM_OF = Statement(
 _other = node.alias("other")
 _REPLACED_BY = Statement(  # the newest first
     select(
-        node.c.key,
-        node.c.message,
+        *node.c["key", "seq", "message"],
         and_(_other.c.message == node.c.message, _other.c.created == node.c.created),
     )
     .select_from(
@@ -149,9 +148,14 @@ def revive(conn: Conn, tree_id: int, keys: Iterable[int], kept: Collection[int])
     """
     gone = set(keys)
     latest: dict[str, int] = {}
-    for key, message, moved in conn.all(_REPLACED_BY, tree_id, json.dumps(list(gone))):
+    seq_of: dict[int, int] = {}
+    for key, seq, message, moved in conn.all(_REPLACED_BY, tree_id, json.dumps(list(gone))):
         if key not in gone and (key in kept or not moved) and not _is_live(conn, tree_id, message):
+            seq_of[key] = seq
             latest.setdefault(message, key)
+    for follower, _, message in grafts.below(conn, tree_id, gone):
+        if message in latest:
+            grafts.hang(conn, tree_id, follower, latest[message], seq_of[latest[message]])
     listed = json.dumps(list(latest.values()))
     conn.run(_REVIVE, listed)
     digests.reopen(conn, tree_id, list(latest.values()))
@@ -164,49 +168,30 @@ def _is_live(conn: Conn, tree_id: int, message: str) -> bool:
     return any(state == State.LIVE for (state,) in states)
 
 
-def move(conn: Conn, tree_id: int, moved: Sequence[NodeRow], parent: int | None) -> list[Placed]:
-    """Give nodes new places below another parent; their old rows point at the new ones.
+def move(conn: Conn, tree_id: int, old: NodeRow, following: Iterable[Outline], parent: int | None) -> Placed:
+    """Give a node a new place below another parent; its old row points at the new one.
 
     Args:
         conn: A write transaction.
         tree_id: The tree.
-        moved: A node and live nodes below it, in the order of their numbers; the first is the root of the
-            move.
+        old: The node.
+        following: Nodes directly below it, which follow it with all that is below them.
         parent: Number of the node that it goes below; `None` for a new root.
 
     Returns:
-        The new places, in the order of `moved`.
+        The new place.
     """
-    head = trees.head(conn, tree_id)
-    next_seq = head.next_seq
-    anchors = {moved[0].seq: anchor_of(conn, tree_id, parent)}  # under which each old node is to live
-    ends: dict[int, Anchor] = {}  # new places by the number of the old node
-    places: list[Placed] = []
-    for old in moved:
-        under = anchors.get(old.seq) or ends[old.parent]  # type: ignore[index]
-        key = next_key(conn, tree_id, under.key, under.taken)
-        if old.parent in ends:
-            ends[old.parent] = under._replace(taken=True)
-        ends[old.seq] = Anchor(key, next_seq, taken=False)
-        places.append(Placed(key, next_seq, under.seq, old.created))
-        next_seq += 1
-    conn.many(_MOVED, [(place.seq, old.key) for old, place in zip(moved, places, strict=True)])
-    nodes.insert(
-        conn,
-        [
-            (
-                *(place.key, tree_id, place.seq, place.parent),
-                *(*old[3:7], int(State.LIVE), None, nodes.named(old.message, place.seq)),
-                strides.opens(place.key, place.seq, place.parent),
-            )
-            for old, place in zip(moved, places, strict=True)
-        ],
-    )
-    pairs = [(place.key, old.key) for old, place in zip(moved, places, strict=True)]
+    head, under = trees.head(conn, tree_id), anchor_of(conn, tree_id, parent)
+    key, seq = next_key(conn, tree_id, under.key, under.taken), head.next_seq
+    conn.run(_MOVED, seq, old.key)
+    place = (key, tree_id, seq, parent, *old[3:7], int(State.LIVE), None, nodes.named(old.message, seq))
+    nodes.insert(conn, [(*place, strides.opens(key, seq, parent))])
     for copy in COPIES:
-        conn.many(copy, pairs)
-    trees.settle(conn, tree_id, {old: new for new, old in pairs}.get(head.tip, head.tip), head.system)  # type: ignore[arg-type]
-    conn.run(_RENEW_SYSTEM, tree_id, json.dumps([old for _, old in pairs]))
-    units.mark_stale(conn, units.ancestors(conn, [old for _, old in pairs]))
+        conn.run(copy, key, old.key)
+    for row in following:
+        grafts.hang(conn, tree_id, row.key, key, seq)
+    trees.settle(conn, tree_id, key if head.tip == old.key else head.tip, head.system)
+    conn.run(_RENEW_SYSTEM, tree_id, json.dumps([old.key]))
+    units.mark_stale(conn, units.ancestors(conn, [old.key]))
     trees.changed(conn, tree_id)
-    return places
+    return Placed(key, seq, parent, old.created)

@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, node, segment
+from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, mark, node, segment
 from langchain_threadmem.storage.statements import Conn, Statement, within
 
 _LAST: ColumnElement[int] = literal_column(str(LAST_POSITION))
@@ -98,6 +98,13 @@ def newest(tree: ColumnElement[int], column: str = "key") -> ScalarSelect[int]:
         opener,
     )
     return _one(select(last.c[column]).where(last.c.key <= stride).order_by(desc(last.c.key)), last)
+
+
+def marked(tree: ColumnElement[int], name: ColumnElement[str]) -> ColumnElement[int]:
+    """Up to which number an index knows the nodes of a tree, by the name of its marks; 0 if it knows none."""
+    known = select(mark.c.seq).where(mark.c.tree == tree, mark.c.name == name)
+    found: ColumnElement[int] = func.coalesce(known.correlate_except(mark).scalar_subquery(), _ZERO)
+    return found
 
 
 def after(

@@ -15,10 +15,10 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select, union, update
 
 from langchain_threadmem.core.interning import KIND, Item, Run, unpack
-from langchain_threadmem.errors import PersistenceError
+from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.queries import digests, marks
 from langchain_threadmem.storage.queries.parts import COPIED, Id, Part, scope
@@ -49,7 +49,9 @@ _SETTLE = Statement(
     .values(tip=bindparam("tip"), system=bindparam("system_")),
     *("tip", "system_", "tree"),
 )
-_OWNERS = Statement(select(schema.tree.c.owner).union(select(schema.namespace.c.owner)).order_by("owner"))
+_OWNERS = Statement(
+    union(*(select(part.table.c.owner) for part in COPIED if part.under is None)).order_by("owner")
+)
 
 
 class Numbers:
@@ -95,6 +97,20 @@ class Numbers:
 def owners(conn: Conn) -> list[str]:
     """Everyone who has a memory here, in alphabetical order."""
     return sorted(row[0] for row in conn.all(_OWNERS))
+
+
+def check_owner(conn: Conn, owner: str) -> None:
+    """Make sure that somebody has a memory here.
+
+    Raises:
+        InputError: They have none.
+    """
+    found = owners(conn)
+    if owner not in found:
+        known = ", ".join(map(repr, found[:5])) + (" ..." if len(found) > 5 else "")
+        raise InputError(
+            f"there is no memory of {owner!r}; there is {known or 'none'}: name an owner there is"
+        )
 
 
 def holds(conn: Conn, owner: str) -> bool:

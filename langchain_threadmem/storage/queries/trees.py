@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, bindparam, func, literal_column, select, update
@@ -11,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.storage.queries import strides
 from langchain_threadmem.storage.schema import SUMMARIES, checkpoint, node, tree, write
-from langchain_threadmem.storage.statements import Asked, Conn, Statement
+from langchain_threadmem.storage.statements import Asked, Conn, Statement, within
 
 
 class Head(NamedTuple):
@@ -123,6 +124,9 @@ _BEGIN_EPOCH = Statement(
     "tree",
 )
 _LOCK = Statement(select(tree.c.id).where(tree.c.id == bindparam("tree")).with_for_update(), "tree")
+_LOCK_ALL = Statement(
+    select(tree.c.id).where(within(tree.c.id, "trees")).order_by(tree.c.id).with_for_update(), "trees"
+)
 _LIST = Statement(
     select(tree.c.conversation, tree.c.id)
     .where(tree.c.owner == bindparam("owner"), tree.c.scope == "", _newest_key.is_not(None))
@@ -239,6 +243,12 @@ def lock(conn: Conn, tree_id: int) -> None:
     """Keep other writers off a tree until this transaction ends; SQLite has locked already."""
     if conn.dialect == "postgresql":
         conn.run(_LOCK, tree_id)
+
+
+def lock_all(conn: Conn, trees: Collection[int]) -> None:
+    """`lock` for several trees, in the order of their ids, so that no two transactions wait in a circle."""
+    if conn.dialect == "postgresql":
+        conn.run(_LOCK_ALL, json.dumps(sorted(trees)))
 
 
 def head(conn: Conn, tree_id: int) -> Head:

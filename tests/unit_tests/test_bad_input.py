@@ -1,0 +1,301 @@
+"""Input that nobody can use: a typed error that names the value and the right form, and nothing is lost."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import StreamCipher, WordEmbeddings
+from langchain_core.messages import AIMessage, HumanMessage
+
+from langchain_threadmem import (
+    ChatMemory,
+    ExtractiveSummarizer,
+    MemorySettings,
+    MemorySystem,
+    MessageSummary,
+    ThreadMemChatMessageHistory,
+)
+from langchain_threadmem.errors import (
+    EmbeddingError,
+    EncryptionError,
+    InputError,
+    NodeNotFoundError,
+    PersistenceError,
+)
+from langchain_threadmem.storage import folder
+from langchain_threadmem.storage.queries.parts import COPIED
+
+Wrap = Callable[[Any], Any]
+HALF = "\ud800"
+
+
+@pytest.fixture
+def memory(system: MemorySystem) -> ChatMemory:
+    found = system.conversation("talk", summarizer=ExtractiveSummarizer())
+    found.append("How warm is dough?", "About 25 degrees. It depends on the flour.")
+    return found
+
+
+@pytest.mark.parametrize(
+    "messages",
+    ["hello", {"role": "user", "content": "hi"}, ("user", "hi"), HumanMessage("hi"), None, 3],
+    ids=lambda messages: type(messages).__name__,
+)
+def test_extend_refuses_one_message_and_says_how_to_pass_it(
+    memory: ChatMemory, verbs: Wrap, messages: Any
+) -> None:
+    with pytest.raises(InputError, match=r"pass \[message\]"):
+        verbs(memory).extend(messages)
+    assert len(memory.history) == 2
+
+
+@pytest.mark.parametrize("messages", [("one", "two"), [("user", "one"), "two"], ["one", "two"]])
+def test_extend_takes_any_series_of_messages(memory: ChatMemory, messages: Any) -> None:
+    assert [node.message.content for node in memory.extend(messages)] == ["one", "two"]
+
+
+@pytest.mark.parametrize("times", [["2020"], "2", 5, [5]])
+def test_timestamps_are_datetimes(memory: ChatMemory, verbs: Wrap, times: Any) -> None:
+    with pytest.raises(InputError, match="datetime"):
+        verbs(memory).extend(["x"], timestamps=times)
+    assert len(memory.history) == 2
+
+
+def test_a_time_of_an_added_memory_is_a_datetime(system: MemorySystem) -> None:
+    with pytest.raises(InputError, match="'2020' is no time"):
+        system.add_memory("x", creation_time="2020")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("number", [2**63, 2**70, -(2**70), 0, True])
+@pytest.mark.parametrize(
+    ("verb", "rest"),
+    [
+        *(("edit", ["x"]), ("regenerate", ["x"]), ("place", [None])),
+        *(("checkout", []), ("thread", []), ("summarize", [])),
+    ],
+)
+def test_a_number_that_no_node_can_have_names_no_node(
+    memory: ChatMemory, verbs: Wrap, verb: str, rest: list[Any], number: int
+) -> None:
+    with pytest.raises(NodeNotFoundError, match=f"no node {number}"):
+        getattr(verbs(memory), verb)(number, *rest)
+
+
+def test_a_parent_or_a_thread_of_no_possible_number_is_not_found(memory: ChatMemory, verbs: Wrap) -> None:
+    with pytest.raises(NodeNotFoundError, match="no node 9223372036854775808"):
+        verbs(memory).place(1, 2**63)
+
+
+def test_a_thread_to_summarise_of_no_possible_number_is_not_found(
+    memory: ChatMemory, system: MemorySystem, verbs: Wrap
+) -> None:
+    with pytest.raises(NodeNotFoundError, match="no node 9223372036854775808"):
+        verbs(system).summarize_thread(2**63, session="talk")
+
+
+@pytest.mark.parametrize("text", [HALF, "\0", "", 3])
+@pytest.mark.parametrize("verb", ["unit", "unfold", "summarize_session", "switch_session", "start_session"])
+def test_an_id_that_cannot_be_stored_is_refused(
+    system: MemorySystem, verbs: Wrap, verb: str, text: Any
+) -> None:
+    with pytest.raises(InputError):
+        getattr(verbs(system), verb)(text)
+
+
+def test_a_session_that_cannot_be_stored_is_refused_beside_a_unit(system: MemorySystem, verbs: Wrap) -> None:
+    with pytest.raises(InputError, match="session id"):
+        verbs(system).unit("x", session=HALF)
+
+
+def test_half_a_character_in_a_name_takes_nothing_out_of_recall(
+    system: MemorySystem, memory: ChatMemory, verbs: Wrap
+) -> None:
+    memory.append(HumanMessage(f"flour {HALF}", name=f"Ada{HALF}\0"), AIMessage("rye"))
+    system.add_memory("flour", source=HALF, metadata={HALF: HALF})
+    found = {hit.node.message.content for hit in verbs(memory).recall("flour", scope="owner")}
+    assert {f"flour {HALF}", "flour"} <= found
+    assert verbs(system).query("flour", search_range=(None, None))
+
+
+def test_half_a_character_is_summarised_as_a_sign_of_its_own(system: MemorySystem, verbs: Wrap) -> None:
+    memory = system.conversation("odd", summarizer=ExtractiveSummarizer())
+    memory.append("q", f"An answer{HALF}\0 about bread.")
+    assert verbs(memory).summarize()[0].summary.summary == "An answer\ufffd\ufffd about bread."
+    assert system.summarize_session("odd") is not None
+
+
+class Returning:
+    """A summarizer or a cipher that always returns the same."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def summarize(self, message: Any) -> Any:
+        return self.value
+
+    def encrypt(self, plaintext: bytes) -> Any:
+        return self.value
+
+    def decrypt(self, ciphername: str, ciphertext: bytes) -> Any:
+        return self.value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(3, "text", {"title": "a", "summary": "b"}),
+        *(MessageSummary(title=HALF, summary="b"), MessageSummary(title="a", summary="\0")),
+        MessageSummary.model_construct(title=3, summary=None),
+    ],
+    ids=ascii,
+)
+def test_a_summarizer_that_returns_no_summary_is_named(
+    system: MemorySystem, memory: ChatMemory, verbs: Wrap, value: Any
+) -> None:
+    with pytest.raises(InputError):
+        verbs(system.conversation("talk", summarizer=Returning(value))).summarize()
+    assert [node.summary for node in memory.history] == [None, None]
+
+
+@pytest.mark.parametrize("value", [None, b"bytes", ("name", "text"), (b"name", b"data"), ("name",)])
+def test_a_cipher_that_returns_no_pair_is_named(url: str, owner: str, value: Any) -> None:
+    with MemorySystem(url, owner=owner, embeddings=False, cipher=Returning(value)) as system:
+        with pytest.raises(EncryptionError, match=r"encrypt\(\) returned"):
+            system.conversation("talk").append("Hello", "Hi!")
+        assert system.conversation("talk").history == []
+
+
+class Forgetful(StreamCipher):
+    def decrypt(self, ciphername: str, ciphertext: bytes) -> Any:
+        return None
+
+
+def test_a_cipher_that_opens_nothing_is_named(url: str, owner: str) -> None:
+    with MemorySystem(url, owner=owner, embeddings=False, cipher=StreamCipher()) as system:
+        system.conversation("talk").append("Hello", "Hi!")
+    with (
+        MemorySystem(url, owner=owner, embeddings=False, cipher=Forgetful()) as system,
+        pytest.raises(EncryptionError, match=r"decrypt\(\) returned NoneType"),
+    ):
+        _ = system.conversation("talk").history
+
+
+class Changing(WordEmbeddings):
+    """Vectors of a length that can be changed."""
+
+    def __init__(self, dimensions: int = 64) -> None:
+        self.dimensions = dimensions
+
+    def embed_query(self, text: str) -> list[float]:
+        return super().embed_query(text)[: self.dimensions]
+
+
+def test_an_embedding_model_keeps_to_one_dimension(url: str, owner: str, verbs: Wrap) -> None:
+    model = Changing()
+    with MemorySystem(url, owner=owner, embeddings=model) as system:
+        memory = system.conversation("talk")
+        memory.append("bread", "rye")
+        memory.recall("bread")
+        model.dimensions = 32
+        with pytest.raises(EmbeddingError, match=r"'words' returned vectors of 32 .* 64 before"):
+            verbs(memory).recall("oats")
+
+
+def test_a_stored_vector_of_another_dimension_is_noticed_before_it_is_compared(
+    url: str, owner: str, verbs: Wrap
+) -> None:
+    with MemorySystem(url, owner=owner, embeddings=Changing()) as system:
+        system.conversation("talk").append("bread", "rye")
+        system.flush()
+    with MemorySystem(url, owner=owner, embeddings=Changing(32)) as system:
+        memory = system.conversation("talk")
+        memory.append("oats", "porridge")
+        for scope in ("conversation", "owner"):
+            with pytest.raises(EmbeddingError, match=r"vectors of 32 .* 64 before"):
+                verbs(memory).recall("oats", scope=scope)
+        with pytest.raises(EmbeddingError):
+            system.query("oats")
+    with MemorySystem(url, owner=owner, embeddings=Changing()) as system:
+        assert len(system.conversation("talk").recall("oats bread")) >= 2
+
+
+@pytest.mark.parametrize("model", ["openai", True, 3, WordEmbeddings])
+def test_what_is_no_embedding_model_is_refused_when_it_is_passed(model: Any) -> None:
+    with pytest.raises(InputError, match=r"no embedding model; pass a LangChain Embeddings object"):
+        ChatMemory(embeddings=model)
+    with pytest.raises(InputError, match="no embedding model"):
+        MemorySystem(embeddings=model)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"window": 3}, r"3 is no window; pass MessageWindow"),
+        ({"summarizer": 3}, "3 is no summarizer"),
+        ({"system": 3}, "system is a MemorySystem, not 3"),
+        ({"context_depth": "5"}, "context_depth must be a number, not '5'"),
+    ],
+    ids=str,
+)
+def test_an_option_of_another_kind_is_refused(options: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        ChatMemory(**options)
+
+
+@pytest.mark.parametrize(
+    "options", [{"n_results": "3"}, {"context_depth": "3"}, {"max_tokens": "3"}], ids=str
+)
+def test_a_number_of_a_recall_is_a_number(memory: ChatMemory, verbs: Wrap, options: Any) -> None:
+    with pytest.raises(InputError, match="'3'"):
+        verbs(memory).recall("flour", **options)
+
+
+def test_the_length_of_a_context_is_a_number(system: MemorySystem, verbs: Wrap) -> None:
+    with pytest.raises(InputError, match="length='x'"):
+        verbs(system).get_context("x")
+
+
+@pytest.mark.parametrize("name", [None, "", 5, HALF])
+def test_a_conversation_has_a_name(system: MemorySystem, name: Any) -> None:
+    with pytest.raises(InputError):
+        system.conversation(name)
+    with pytest.raises(InputError):
+        ThreadMemChatMessageHistory(name, system)
+
+
+def test_a_missing_driver_is_named_with_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.delitem(sys.modules, "langchain_threadmem.storage.postgres", raising=False)
+    with pytest.raises(PersistenceError, match=r"langchain-threadmem\[postgres\]") as caught:
+        MemorySystem("postgresql://ada:secret@localhost/memory")
+    assert "secret" not in str(caught.value)
+
+
+def test_aliases_in_settings_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.yaml"
+    lines = ["a0: &a0 [1, 1]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40))]
+    path.write_text("\n".join([*lines, "k_limit: *a39"]))
+    with pytest.raises(InputError, match="alias") as caught:
+        MemorySettings.from_file(path)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("path", [f"{HALF}.json", "a\0b.json"])
+def test_a_path_that_no_file_can_have_is_named(memory: ChatMemory, path: str) -> None:
+    with pytest.raises(PersistenceError):
+        memory.save(path)
+    with pytest.raises(PersistenceError):
+        ChatMemory.load(path)
+
+
+@pytest.mark.parametrize("kept", [part.table.name for part in COPIED])
+def test_no_column_of_a_folder_takes_another_type(kept: str) -> None:
+    [part] = [part for part in COPIED if part.table.name == kept]
+    for column in part.table.c:
+        for value in (HALF, 10**400, 2**63, [1], 1 if "BYTE" in str(column.type).upper() else 2**64):
+            with pytest.raises(InputError, match="line 1"):
+                folder._value(column, value, "line 1")

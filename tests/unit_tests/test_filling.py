@@ -1,0 +1,137 @@
+"""Catching up with many conversations takes full pieces, and whoever erases meanwhile waits for one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import WordEmbeddings
+from test_index import Counting
+
+from langchain_threadmem import MemorySystem
+from langchain_threadmem.flows import embedding
+from langchain_threadmem.flows import index as module
+from langchain_threadmem.storage.statements import Conn
+
+Wrap = Callable[[Any], Any]
+SOON = 120.0
+
+
+class Calls(Counting):
+    """Counts how often it is called."""
+
+    calls = 0
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        self.calls += 1
+        return super().embed_documents(texts)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The statements that were asked of a database."""
+    found: list[str] = []
+    for name in ("run", "all", "many"):
+        method = getattr(Conn, name)
+
+        def noted(conn: Conn, statement: Any, *values: Any, method: Any = method) -> Any:
+            found.append(statement.sql(conn.dialect))
+            return method(conn, statement, *values)
+
+        monkeypatch.setattr(Conn, name, noted)
+    return found
+
+
+def fill(system: MemorySystem, conversations: int) -> None:
+    for number in range(conversations):
+        system.conversation(f"c{number}").append(f"How do stars burn? {number}", "Hydrogen.")
+
+
+@pytest.mark.usefixtures("chroma")
+def test_what_it_takes_to_catch_up_does_not_grow_with_conversations(
+    url: str, owner: str, verbs: Wrap, asked: list[str], tmp_path: Path
+) -> None:
+    taken = []
+    for conversations in (10, 40):
+        model, place = Calls(), tmp_path / f"vectors{conversations}"
+        with MemorySystem(url, owner=f"{owner}{conversations}", embeddings=model, vectors=place) as system:
+            fill(system, conversations)
+            asked.clear()
+            verbs(system).query("stars", k_limit=1, recall_context=False, search_range=(None, None))
+            taken.append((len(asked), model.calls))
+    assert taken[0] == taken[1]
+
+
+def test_what_waits_in_the_background_is_embedded_in_full_batches(
+    url: str, owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Calls()
+    with MemorySystem(url, owner=owner, embeddings=model) as system:
+        system.conversation("c").recall("stars")
+        monkeypatch.setattr(system.runtime.ahead, "want", lambda *job, **how: None)
+        fill(system, 40)
+        monkeypatch.undo()
+        system.conversation("c").append("last", "words")
+        while system.runtime.unembedded or system.runtime.embedded_now:
+            system.runtime.ahead.wait(embedding.EMBEDDING)
+        assert model.calls == 3  # 16 conversations of two messages each in a batch of 32.
+        assert system.flush() == 0
+
+
+class Slow:
+    """Keeps an index from entering vectors until it may."""
+
+    def __init__(self, index: Any) -> None:
+        self.go_on, self.begun, self.calls = threading.Event(), threading.Event(), 0
+        self._add, index.add = index.add, self.add
+
+    def add(self, *given: Any) -> None:
+        self.calls += 1
+        self._add(*given)
+        self.begun.set()
+        assert self.go_on.wait(SOON)
+
+
+@pytest.fixture
+def filling(
+    url: str, owner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chroma: None
+) -> Iterator[tuple[MemorySystem, Slow]]:
+    """A memory whose index is being filled in pieces of two conversations."""
+    monkeypatch.setattr(module, "FEW_TO_ENTER", 4)
+    monkeypatch.setattr(module, "ENTERED_AT_ONCE", 4)
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=tmp_path / "vectors") as system:
+        system.runtime.chooses_index = True
+        fill(system, 12)
+        slow = Slow(system.runtime.index())
+        system.query("stars")
+        assert slow.begun.wait(SOON)
+        yield system, slow
+        slow.go_on.set()
+
+
+def test_an_erasure_waits_for_one_piece_of_the_index_and_leaves_nothing_of_it(
+    filling: tuple[MemorySystem, Slow], verbs: Wrap
+) -> None:
+    system, slow = filling
+    threading.Timer(0.1, slow.go_on.set).start()
+    receipt = verbs(system).erase(conversation="c0")
+    assert slow.calls == 1
+    assert (receipt.ok, receipt.vectors) == (True, 2)
+    assert system.verify().ok
+    assert system.reindex() == 22
+    assert system.verify().ok
+
+
+def test_an_index_that_is_being_filled_is_no_damage(filling: tuple[MemorySystem, Slow], verbs: Wrap) -> None:
+    system, slow = filling
+    assert verbs(system).verify().ok
+    slow.go_on.set()
+    while system.runtime.ahead.busy(module.FILLING):
+        system.runtime.ahead.wait(module.FILLING)
+    assert verbs(system).verify().ok
+    index = system.runtime.index()
+    assert index is not None
+    assert index.count() == 24
