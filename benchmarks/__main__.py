@@ -20,6 +20,7 @@ from benchmarks import (
     irc,
     long_memory,
     owners,
+    postgres,
     read,
     recall,
     recall_speed,
@@ -38,7 +39,17 @@ def main() -> int:
     options = parser.parse_args()
     warnings.filterwarnings("ignore", category=DeprecationWarning)  # Peers announce their own end.
     lines: list[Line] = []
-    for speed in (append, read, recall_speed, checkpoint, revise, import_time, long_memory, forgetting):
+    for speed in (
+        append,
+        read,
+        recall_speed,
+        checkpoint,
+        postgres,
+        revise,
+        import_time,
+        long_memory,
+        forgetting,
+    ):
         print(f"{speed.__name__} ...", file=sys.stderr)
         lines += speed.measure(full=options.full)
     if options.full:

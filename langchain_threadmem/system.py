@@ -64,7 +64,8 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
             database may hold tables of others: those of this package, which are made if they are not there,
             have names that begin with `threadmem_`.
             `sqlite:///memory.db?synchronous=FULL` waits for the disk at every turn; the default survives the
-            death of the process, not a power cut.
+            death of the process, not a power cut. `postgresql://user@host/name?pool_size=20&max_overflow=0`
+            says how many connections there may be.
         owner: Whose memory it is.
         embeddings: A LangChain embedding model; `None` for the local one where its files are at hand, `False`
             for none. Nothing is embedded before something needs it.
@@ -86,11 +87,14 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
         summarizer: What writes them instead: an `LLMSummarizer`, an `ExtractiveSummarizer`, or your own.
         token_counter: Counts the tokens of a text for `max_token_count`; by default one for each character,
             which no tokenizer exceeds.
+        pool_size: How many connections to PostgreSQL are kept open, by default 5. Callers that find none free
+            wait; async ones share one for writing and a few for reading, so that any number of them may call.
+        max_overflow: How many more may be open while they are needed, by default 10.
         read_only: Look only: nothing is written to the database, every verb that would fails, and a database
             that is not there, holds no memory or would have to be migrated is refused.
 
     Raises:
-        InputError: The URL, the owner, a setting or the cipher cannot be used.
+        InputError: The URL, the owner, a setting, the cipher or the size of the pool cannot be used.
         EncryptionError: The owner's memory was written with another key.
         PersistenceError: The database or the settings file cannot be opened.
 
@@ -114,6 +118,8 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
         model: Model | None = None,
         summarizer: Summarizer | None = None,
         token_counter: Callable[[str], int] = count_tokens,
+        pool_size: int | None = None,
+        max_overflow: int | None = None,
         read_only: bool = False,
     ) -> None:
         self.settings = MemorySettings.of(settings)
@@ -128,6 +134,8 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
             cipher=cipher,
             language=ENGLISH if language is None else language,
             history=self.settings.embedding_history_length,
+            pool_size=pool_size,
+            max_overflow=max_overflow,
             read_only=read_only,
         )
 

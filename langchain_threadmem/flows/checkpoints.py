@@ -12,14 +12,15 @@ a caller passed in is never looked at by another thread.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from langchain_threadmem.core.interning import KIND, Mixture, Run, take_apart
+from langchain_threadmem.core.interning import KIND, Mixture, Run, Said, take_apart
 from langchain_threadmem.errors import EncryptionError, InputError, PersistenceError
 from langchain_threadmem.flows.lists import (
     START,
@@ -27,17 +28,19 @@ from langchain_threadmem.flows.lists import (
     Listed,
     ListMemory,
     Remembered,
-    TreeOf,
+    awaiting,
     bound,
     packed,
     scope_of,
+    sought,
 )
 from langchain_threadmem.flows.parts import Parts, Serializer, Stored, is_written_by, say_what_stays_outside
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import checkpoints, lists, trees
 from langchain_threadmem.storage.queries.checkpoints import CheckpointRow, WriteRow, pack_id
-from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.storage.queries.lists import Located
+from langchain_threadmem.storage.statements import Asked, Conn
 
 FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
 """What nearly every checkpoint has, and is therefore stored without its name."""
@@ -142,6 +145,7 @@ def expand(compacted: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 class _Stored(NamedTuple):
     """What is learnt from storing a checkpoint, once it is committed."""
 
+    trees: Mapping[str, int]
     lists: dict[str, Remembered]
     waiting: list[Latecomer | None]
 
@@ -169,60 +173,86 @@ def put(
         for channel in versions
         if channel in new_versions and channel in values
     }
-    late = archive.lists.latecomers(thread)
+    mixtures = [(channel, value) for channel, value in outgoing.items() if isinstance(value, Mixture)]
+    kept = {name: version for name, version in versions.items() if name not in new_versions}
+    inherits = bool(kept) and above is not None
+    known = archive.lists.trees(thread)
 
-    def write(conn: Conn) -> _Stored | None:
-        tree = trees.find_or_create(conn, owner, thread, now)
-        trees.lock(conn, tree)
-        listed = {channel: value for channel, value in outgoing.items() if isinstance(value, Listed)}
-        homes = {
-            channel: trees.find_or_create(conn, owner, thread, now, scope_of(ns, channel))
-            for channel in listed
-        }
+    def write(conn: Conn, listed: Mapping[str, Listed], late: Sequence[Latecomer]) -> _Stored | None:
+        scopes = {channel: scope_of(ns, channel) for channel in listed}
+
+        def ask(homes: Mapping[str, int]) -> Iterator[Asked]:
+            tree = homes[""]
+            yield checkpoints.getting(tree, ns, checkpoint_id)
+            yield checkpoints.asking_last_blob(tree)
+            if inherits:
+                yield checkpoints.getting(tree, ns, above)
+            for channel, value in listed.items():
+                yield from lists.surveying(homes[scopes[channel]], value.rest, value.after)
+            yield from finder.ask(mixtures, ns, homes)
+
+        finder = _Finder(conn, owner, thread)
+        homes, rows = trees.take(conn, owner, thread, {"", *scopes.values()}, now, known, ask)
+        tree, answers = homes[""], iter(rows)
+        same, last_blob = next(answers), next(answers)
+        before = checkpoints.got(next(answers)) if inherits else None
+        grounds = {channel: lists.ground(answers) for channel in listed}
         if not all(
-            value.is_current(homes[name], trees.head(conn, homes[name])) for name, value in listed.items()
+            value.is_current(homes[scopes[name]], grounds[name].head) for name, value in listed.items()
         ):
             return None
-        learnt = _place_all(conn, listed, homes, now)
+        finder.answered(homes, answers)
+        learnt = {}
+        for channel, new in listed.items():
+            home = homes[scopes[channel]]
+            placed, head = lists.place(conn, home, new.rest, new.after, now, grounds[channel], new.ending)
+            learnt[channel] = new.learnt(home, head, placed)
+            finder.placed(scopes[channel], new.rest, placed.located)
+        taken_apart = {channel: bound(value, ns, channel, finder) for channel, value in mixtures}
         stored: dict[str, Stored] = {}
-        taken_apart: dict[str, Mixture] = {}
         for channel, value in outgoing.items():
             if isinstance(value, Listed):
-                stored[channel] = (
-                    KIND,
-                    Mixture({None: tuple(Run(*ends) for ends in learnt[channel].runs)}, True).pack(),
-                )
+                runs = tuple(Run(*ends) for ends in learnt[channel].runs)
+                stored[channel] = (KIND, Mixture({None: runs}, True).pack())
             elif isinstance(value, Mixture):
-                taken_apart[channel] = bound(conn, value, ns, channel, _trees(conn, owner, thread))
                 stored[channel] = (KIND, packed(conn, taken_apart[channel]))
             else:
                 stored[channel] = value
-        replaced = checkpoints.get(conn, tree, ns, checkpoint_id) is not None
-        numbers = dict(zip(stored, checkpoints.put_blobs(conn, tree, list(stored.values())), strict=True))
-        kept = {name: version for name, version in versions.items() if name not in new_versions}
-        refs = {**_inherited(archive, conn, tree, ns, above, kept), **numbers}
+        numbers = dict(
+            zip(stored, checkpoints.put_blobs(conn, tree, list(stored.values()), last_blob), strict=True)
+        )
+        refs = {**_inherited(archive, conn, tree, ns, before, kept), **numbers}
         checkpoints.put(conn, row._replace(tree=tree, refs=[refs.get(channel, 0) for channel in versions]))
-        if replaced:
+        if same:
             checkpoints.collect(conn, tree)
-        waiting: list[Latecomer | None] = [one.meet(conn, _trees(conn, owner, thread)) for one in late]
+        waiting: list[Latecomer | None] = [one.meet(conn, finder) for one in late]
         waiting += [
-            Latecomer(ns, channel, mixture, (tree, numbers[channel]), stored[channel][1])
+            Latecomer.of(ns, channel, mixture, (tree, numbers[channel]), stored[channel][1])
             for channel, mixture in taken_apart.items()
             if mixture.inline()
         ]
-        return _Stored(learnt, waiting)
+        return _Stored(homes, learnt, waiting)
 
-    done = yield from Sql(write, write=True)
-    if done is None:  # Somebody else changed a tree: what was known of it is out of date.
-        outgoing = {
-            channel: value.anew(archive.parts.write) if isinstance(value, Listed) else value
+    done = None
+    for anew in (False, True):
+        # The second time somebody else has changed a tree: what was known of it is out of date.
+        listed = {
+            channel: value.anew(archive.parts.write) if anew else value
             for channel, value in outgoing.items()
+            if isinstance(value, Listed)
         }
-        done = yield from Sql(write, write=True)
-        assert done is not None, "a list of which nothing is known cannot be out of date"
+        ids = {message.id for value in listed.values() for message in value.rest}
+        late = awaiting(archive.lists.latecomers(thread), ids)
+        done = yield from Sql(partial(write, listed=listed, late=late), write=True)
+        if done is not None:
+            break
+    assert done is not None, "a list of which nothing is known cannot be out of date"
+    archive.lists.know_trees(thread, done.trees)
     for channel, learnt in done.lists.items():
         archive.lists.learn(thread, scope_of(ns, channel), learnt)
-    yield from _wait(archive, thread, late, done.waiting)
+    archive.lists.place(thread, ids)
+    archive.lists.replace(thread, late, done.waiting)
+    yield from _meet(archive, thread, awaiting(archive.lists.latecomers(thread), ids))
 
 
 def put_writes(
@@ -244,43 +274,107 @@ def put_writes(
         for n, (channel, value) in enumerate(writes)
     ]
 
-    def write(conn: Conn) -> list[Latecomer]:
-        tree = trees.find_or_create(conn, owner, thread, now)
-        trees.lock(conn, tree)
-        waiting = []
+    mixtures = [(channel, value) for _, channel, value in prepared if isinstance(value, Mixture)]
+    known = archive.lists.trees(thread)
+
+    def write(conn: Conn) -> tuple[Mapping[str, int], list[Latecomer]]:
+        def ask(homes: Mapping[str, int]) -> Iterator[Asked]:
+            yield checkpoints.asking_indexes(homes[""], ns, at, by)
+            yield from finder.ask(mixtures, ns, homes)
+
+        finder = _Finder(conn, owner, thread)
+        homes, rows = trees.take(conn, owner, thread, [""], now, known, ask)
+        answers = iter(rows)
+        stored = {idx for (idx,) in next(answers)}
+        finder.answered(homes, answers)
+        waiting, added = [], []
         for idx, channel, value in prepared:
-            row = WriteRow(tree, ns, at, by, idx, path, channel, "", b"")
-            if not isinstance(value, Mixture):
-                checkpoints.add_write(conn, row._replace(kind=value[0], data=value[1]), replace=idx < 0)
+            row = WriteRow(homes[""], ns, at, by, idx, path, channel, "", b"")
+            if idx in stored and idx >= 0:
                 continue
-            mixture = bound(conn, value, ns, channel, _trees(conn, owner, thread))
-            row = row._replace(kind=KIND, data=packed(conn, mixture))
-            if checkpoints.add_write(conn, row, replace=idx < 0) and mixture.inline():
-                waiting.append(Latecomer(ns, channel, mixture, row, row.data))
-        return waiting
+            if isinstance(value, Mixture):
+                mixture = bound(value, ns, channel, finder)
+                row = row._replace(kind=KIND, data=packed(conn, mixture))
+                if mixture.inline():
+                    waiting.append(Latecomer.of(ns, channel, mixture, row, row.data))
+            else:
+                row = row._replace(kind=value[0], data=value[1])
+            added.append(row)
+        checkpoints.put_writes(conn, added)
+        return homes, waiting
 
-    yield from _wait(archive, thread, (), (yield from Sql(write, write=True)))
+    homes, waiting = yield from Sql(write, write=True)
+    archive.lists.know_trees(thread, homes)
+    archive.lists.replace(thread, (), waiting)
+    # Whichever comes last, the call that waits for a message or the one that has placed it, lets them meet.
+    yield from _meet(archive, thread, awaiting(waiting, archive.lists.placed(thread)) if waiting else ())
 
 
-def _wait(
-    archive: Archive, thread: str, old: Sequence[Latecomer], new: Sequence[Latecomer | None]
-) -> Flow[None]:
-    """Remember what still waits for its messages; write again what was given an id in the meantime."""
-    if not old and not new:
+def _meet(archive: Archive, thread: str, due: Sequence[Latecomer]) -> Flow[None]:
+    """Write values again whose messages were placed in the meantime."""
+    if not due:
         return
-    archive.lists.replace(thread, old, new)
-    named = [one for one in new if one is not None and one.is_named]
-    if named:
-        owner = archive.runtime.owner
+    now, owner = time.time(), archive.runtime.owner
 
-        def write(conn: Conn) -> list[Latecomer | None]:
-            tree = trees.find(conn, owner, thread)
-            if tree is None:
-                return []
-            trees.lock(conn, tree)
-            return [one.meet(conn, _trees(conn, owner, thread)) for one in named]
+    def write(conn: Conn) -> list[Latecomer | None]:
+        homes, _ = trees.take(conn, owner, thread, [""], now, {}, lambda homes: ())
+        finder = _Finder(conn, owner, thread)
+        finder.answered(homes, iter(()))
+        return [one.meet(conn, finder) for one in due]
 
-        archive.lists.replace(thread, named, (yield from Sql(write, write=True)))
+    archive.lists.replace(thread, due, ())
+    archive.lists.replace(thread, (), (yield from Sql(write, write=True)))
+
+
+class _Finder:
+    """Where messages live, by scope: those that this transaction has placed, those that it has asked for
+    beforehand, and any others.
+    """
+
+    def __init__(self, conn: Conn, owner: str, thread: str) -> None:
+        self._conn = conn
+        self._named = owner, thread
+        self._homes: Mapping[str, int] = {}
+        self._asked: list[tuple[str, list[Said]]] = []
+        self._answers: list[Sequence[tuple[Any, ...]]] = []
+        self._placed: dict[tuple[str, str], tuple[str, Located]] = {}
+
+    def ask(
+        self, mixtures: Sequence[tuple[str, Mixture]], ns: str, homes: Mapping[str, int]
+    ) -> Iterator[Asked]:
+        """The questions for the messages of mixtures, each with its channel."""
+        self._asked = [
+            (scope, list(asked.values()))
+            for channel, mixture in mixtures
+            for _, scope, asked in sought(mixture, ns, channel)
+            if scope in homes
+        ]
+        for scope, messages in self._asked:
+            yield lists.finding(homes[scope], messages)
+
+    def answered(self, homes: Mapping[str, int], answers: Iterator[Sequence[tuple[Any, ...]]]) -> None:
+        """Take the answers to these questions, which are last."""
+        self._homes, self._answers = homes, list(answers)
+
+    def placed(self, scope: str, messages: Sequence[Said], located: Sequence[Located]) -> None:
+        """Note where messages were placed."""
+        for message, where in zip(messages, located, strict=False):  # what follows it is not looked for
+            self._placed[scope, message.id] = message.body, where
+
+    def __call__(self, scope: str, messages: Sequence[Said]) -> Sequence[Located | None]:
+        known = [self._placed.get((scope, message.id)) for message in messages]
+        here = [
+            found[1]
+            for message, found in zip(messages, known, strict=True)
+            if found is not None and found[0] == message.body
+        ]
+        if len(here) == len(messages):
+            return here
+        asked = (scope, list(messages))
+        if not any(known) and asked in self._asked:
+            return lists.found(self._conn, messages, self._answers[self._asked.index(asked)])
+        tree = self._homes.get(scope) or trees.find(self._conn, *self._named, scope)
+        return [None] * len(messages) if tree is None else lists.find(self._conn, tree, messages)
 
 
 def _run_of(metadata: Mapping[str, Any]) -> str | None:
@@ -288,31 +382,21 @@ def _run_of(metadata: Mapping[str, Any]) -> str | None:
     return run or None
 
 
-def _place_all(
-    conn: Conn, listed: Mapping[str, Listed], homes: Mapping[str, int], now: float
-) -> dict[str, Remembered]:
-    learnt = {}
-    for channel, value in listed.items():
-        home = homes[channel]
-        placed = lists.place(conn, home, value.rest, value.after, now, value.ending)
-        learnt[channel] = value.learnt(home, trees.head(conn, home), placed)
-    return learnt
-
-
-def _trees(conn: Conn, owner: str, thread: str) -> TreeOf:
-    return lambda scope: trees.find(conn, owner, thread, scope)
-
-
 def _inherited(
-    archive: Archive, conn: Conn, tree: int, ns: str, parent: bytes | None, versions: Mapping[str, Any]
+    archive: Archive,
+    conn: Conn,
+    tree: int,
+    ns: str,
+    parent: CheckpointRow | None,
+    versions: Mapping[str, Any],
 ) -> dict[str, int]:
     """Blobs of channels that did not change: those of the checkpoint before, else of the newest that had this
     version.
     """
     found: dict[str, int] = {}
     missing = dict(versions)
-    if missing and parent is not None and (row := checkpoints.get(conn, tree, ns, parent)):
-        found = _refs(archive, row, missing)
+    if missing and parent is not None:
+        found = _refs(archive, parent, missing)
     missing = {name: version for name, version in missing.items() if name not in found}
     if missing:
         rows = [row for row in checkpoints.of_tree(conn, tree) if row.ns == ns]

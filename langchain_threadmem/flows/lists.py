@@ -12,7 +12,8 @@ replay adds no second copy.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -34,7 +35,7 @@ from langchain_threadmem.core.interning import (
     said,
 )
 from langchain_threadmem.core.placing import runs
-from langchain_threadmem.storage.queries import checkpoints, lists
+from langchain_threadmem.storage.queries import checkpoints
 from langchain_threadmem.storage.queries.checkpoints import WriteRow
 from langchain_threadmem.storage.queries.lists import Located, Stored
 from langchain_threadmem.storage.queries.trees import Head
@@ -45,10 +46,13 @@ CONVERSATION = "messages"
 START, ROOT = "__start__", "__root__"
 REMEMBERED_THREADS = 256
 LISTS_PER_TREE = 6
-LATECOMERS = 32
+LATECOMERS = 256
+MOST_SCOPES = 64
+PLACED = 256
+"""Of so many messages of a thread that were placed last the ids are remembered."""
 
-TreeOf = Callable[[str], int | None]
-"""The tree of a scope, if there is one."""
+Find = Callable[[str, Sequence[Said]], Sequence[Located | None]]
+"""Where messages live in the tree of a scope."""
 
 
 def scope_of(ns: str, channel: str) -> str:
@@ -215,6 +219,7 @@ class Latecomer(NamedTuple):
         mixture: The value; its inline messages are at hand.
         row: Where it is stored: a pending write, or tree and number of a blob.
         data: As it is stored.
+        inline: The messages of it that were not in the tree.
         patience: How many more checkpoints it waits for.
     """
 
@@ -223,18 +228,21 @@ class Latecomer(NamedTuple):
     mixture: Mixture
     row: WriteRow | tuple[int, int]
     data: bytes
+    inline: Sequence[Inline]
     patience: int = 4
 
-    @property
-    def is_named(self) -> bool:
-        """Whether a message of it has been given an id since."""
-        return self._named() != self.mixture
+    @classmethod
+    def of(
+        cls, ns: str, channel: str, mixture: Mixture, row: WriteRow | tuple[int, int], data: bytes
+    ) -> Latecomer:
+        """A value that was stored."""
+        return cls(ns, channel, mixture, row, data, _inline(mixture))
 
-    def meet(self, conn: Conn, tree_of: TreeOf) -> Latecomer | None:
+    def meet(self, conn: Conn, find: Find) -> Latecomer | None:
         """Write it again, if its messages have ids or places by now; `None` if there is nothing left to wait
         for.
         """
-        mixture, data = bound(conn, self._named(), self.ns, self.channel, tree_of), self.data
+        mixture, data = bound(self._named(), self.ns, self.channel, find), self.data
         if mixture != self.mixture:
             data = packed(conn, mixture)
             if isinstance(self.row, WriteRow):
@@ -243,7 +251,7 @@ class Latecomer(NamedTuple):
                 checkpoints.patch_blob(conn, *self.row, self.data, data)
         if self.patience == 0 or not mixture.inline():
             return None
-        return self._replace(mixture=mixture, data=data, patience=self.patience - 1)
+        return self._replace(mixture=mixture, data=data, inline=_inline(mixture), patience=self.patience - 1)
 
     def _named(self) -> Mixture:
         def name(key: str | None, item: Item) -> Item:
@@ -254,18 +262,44 @@ class Latecomer(NamedTuple):
         return self.mixture.mapped(name)
 
 
-def bound(conn: Conn, mixture: Mixture, ns: str, channel: str, tree_of: TreeOf) -> Mixture:
-    """A mixture whose messages refer to stored ones, where there are such. Changes nothing."""
-    found: dict[str | None, list[Located | None]] = {}
-    for key, items in mixture.lists.items():
-        found[key] = [None] * len(items)
-        asked = {n: item for n, item in enumerate(items) if isinstance(item, Inline) and item.id}
-        tree = tree_of(scope_within(ns, channel, key)) if asked else None
-        if tree is not None:
-            wanted = [Said(item.id or "", item.body, "") for item in asked.values()]
-            for n, where in zip(asked, lists.find(conn, tree, wanted), strict=True):
-                found[key][n] = where
+def _inline(mixture: Mixture) -> list[Inline]:
+    return [item for items in mixture.lists.values() for item in items if isinstance(item, Inline)]
+
+
+def awaiting(latecomers: Sequence[Latecomer], ids: AbstractSet[str]) -> list[Latecomer]:
+    """Those that wait for one of some messages, by the ids that their own have by now."""
+    found = []
+    for one in latecomers:
+        for message, _, at_hand in one.inline:
+            if (at_hand.id if message is None and at_hand is not None else message) in ids:
+                found.append(one)
+                break
+    return found
+
+
+def bound(mixture: Mixture, ns: str, channel: str, find: Find) -> Mixture:
+    """A mixture whose messages refer to stored ones, where there are such."""
+    found: dict[str | None, list[Located | None]] = {
+        key: [None] * len(items) for key, items in mixture.lists.items()
+    }
+    for key, scope, asked in sought(mixture, ns, channel):
+        for n, where in zip(asked, find(scope, list(asked.values())), strict=True):
+            found[key][n] = where
     return with_places(mixture, found)
+
+
+def sought(mixture: Mixture, ns: str, channel: str) -> Iterator[tuple[str | None, str, dict[int, Said]]]:
+    """The messages of a mixture that may be stored: the key of their list, their scope, and each by its
+    position.
+    """
+    for key, items in mixture.lists.items():
+        asked = {
+            n: Said(item.id, item.body, "")
+            for n, item in enumerate(items)
+            if isinstance(item, Inline) and item.id
+        }
+        if asked:
+            yield key, scope_within(ns, channel, key), asked
 
 
 def packed(conn: Conn, mixture: Mixture) -> bytes:
@@ -295,6 +329,8 @@ class ListMemory:
     def __init__(self) -> None:
         self._lists = LruCache[tuple[str, str], tuple[Remembered, ...]](REMEMBERED_THREADS)
         self._late = LruCache[str, tuple[Latecomer, ...]](REMEMBERED_THREADS)
+        self._placed = LruCache[str, tuple[str, ...]](REMEMBERED_THREADS)
+        self._trees = LruCache[str, dict[str, int]](REMEMBERED_THREADS)
         self._lock = forking.lock()
 
     def lists(self, thread: str, scope: str) -> tuple[Remembered, ...]:
@@ -310,12 +346,33 @@ class ListMemory:
             ]
             self._lists.put((thread, scope), (listed, *others[: LISTS_PER_TREE - 1]))
 
+    def trees(self, thread: str) -> Mapping[str, int]:
+        """The trees of a conversation by their scopes, as they were found last: to be compared."""
+        return self._trees.get(thread) or {}
+
+    def know_trees(self, thread: str, found: Mapping[str, int]) -> None:
+        """Remember the trees of a conversation."""
+        known = self.trees(thread)
+        if not known.items() >= found.items():
+            self._trees.put(thread, {**known, **found} if len(known) < MOST_SCOPES else dict(found))
+
+    def placed(self, thread: str) -> set[str]:
+        """Ids of messages that were placed last."""
+        return set(self._placed.get(thread) or ())
+
+    def place(self, thread: str, ids: Iterable[str]) -> None:
+        """Remember that messages have places now."""
+        with self._lock:
+            self._placed.put(thread, (*(self._placed.get(thread) or ()), *ids)[-PLACED:])
+
     def latecomers(self, thread: str) -> tuple[Latecomer, ...]:
         """Values of a conversation that wait for their messages."""
         return self._late.get(thread) or ()
 
     def replace(self, thread: str, old: Sequence[Latecomer], new: Sequence[Latecomer | None]) -> None:
         """Put what became of latecomers in their place; those in `new` that are `None` wait no more."""
+        if not old and not new:
+            return
         gone = set(map(id, old))
         with self._lock:
             others = [one for one in self.latecomers(thread) if id(one) not in gone]
@@ -325,6 +382,7 @@ class ListMemory:
     def forget(self, thread: str) -> None:
         """Forget the latecomers of a conversation."""
         self._late.drop(thread)
+        self._placed.drop(thread)
 
 
 def _extends(listed: Remembered, other: Remembered) -> bool:

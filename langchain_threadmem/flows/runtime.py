@@ -154,6 +154,8 @@ class Runtime(forking.Forkable):
         cipher: Cipher | None = None,
         language: Language = ENGLISH,
         history: int = 1,
+        pool_size: int | None = None,
+        max_overflow: int | None = None,
         read_only: bool = False,
     ) -> Runtime:
         """Open the database behind a URL; see `MemorySystem` for the arguments.
@@ -161,7 +163,7 @@ class Runtime(forking.Forkable):
         On an event loop, where opening would block all that run on it, the first transaction opens it.
         """
         check_name("an owner", owner)
-        database = unopened(url, read_only=read_only)
+        database = unopened(url, pool_size=pool_size, max_overflow=max_overflow, read_only=read_only)
         runtime = cls(database, owner, Embedder(embeddings), vectors, language, history)
         try:
             if cipher is not None:

@@ -58,8 +58,7 @@ def get(archive: Archive, thread: str, ns: str, checkpoint: str | None) -> Flow[
     wanted = None if checkpoint is None else pack_id(checkpoint)
 
     def read(conn: Conn) -> _Shelf | None:
-        tree = trees.find(conn, archive.runtime.owner, thread)
-        row = None if tree is None else checkpoints.get(conn, tree, ns, wanted)
+        _, row = _latest(archive, conn, thread, ns, wanted)
         return None if row is None else _gather(archive, conn, [row])
 
     shelf = yield from Sql(read)
@@ -83,6 +82,19 @@ def _reading(thread: str, ns: str, id: bytes) -> Iterator[None]:
             f"checkpoint {unpack_id(id)!r} of thread {thread!r}, namespace {ns!r}, cannot be read: {error}; "
             "run verify(). Others can be read: name one in the configuration"
         ) from error
+
+
+def _latest(
+    archive: Archive, conn: Conn, thread: str, ns: str, wanted: bytes | None
+) -> tuple[int | None, CheckpointRow | None]:
+    """The tree of a thread and a checkpoint of it, in one round trip if the tree is known."""
+    known = archive.lists.trees(thread).get("")
+    asked = [] if known is None else [checkpoints.getting(known, ns, wanted)]
+    rows = conn.each(trees.finding(archive.runtime.owner, thread), *asked)
+    tree = trees.found(conn, rows[0])
+    if tree is None:
+        return None, None
+    return tree, checkpoints.got(rows[1]) if tree == known else checkpoints.get(conn, tree, ns, wanted)
 
 
 def addresses(
@@ -176,8 +188,7 @@ def delta_history(
     wanted = None if checkpoint is None else pack_id(checkpoint)
 
     def read(conn: Conn) -> tuple[_Shelf, dict[str, list[WriteRow]], dict[str, tuple[int, int]]]:
-        tree = trees.find(conn, archive.runtime.owner, thread)
-        row = None if tree is None else checkpoints.get(conn, tree, ns, wanted)
+        tree, row = _latest(archive, conn, thread, ns, wanted)
         found: dict[str, list[WriteRow]] = {channel: [] for channel in channels}
         seeds: dict[str, tuple[int, int]] = {}
         seen: set[bytes] = set()
@@ -196,7 +207,8 @@ def delta_history(
                 refs = dict(zip(_state(archive, row)[0].get("channel_versions", {}), row.refs, strict=True))
             seeds |= {name: (row.tree, refs[name]) for name in found if name not in seeds and refs.get(name)}
         if tree is not None:
-            shelf.add_blobs(conn, tree, [number for _, number in seeds.values()])
+            asked = checkpoints.asking_blobs(tree, [number for _, number in seeds.values()])
+            shelf.add_blobs(tree, conn.each(asked)[0])
         shelf.add_writes(write for writes in found.values() for write in writes)
         shelf.reader.load(conn, shelf.runs())
         return shelf, found, seeds
@@ -236,9 +248,9 @@ class _Shelf:
         runtime = archive.runtime
         return cls(list(rows), {}, {}, {}, Reader(runtime.hot), runtime.parsed_before())
 
-    def add_blobs(self, conn: Conn, tree: int, numbers: Sequence[int]) -> None:
-        """Read values of channels."""
-        for number, value in checkpoints.blobs(conn, tree, numbers).items():
+    def add_blobs(self, tree: int, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Note values of channels, which were read."""
+        for number, value in checkpoints.as_blobs(rows).items():
             self.blobs[tree, number] = value
             self._look_into(*value)
 
@@ -278,11 +290,16 @@ class _Shelf:
 
 def _gather(archive: Archive, conn: Conn, rows: Sequence[CheckpointRow]) -> _Shelf:
     shelf = _Shelf.of(archive, rows)
-    for tree in {row.tree for row in rows}:
-        shelf.add_blobs(conn, tree, [ref for row in rows if row.tree == tree for ref in row.refs])
-    for row in rows:
-        where = Address(row.tree, row.ns, row.id)
-        shelf.writes[where] = checkpoints.writes(conn, where)
+    of_trees = {row.tree: [ref for one in rows if one.tree == row.tree for ref in one.refs] for row in rows}
+    places = [Address(row.tree, row.ns, row.id) for row in rows]
+    answers = conn.each(
+        *(checkpoints.asking_blobs(tree, refs) for tree, refs in of_trees.items()),
+        *(checkpoints.asking_writes(where) for where in places),
+    )
+    for tree, found in zip(of_trees, answers, strict=False):
+        shelf.add_blobs(tree, found)
+    for where, found in zip(places, answers[len(of_trees) :], strict=True):
+        shelf.writes[where] = checkpoints.as_writes(found)
         shelf.add_writes(shelf.writes[where])
     shelf.reader.load(conn, shelf.runs())
     return shelf

@@ -121,7 +121,7 @@ def copy_thread(archive: Archive, source: str, target: str) -> Flow[None]:
         for write in checkpoints.writes_of_tree(conn, old):
             kind, data = moved((write.kind, write.data))
             pending.append(write._replace(tree=new, kind=kind, data=data))
-        checkpoints.copy_writes(conn, pending)
+        checkpoints.put_writes(conn, pending)
 
     yield from Sql(write, write=True)
 

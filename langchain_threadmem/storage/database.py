@@ -7,10 +7,11 @@ were rolled back.
 
 `SqliteDatabase` keeps one connection for writing and a few for reading. Writes begin IMMEDIATE: a
 transaction that starts by reading and then writes fails under a second writer, whatever the time-out.
-Async writes go through `GroupWriter`. WAL with `synchronous=NORMAL` keeps every acknowledged write
+WAL with `synchronous=NORMAL` keeps every acknowledged write
 through the death of the process; `?synchronous=FULL` in the URL also through a power cut.
 
-`PostgresDatabase` uses SQLAlchemy's pools over psycopg, the async one for asyncio.
+`PostgresDatabase` keeps a pool of psycopg connections. For both, async writes go through one `GroupWriter`,
+and async reads through a few threads (`threaded`).
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ import sqlite3
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -44,14 +44,13 @@ from langchain_threadmem.storage import checksums
 from langchain_threadmem.storage.migrations import check, migrate
 from langchain_threadmem.storage.sealing import Seal
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.writer import Batch, GroupWriter, guarded
+from langchain_threadmem.storage.threaded import Threaded, Transaction
 
 T = TypeVar("T")
 _FORMS = "sqlite:///memory.db or postgresql://user@host/name"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|:")
 """How a URL begins; one letter is a drive of Windows."""
 _PASSWORD = re.compile(r"(://[^/:@]*):.*@")
-Transaction = Callable[[Conn], T]
 
 inside_transaction: ContextVar[bool] = ContextVar("threadmem_inside_transaction", default=False)
 BUSY_SECONDS = 60.0
@@ -60,7 +59,6 @@ FORK_SECONDS = 5.0
 """How long a fork waits for transactions of other threads."""
 SCRUB_SECONDS = 2.0
 """How long to wait for readers of an older state of the file."""
-READER_THREADS = 4
 MOST_ENDS = 4096
 """Of how many trees the end is known, so that an append reads nothing."""
 MAPPED_BYTES = 0 if sys.platform == "win32" else 1 << 30
@@ -93,15 +91,24 @@ class Database(Protocol):
     async def aclose(self) -> None: ...
 
 
-def open_database(url: str | Path | None, *, read_only: bool = False) -> Database:
+def open_database(
+    url: str | Path | None,
+    *,
+    pool_size: int | None = None,
+    max_overflow: int | None = None,
+    read_only: bool = False,
+) -> Database:
     """Open a database, creating or migrating its tables.
 
     Args:
         url: As for `unopened`.
+        pool_size: As for `unopened`.
+        max_overflow: As for `unopened`.
         read_only: As for `unopened`.
 
     Raises:
-        InputError: The URL names no database that this package can use, or none that can be looked at.
+        InputError: The URL names no database that this package can use, or none that can be looked at; or an
+            option does not fit it.
         PersistenceError: It cannot be opened.
         NewerDatabaseError: A newer version of this package wrote it.
 
@@ -111,33 +118,68 @@ def open_database(url: str | Path | None, *, read_only: bool = False) -> Databas
         'sqlite'
         >>> database.close()
     """
-    found = _named(url)
-    if isinstance(found, URL):
-        return _connected(found, read_only)
-    database = SqliteDatabase(*found, read_only=read_only)
-    database.open()
+    database = unopened(url, pool_size=pool_size, max_overflow=max_overflow, read_only=read_only)
+    try:
+        database.open()
+    except BaseException:
+        database.close()
+        raise
     return database
 
 
-def unopened(url: str | Path | None, *, read_only: bool = False) -> SqliteDatabase | ServerDatabase:
+def unopened(
+    url: str | Path | None,
+    *,
+    pool_size: int | None = None,
+    max_overflow: int | None = None,
+    read_only: bool = False,
+) -> SqliteDatabase | ServerDatabase:
     """The database that a URL names, which the first transaction opens; nothing is looked at before.
 
     Args:
         url: `sqlite:///file.db`, a path to an SQLite file, `postgresql://user@host/name`, or
-            `None` (`sqlite://`) for one in memory. For SQLite, `?synchronous=FULL` waits for the disk.
+            `None` (`sqlite://`) for one in memory. For SQLite, `?synchronous=FULL` waits for the disk; for
+            PostgreSQL, `?pool_size=20&max_overflow=0` limits the number of connections.
+        pool_size: The number of connections to PostgreSQL that are kept open; overrides the URL.
+        max_overflow: The number of further connections that may be open while they are needed; overrides
+            the URL.
         read_only: Look only: nothing is written, and a database that is not there or holds no memory is
             refused when it is opened.
 
     Raises:
-        InputError: The URL names no database that this package can use.
+        InputError: The URL names no database that this package can use, or an option does not fit it.
     """
     found = _named(url)
+    pool = {"pool_size": pool_size, "max_overflow": max_overflow}
     if isinstance(found, URL):
-        return ServerDatabase(found, read_only=read_only)
+        return ServerDatabase(*_with_pool(found, pool), read_only=read_only)
+    for name, value in pool.items():
+        if value is not None:
+            raise InputError(f"{name}={value!r} is for PostgreSQL, and {str(url)!r} is SQLite: leave it out")
     return SqliteDatabase(*found, read_only=read_only)
 
 
-def _connected(url: URL, read_only: bool) -> Database:
+def _with_pool(url: URL, pool: Mapping[str, int | None]) -> tuple[URL, dict[str, int]]:
+    """A URL without the size of the pool, and that size, as far as it is given."""
+    sizes: dict[str, int] = {}
+    for name, least in (("pool_size", 1), ("max_overflow", 0)):
+        value = pool[name] if pool[name] is not None else url.query.get(name)
+        if value is not None:
+            sizes[name] = _number(name, value, least)
+    return url.difference_update_query(pool), sizes
+
+
+def _number(name: str, value: object, least: int) -> int:
+    try:
+        number = int(value) if isinstance(value, str) else value
+    except ValueError:
+        number = None
+    if type(number) is not int or number < least:
+        raise InputError(f"{name}={value!r} is no number of connections; pass {least} or more")
+    return number
+
+
+def _connected(url: URL, pool: Mapping[str, int], read_only: bool) -> Database:
     try:
         from langchain_threadmem.storage.postgres import PostgresDatabase
     except ImportError as error:
@@ -146,7 +188,7 @@ def _connected(url: URL, read_only: bool) -> Database:
             'install it with pip install "langchain-threadmem[postgres]"'
         ) from error
 
-    return PostgresDatabase(url.set(drivername="postgresql+psycopg"), read_only=read_only)
+    return PostgresDatabase(url.set(drivername="postgresql+psycopg"), read_only=read_only, **pool)
 
 
 def on_event_loop() -> bool:
@@ -237,7 +279,7 @@ def _inside() -> DriverError:
     )
 
 
-class SqliteDatabase(forking.Forkable):
+class SqliteDatabase(Threaded, forking.Forkable):
     """One SQLite file, or one database in memory.
 
     Connections are opened when they are needed, the first by `open`. None may live on in a forked child: it
@@ -256,6 +298,7 @@ class SqliteDatabase(forking.Forkable):
     def __init__(self, path: Path | None, synchronous: str = "NORMAL", *, read_only: bool = False) -> None:
         if synchronous.upper() not in _PAGES_TO_CHECKPOINT:
             raise InputError(f"synchronous={synchronous!r} is not one of OFF, NORMAL, FULL, EXTRA")
+        super().__init__()
         self.path = path
         self._read_only = read_only
         self._begin = "BEGIN" if read_only else "BEGIN IMMEDIATE"
@@ -264,9 +307,6 @@ class SqliteDatabase(forking.Forkable):
         self._reading = forking.lock()  # held to open connections for reading
         self._readers: deque[sqlite3.Connection] = deque()
         self._reader_count = 0  # those in use are not in the queue
-        self._pool: ThreadPoolExecutor | None = None
-        self._group: GroupWriter | None = None
-        self.closed = False
         self.seal: Seal | None = None
         self._writer: sqlite3.Connection | None = None
         self._cursor: Any = None
@@ -497,26 +537,6 @@ class SqliteDatabase(forking.Forkable):
             self._reader_count += 1
             return connection
 
-    def awrite(self, transaction: Transaction[T]) -> Coroutine[Any, Any, T]:
-        """Queue a function for the writer thread; returns after the commit."""
-        if self.closed:
-            raise self._closed()
-        if self._group is None:
-            with self._lock:
-                if self._group is None:
-                    self._group = GroupWriter(lambda writes: self.write(Batch(writes)))
-        return self._group.submit(transaction)
-
-    async def aread(self, transaction: Transaction[T]) -> T:
-        """Run `read` in a thread of its own small pool."""
-        if self.closed:
-            raise self._closed()
-        if self._pool is None:
-            with self._lock:
-                if self._pool is None:
-                    self._pool = ThreadPoolExecutor(READER_THREADS, "threadmem-reader")
-        return await asyncio.get_running_loop().run_in_executor(self._pool, guarded, self.read, transaction)
-
     def scrub(self) -> str:
         """Write the file anew without what was deleted, so that its bytes hold nothing of it.
 
@@ -550,17 +570,10 @@ class SqliteDatabase(forking.Forkable):
         """Finish queued writes and close all connections; a second call does nothing."""
         if self.closed:
             return
-        if self._group is not None:
-            self._group.close()
-        if self._pool is not None:
-            self._pool.shutdown()
+        self._finish()
         with self._lock:
             self.closed = True
             self._close_all()
-
-    async def aclose(self) -> None:
-        """`close`, without blocking the event loop."""
-        await asyncio.to_thread(self.close)
 
     def _close_all(self) -> None:
         while self._readers:
@@ -570,23 +583,22 @@ class SqliteDatabase(forking.Forkable):
             self._writer.close()
             self._writer = None
 
-    def _closed(self) -> ClosedError:
-        return ClosedError(f"{self._name} was closed; make a new ChatMemory or MemorySystem to go on")
-
 
 class ServerDatabase(forking.Forkable):
     """A PostgreSQL database that is connected to when it is needed, and anew in a forked child.
 
     Args:
         url: A SQLAlchemy URL.
+        pool: The options `pool_size` and `max_overflow` of `PostgresDatabase`, where they are given.
         read_only: Whether to look only.
     """
 
     dialect = "postgresql"
     path: Path | None = None
 
-    def __init__(self, url: URL, *, read_only: bool = False) -> None:
+    def __init__(self, url: URL, pool: Mapping[str, int], *, read_only: bool = False) -> None:
         self._url = url
+        self._pool = pool
         self._read_only = read_only
         self._opening = forking.lock()
         self.first: Callable[[Conn], object] | None = None
@@ -616,7 +628,7 @@ class ServerDatabase(forking.Forkable):
                 raise ClosedError(f"{name!r} was closed; make a new ChatMemory or MemorySystem to go on")
             if self._opened is not None:
                 return self._opened
-            opened = _connected(self._url, self._read_only)
+            opened = _connected(self._url, self._pool, self._read_only)
             try:
                 if self.first is not None:
                     opened.write(self.first)

@@ -1,62 +1,82 @@
-"""The same statements on PostgreSQL, over SQLAlchemy's pools and psycopg.
+"""The same statements on PostgreSQL, over a pool of psycopg connections.
 
-The first statement of every write takes the row of its tree (`SELECT ... FOR UPDATE`), so writes to
-one conversation follow each other and writes to others do not wait. All statements of a read see one state of
-the database, and none of them can write.
+A transaction is a pipeline: statements that return nothing travel with the next one that does, or with the
+COMMIT, so it takes as many round trips as it asks questions. The first statement of every write takes the row
+of its tree (`SELECT ... FOR UPDATE`), so writes to one conversation follow each other and writes to others do
+not wait.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from math import inf
 from pathlib import Path
-from typing import Any, TypeVar
-from weakref import WeakSet
+from typing import Any, TypeVar, cast
 
 import psycopg
-from sqlalchemy import create_engine, event
-from sqlalchemy.engine import URL, Connection
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.util import greenlet_spawn
+from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg_dialect
+from sqlalchemy.engine import URL
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import TimeoutError as NoneFreeError
+from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
-from langchain_threadmem.errors import ClosedError, PersistenceError
-from langchain_threadmem.storage.database import Transaction, enter_transaction, inside_transaction
+from langchain_threadmem.errors import PersistenceError, StorageBusyError
+from langchain_threadmem.storage.database import enter_transaction, inside_transaction
 from langchain_threadmem.storage.migrations import check, migrate
 from langchain_threadmem.storage.sealing import Seal
-from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.writer import guarded
+from langchain_threadmem.storage.statements import Asked, Conn, refused
+from langchain_threadmem.storage.threaded import Threaded, Transaction
 
 T = TypeVar("T")
 _SETUP_LOCK = 0x7468_7265_6164  # "thread"
-_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+POOL_SIZE, MAX_OVERFLOW = 5, 10
+WRITER_THREADS = 4
+POOL_SECONDS = 30.0
+"""How long to wait for a connection while nobody gives one back."""
+IDLE_SECONDS = 1.0
+"""A connection that was not used for longer is asked whether it is still alive."""
 
 
-class PostgresDatabase:
-    """A PostgreSQL database, reached by a pool of connections for each of sync and async.
+class PostgresDatabase(Threaded):
+    """A PostgreSQL database, reached by one pool of connections for sync and async.
 
     Args:
         url: A SQLAlchemy URL with the psycopg driver.
+        pool_size: How many connections are kept open.
+        max_overflow: How many more may be open for a while.
         read_only: Whether to look only.
     """
 
     dialect = "postgresql"
     path: Path | None = None
 
-    def __init__(self, url: URL, *, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        url: URL,
+        pool_size: int = POOL_SIZE,
+        max_overflow: int = MAX_OVERFLOW,
+        *,
+        read_only: bool = False,
+    ) -> None:
+        super().__init__(WRITER_THREADS)
         self._url = url
-        self._options = {"postgresql_readonly": True} if read_only else {}
-        self._engine = create_engine(url, pool_pre_ping=True, execution_options=self._options)
-        self._async: dict[asyncio.AbstractEventLoop, _LoopEngine] = {}
-        self.closed = False
+        self._read_only = read_only
+        arguments, options = psycopg_dialect().create_connect_args(url)  # type: ignore[no-untyped-call]
+        self._connections = QueuePool(
+            lambda: cast("DBAPIConnection", psycopg.connect(*arguments, **options, autocommit=True)),
+            pool_size=pool_size,
+            max_overflow=max_overflow,
+            timeout=POOL_SECONDS,
+            use_lifo=True,  # The connection that was used last knows the statements.
+        )
+        self._ended = 0  # how many transactions have
         self.seal: Seal | None = None
 
         def setup(conn: Conn) -> None:
             if read_only:
-                check(conn, repr(url.render_as_string(hide_password=True)))
+                check(conn, self._name)
                 return
             conn.script(f"SELECT pg_advisory_xact_lock({_SETUP_LOCK})")
             migrate(conn, time.time())
@@ -73,111 +93,106 @@ class PostgresDatabase:
 
     def write(self, transaction: Transaction[T]) -> T:
         """Run a function in a transaction, in the calling thread."""
-        with self._ready():
-            try:
-                with self._engine.begin() as connection:
-                    result: T = _run(connection, transaction, self.seal)
-                    return result
-            finally:
-                if self.closed:
-                    # Closed meanwhile: a connection that was in use then is closed by who used it.
-                    self._engine.pool.dispose()
+        return self._transact("BEGIN READ ONLY" if self._read_only else "BEGIN", transaction)
 
     def read(self, transaction: Transaction[T]) -> T:
         """Run a function on one consistent state of what is committed."""
-        return self.write(partial(_on_snapshot, transaction))
+        return self._transact("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", transaction)
 
-    async def awrite(self, transaction: Transaction[T]) -> T:
-        """Run a function in a transaction on the async driver."""
-        with self._ready():
-            engine = self._async_engine()
-            try:
-                async with engine.begin() as connection:
-                    return await connection.run_sync(partial(guarded, _run), transaction, self.seal)
-            finally:
-                if self.closed:
-                    await greenlet_spawn(engine.sync_engine.pool.dispose)
-
-    async def aread(self, transaction: Transaction[T]) -> T:
-        """Run `read` on the async driver."""
-        return await self.awrite(partial(_on_snapshot, transaction))
-
-    def scrub(self) -> str:
-        """Why the server's files may hold what was deleted: its own VACUUM is up to who runs it."""
-        name = self._url.render_as_string(hide_password=True)
-        return f"{name!r}: the server keeps what was deleted in its files until its own VACUUM"
-
-    def _async_engine(self) -> AsyncEngine:
-        # Connections belong to the loop that opened them: each loop gets a pool of its own.
-        loop = asyncio.get_running_loop()
-        if loop not in self._async:
-            for ended in [other for other in self._async if other.is_closed()]:
-                self._async.pop(ended).abandon()
-            self._async[loop] = _LoopEngine(self._url, self._options)
-        return self._async[loop].engine
-
-    def close(self) -> None:
-        """Close all pools; a second call does nothing.
-
-        What is being done in another thread is finished, and its connection closed then.
-        """
-        self.closed = True
-        # Not the engine's own `dispose`: it puts a new pool in place of the one that connections return to.
-        self._engine.pool.dispose()
-        while self._async:
-            self._async.popitem()[1].abandon()
-
-    async def aclose(self) -> None:
-        """`close`; what other tasks of this loop are doing is finished too."""
-        self.closed = True
-        own = self._async.pop(asyncio.get_running_loop(), None)
-        if own is not None:
-            await greenlet_spawn(own.engine.sync_engine.pool.dispose)
-        await asyncio.to_thread(self.close)
-
-    @contextmanager
-    def _ready(self) -> Iterator[None]:
-        name = self._url.render_as_string(hide_password=True)
-        if self.closed:
-            raise ClosedError(f"{name!r} was closed; make a new ChatMemory or MemorySystem to go on")
+    def _transact(self, begin: str, transaction: Transaction[T]) -> T:
         token = enter_transaction()
         try:
-            yield
-        except DBAPIError as error:
-            raise PersistenceError(f"{name!r}: {error.orig}") from error
-        except (SQLAlchemyError, psycopg.Error) as error:
-            raise PersistenceError(f"{name!r}: {error}") from error
+            with self._connection() as connection:
+                try:
+                    with connection.pipeline():
+                        conn = PipelinedConn(connection, self.seal)
+                        conn.script(begin)
+                        result = transaction(conn)
+                        conn.script("COMMIT")
+                except BaseException:
+                    with suppress(psycopg.Error):
+                        connection.rollback()
+                    raise
+            return result
+        except psycopg.Error as error:
+            raise PersistenceError(f"{self._name}: {error}") from error
         finally:
             inside_transaction.reset(token)
 
+    def scrub(self) -> str:
+        """Why the server's files may hold what was deleted: its own VACUUM is up to who runs it."""
+        return f"{self._name}: the server keeps what was deleted in its files until its own VACUUM"
 
-class _LoopEngine:
-    """The pool of one event loop, whose connections can be closed after the loop has ended."""
+    def close(self) -> None:
+        """Finish what is queued and close all connections; a second call does nothing.
 
-    def __init__(self, url: URL, options: Mapping[str, Any]) -> None:
-        self.engine = create_async_engine(url, pool_pre_ping=True, execution_options=options)
-        self._opened: WeakSet[Any] = WeakSet()
-        event.listen(self.engine.sync_engine, "connect", self._remember)
+        What is being done in another thread is finished, and its connection closed then.
+        """
+        self._finish()
+        self.closed = True
+        self._connections.dispose()
 
-    def _remember(self, connection: Any, record: object) -> None:
-        self._opened.add(connection.driver_connection)
+    @property
+    def _name(self) -> str:
+        return repr(self._url.render_as_string(hide_password=True))
 
-    def abandon(self) -> None:
-        """Close the connections without their loop."""
-        for connection in list(self._opened):
-            connection.pgconn.finish()
-        self.engine.sync_engine.dispose(close=False)
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+        held = self._checked_out()
+        connection = cast("psycopg.Connection[Any]", held.driver_connection)
+        try:
+            yield connection
+        finally:
+            self._ended += 1
+            held.info["used"] = time.monotonic()
+            if connection.closed:
+                held.invalidate()
+            held.close()
+            if self.closed:
+                # Closed meanwhile: a connection that was in use then is closed by who used it.
+                self._connections.dispose()
+
+    def _checked_out(self) -> PoolProxiedConnection:
+        while True:
+            if self.closed:
+                raise self._closed()
+            ended = self._ended
+            try:
+                held = self._connections.connect()
+            except NoneFreeError as error:
+                if self._ended != ended:
+                    continue
+                raise StorageBusyError(
+                    f"{self._name}: no connection was given back for {POOL_SECONDS:.0f} s, and nothing was "
+                    "written: try again, or allow more connections with pool_size"
+                ) from error
+            if time.monotonic() - held.info.get("used", inf) < IDLE_SECONDS:
+                return held
+            try:
+                cast("psycopg.Connection[Any]", held.driver_connection).execute("")
+                return held
+            except psycopg.Error:
+                held.invalidate()
+                held.close()
 
 
-def _run(connection: Connection, transaction: Transaction[Any], seal: Seal | None) -> Any:
-    # The pool's own connection: its cursor is the driver's, or SQLAlchemy's adapter of the async one.
-    cursor = connection.connection.cursor()
-    try:
-        return transaction(Conn(cursor, "postgresql", seal))
-    finally:
-        cursor.close()
+class PipelinedConn(Conn):
+    """An open transaction in a pipeline."""
 
+    __slots__ = ("_connection",)
 
-def _on_snapshot(transaction: Transaction[T], conn: Conn) -> T:
-    conn.script(_SNAPSHOT)
-    return transaction(conn)
+    def __init__(self, connection: psycopg.Connection[Any], seal: Seal | None) -> None:
+        # A cursor that is used again before its result is there would take that for the next one's.
+        super().__init__(connection.cursor(), "postgresql", seal, connection.cursor())
+        self._connection = connection
+
+    def each(self, *asked: Asked) -> list[list[tuple[Any, ...]]]:
+        """Execute statements, none of which needs another's rows, in one round trip."""
+        cursors = []
+        for statement, values in asked:
+            sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
+            try:
+                cursors.append(self._connection.execute(sql, values if order is None else order(values)))
+            except (UnicodeEncodeError, OverflowError) as error:
+                raise refused(error) from error
+        return [cursor.fetchall() for cursor in cursors]

@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol
 
-from sqlalchemy import BigInteger, BindParameter, Boolean, Table, Text, bindparam, text
+from sqlalchemy import Boolean, Table, Text, bindparam, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import ClauseElement, ColumnElement, Executable
 from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage.sealing import Seal
@@ -94,16 +95,23 @@ class Statement:
         return str(compiled), order
 
 
+Asked = tuple[Statement, Sequence[Any]]
+"""A statement that returns rows, and its values."""
+
+
 class Conn:
     """An open transaction: what every function in `storage.queries` takes first.
 
     Results are lists of tuples, read whole: a transaction is short, and a cursor is reused.
     """
 
-    __slots__ = ("_cursor", "dialect", "ends", "seal")
+    __slots__ = ("_cursor", "_writing", "dialect", "ends", "seal")
 
-    def __init__(self, cursor: Cursor, dialect: DialectName, seal: Seal | None = None) -> None:
+    def __init__(
+        self, cursor: Cursor, dialect: DialectName, seal: Seal | None = None, writing: Cursor | None = None
+    ) -> None:
         self._cursor = cursor
+        self._writing = cursor if writing is None else writing  # for statements that return nothing
         self.dialect: DialectName = dialect
         self.seal = seal
         """Encrypts what is said, if the database is to hold it encrypted."""
@@ -114,9 +122,9 @@ class Conn:
         """Execute a statement that returns nothing."""
         sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
         try:
-            self._cursor.execute(sql, values if order is None else order(values))
+            self._writing.execute(sql, values if order is None else order(values))
         except (UnicodeEncodeError, OverflowError) as error:
-            raise _refused(error) from error
+            raise refused(error) from error
 
     def all(self, statement: Statement, *values: Any) -> list[tuple[Any, ...]]:
         """Execute a statement and return all its rows."""
@@ -124,7 +132,7 @@ class Conn:
         try:
             self._cursor.execute(sql, values if order is None else order(values))
         except (UnicodeEncodeError, OverflowError) as error:
-            raise _refused(error) from error
+            raise refused(error) from error
         return self._cursor.fetchall()  # type: ignore[no-any-return]
 
     def one(self, statement: Statement, *values: Any) -> tuple[Any, ...] | None:
@@ -132,21 +140,25 @@ class Conn:
         rows = self.all(statement, *values)
         return rows[0] if rows else None
 
+    def each(self, *asked: Asked) -> list[list[tuple[Any, ...]]]:
+        """Execute statements, none of which needs another's rows; on PostgreSQL in one round trip."""
+        return [self.all(statement, *values) for statement, values in asked]
+
     def many(self, statement: Statement, rows: Iterable[Sequence[Any]]) -> None:
         """Execute a statement once for each row of values."""
         sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
         try:
-            self._cursor.executemany(sql, rows if order is None else [order(row) for row in rows])
+            self._writing.executemany(sql, rows if order is None else [order(row) for row in rows])
         except (UnicodeEncodeError, OverflowError) as error:
-            raise _refused(error) from error
+            raise refused(error) from error
 
     def script(self, *statements: str) -> None:
         """Execute statements given as text: table definitions and little else."""
         for sql in statements:
-            self._cursor.execute(sql)
+            self._writing.execute(sql)
 
 
-def _refused(error: UnicodeEncodeError | OverflowError) -> InputError:
+def refused(error: UnicodeEncodeError | OverflowError) -> InputError:
     """A value that a driver cannot hand to its database."""
     if isinstance(error, UnicodeEncodeError):
         return InputError(f"{error.object!r:.200} holds half of a surrogate pair, which no database keeps")
@@ -175,25 +187,26 @@ def within(column: ColumnElement[int], name: str) -> ColumnElement[bool]:
 
     One compiled text serves any number of values, with no limit on how many.
     """
-    return column.op("IN", is_comparison=True, return_type=Boolean())(_Listed(name))
+    return _Among(column, bindparam(name, type_=Text()))
 
 
-class _Listed(ColumnElement[int]):
-    """The numbers of a JSON list."""
+class _Among(FunctionElement[bool]):
+    """Whether a column has one of the numbers of a JSON list."""
 
-    inherit_cache = False
-    type = BigInteger()
-
-    def __init__(self, name: str) -> None:
-        self.parameter: BindParameter[str] = bindparam(name, type_=Text())
+    inherit_cache = True
+    type = Boolean()
 
 
-@compiles(_Listed, "sqlite")
-def _listed_sqlite(element: _Listed, compiler: SQLCompiler, **options: Any) -> str:
-    return f"(SELECT value FROM json_each({compiler.process(element.parameter, **options)}))"
+@compiles(_Among, "sqlite")
+def _among_sqlite(element: _Among, compiler: SQLCompiler, **options: Any) -> str:
+    column, numbers = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"{column} IN (SELECT value FROM json_each({numbers}))"
 
 
-@compiles(_Listed, "postgresql")
-def _listed_postgresql(element: _Listed, compiler: SQLCompiler, **options: Any) -> str:
-    parameter = compiler.process(element.parameter, **options)
-    return f"(SELECT value::bigint FROM json_array_elements_text(CAST({parameter} AS json)))"
+@compiles(_Among, "postgresql")
+def _among_postgresql(element: _Among, compiler: SQLCompiler, **options: Any) -> str:
+    # An array is looked up in an index; of a set of rows it is not known how few they are.
+    column, numbers = (compiler.process(clause, **options) for clause in element.clauses)
+    return (
+        f"{column} = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(CAST({numbers} AS json))))"
+    )

@@ -11,6 +11,9 @@ batch is rolled back and its writes run one by one, so that only the failing cal
 that are data and say how to run `together` are joined with their neighbours of the same kind, so that many
 appends become one statement. A caller that is cancelled while it waits is not told, but its write still
 happens.
+
+On PostgreSQL a batch may wait for a conversation that somebody else has locked. What waits behind it for
+too long is then committed by another thread, which ends when nothing is left to do.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ T = TypeVar("T")
 Write = Callable[[Conn], Any]
 MOST_AT_ONCE = 512
 """With so many writes at hand a commit waits for no more."""
+STALLED_SECONDS = 1.0
+"""After so long behind a batch, others are given to another thread, if there may be one."""
 
 
 def run_all(conn: Conn, writes: Sequence[Write]) -> list[Any]:
@@ -75,10 +80,14 @@ class GroupWriter:
 
     Args:
         commit: Runs writes in one transaction and returns their results; all or nothing.
+        most_threads: How many may call it at the same time.
     """
 
-    def __init__(self, commit: Callable[[Sequence[Write]], list[Any]]) -> None:
+    def __init__(self, commit: Callable[[Sequence[Write]], list[Any]], most_threads: int = 1) -> None:
         self._commit = commit
+        self._most_threads = most_threads
+        self._relief: set[threading.Thread] = set()
+        self._began = 0  # how many batches were
         self._gathered: dict[asyncio.AbstractEventLoop, _Jobs] = {}
         self._queue: SimpleQueue[_Jobs | None] = SimpleQueue()
         self._ended: BaseException | None = None
@@ -106,18 +115,31 @@ class GroupWriter:
         for start in range(0, len(writes), MOST_AT_ONCE):
             part = slice(start, start + MOST_AT_ONCE)
             self._queue.put(_Jobs(loop, writes[part], waiting[part]))
+        if self._most_threads > 1:
+            loop.call_later(STALLED_SECONDS, self._relieve, self._began)
         if self._ended is not None:  # It may have stopped before or while this was queued.
             self._fail_waiting(self._ended)
+
+    def _relieve(self, began: int) -> None:
+        """Start another thread, if nothing of what is queued was begun since."""
+        self._relief = {thread for thread in self._relief if thread.is_alive()}
+        if began != self._began or self._queue.empty() or len(self._relief) + 1 >= self._most_threads:
+            return
+        thread = threading.Thread(target=self._run, args=(False,), name="threadmem-writer-too", daemon=True)
+        self._relief.add(thread)
+        thread.start()
 
     def close(self) -> None:
         """Commit what is queued, then stop."""
         self._queue.put(None)
-        self._thread.join()
+        for thread in (self._thread, *self._relief):
+            thread.join()
 
-    def _run(self) -> None:
+    def _run(self, stays: bool = True) -> None:
         ended: BaseException = ClosedError("the database was closed; open it again to write")
         try:
-            while batch := self._next_batch():
+            while batch := self._next_batch(wait=stays):
+                self._began += 1
                 try:
                     results = self._results([write for jobs in batch for write in jobs.writes])
                 except BaseException as error:
@@ -129,14 +151,20 @@ class GroupWriter:
                 for jobs in batch:
                     _answer(jobs, list(islice(following, len(jobs.waiting))))
         finally:
-            self._ended = ended
-            self._fail_waiting(ended)
+            if stays or type(ended) is PersistenceError:
+                self._ended = ended
+                self._fail_waiting(ended)
 
-    def _next_batch(self) -> list[_Jobs]:
+    def _next_batch(self, *, wait: bool) -> list[_Jobs]:
         """What is waiting, at least one write; empty when it is time to stop."""
         batch: list[_Jobs] = []
         count = 0
-        jobs = self._queue.get()
+        try:
+            jobs = self._queue.get(block=wait)
+        except Empty:
+            return batch
+        if jobs is None and not wait:
+            self._queue.put(None)  # Meant for the thread that stays.
         while jobs is not None:
             batch.append(jobs)
             count += len(jobs.writes)

@@ -827,19 +827,18 @@ def test_what_was_read_before_is_read_again_only_where_it_is_new(
     first = saver.save(messages=said)
     assert saver.values()["messages"] == said
     read: list[int] = []
-    real = reading._read
+    real = reading._opened
 
-    def counted(conn: Any, ranges: Any) -> Any:
-        found = real(conn, ranges)
-        read.append(len(found))
-        return found
+    def counted(conn: Any, rows: Any) -> Any:
+        read.append(len(rows))
+        return real(conn, rows)
 
-    monkeypatch.setattr(reading, "_read", counted)
+    monkeypatch.setattr(reading, "_opened", counted)
     longer = [*said, HumanMessage("more", id="more")]
     saver.save(parent=first, version=2, messages=longer)
     assert saver.values()["messages"] == longer
     assert saver.values(first)["messages"] == said
-    assert read == [1]
+    assert read == [1, 0]
 
 
 def test_a_message_that_was_read_before_is_new_each_time(saver: Both) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.engine import make_url
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import (
@@ -27,7 +28,7 @@ from langchain_threadmem.storage import postgres
 from langchain_threadmem.storage.database import Database, open_database
 from langchain_threadmem.storage.queries import trees
 from langchain_threadmem.storage.queries.growth import Append, Draft
-from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.storage.statements import Conn, Statement
 
 Run = Callable[[Callable[[Conn], Any]], Any]
 
@@ -332,6 +333,109 @@ def test_a_password_is_not_shown(url: str, kind: type[Exception]) -> None:
     with pytest.raises(kind) as caught:
         open_database(url)
     assert "sec" not in str(caught.value)
+
+
+def held_open(url: str, **options: int) -> int:
+    """How many of eight threads are in a transaction at once."""
+    database, inside, most = open_database(url, **options), [0], [0]
+    lock, gate = threading.Lock(), threading.Barrier(8)
+
+    def hold(conn: Conn) -> None:
+        with lock:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+        conn.script("SELECT pg_sleep(0.05)")
+        conn.each((Statement.of(sqlite="", postgresql="SELECT 1"), ()))
+        with lock:
+            inside[0] -= 1
+
+    def call() -> None:
+        gate.wait(60)
+        database.read(hold)
+
+    threads = [threading.Thread(target=call) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    database.close()
+    return most[0]
+
+
+@pytest.mark.postgres
+def test_the_url_says_how_many_connections_there_are(postgres_url: str) -> None:
+    url = make_url(postgres_url).update_query_dict({"pool_size": "2", "max_overflow": "1"})
+    assert held_open(url.render_as_string(hide_password=False)) == 3
+
+
+@pytest.mark.postgres
+def test_an_argument_says_how_many_connections_there_are(postgres_url: str) -> None:
+    url = make_url(postgres_url).update_query_dict({"pool_size": "3"})
+    assert held_open(url.render_as_string(hide_password=False), pool_size=1, max_overflow=0) == 1
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "many", "1.5"])
+def test_a_size_that_is_none_is_refused(value: str) -> None:
+    with pytest.raises(InputError, match=f"pool_size='{value}'.*pass 1 or more"):
+        open_database(f"postgresql://ada@127.0.0.1:9/nothing?pool_size={value}")
+
+
+@pytest.mark.parametrize("url", [None, "memory.db", "sqlite:///memory.db"])
+def test_sqlite_refuses_a_pool(url: str | None) -> None:
+    with pytest.raises(InputError, match="pool_size=5 is for PostgreSQL"):
+        open_database(url, pool_size=5)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("verb", ["read", "write"])
+def test_callers_wait_for_a_connection_as_long_as_work_goes_on(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setattr(postgres, "POOL_SECONDS", 0.3)
+    database = open_database(postgres_url, pool_size=1, max_overflow=0)
+    results: list[Any] = []
+    sleep = Statement.of(sqlite="", postgresql="SELECT pg_sleep(0.1)")
+    threads = [
+        threading.Thread(target=_keep, args=(results, getattr(database, verb), lambda c: c.all(sleep)))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    database.close()
+    assert len(results) == 8
+
+
+@pytest.mark.postgres
+def test_a_caller_that_waits_for_one_who_does_not_end_is_told(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "POOL_SECONDS", 0.1)
+    database = open_database(postgres_url, pool_size=1, max_overflow=0)
+    began, go_on = threading.Event(), threading.Event()
+    holder = threading.Thread(target=database.read, args=(lambda conn: (began.set(), go_on.wait(60)),))
+    holder.start()
+    assert began.wait(60)
+    with pytest.raises(StorageBusyError, match="allow more connections with pool_size"):
+        database.read(lambda conn: None)
+    go_on.set()
+    holder.join(60)
+    database.close()
+
+
+@pytest.mark.postgres
+def test_more_async_callers_than_connections_all_get_their_answers(postgres_url: str, owner: str) -> None:
+    async def main() -> None:
+        async with MemorySystem(
+            postgres_url, owner=owner, embeddings=False, pool_size=1, max_overflow=0
+        ) as system:
+            memory = system.conversation("c")
+            await asyncio.gather(*(memory.aappend(f"q{n}", f"a{n}") for n in range(60)))
+            found = await asyncio.gather(*(memory.ahistory() for _ in range(60)))
+        assert {len(one) for one in found} == {120}
+
+    asyncio.run(main())
 
 
 def test_synchronous_full_is_asked_of_the_database(tmp_path: Path) -> None:

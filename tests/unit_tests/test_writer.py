@@ -14,6 +14,7 @@ import pytest
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import ClosedError, DriverError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage.database import open_database
+from langchain_threadmem.storage.queries import trees
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.writer import MOST_AT_ONCE, GroupWriter, Write
 
@@ -206,6 +207,35 @@ def test_loops_in_several_threads_share_one_database(url: str, owner: str) -> No
         thread.join(SOON)
     assert len(memory.history) == 60
     assert memory.verify().ok
+    system.close()
+
+
+@pytest.mark.postgres
+def test_a_locked_conversation_keeps_no_other_waiting(postgres_url: str, owner: str) -> None:
+    system = MemorySystem(postgres_url, owner=owner, embeddings=False)
+    memories = [system.conversation(name) for name in ("locked", "free")]
+    for memory in memories:
+        memory.append("q", "a")
+    locked, free = threading.Event(), threading.Event()
+
+    def hold(conn: Conn) -> None:
+        trees.take(conn, owner, "locked", [""], 0.0, {}, lambda homes: ())
+        locked.set()
+        free.wait(SOON)
+
+    async def main() -> None:
+        waiting = asyncio.ensure_future(memories[0].aappend("q", "a"))
+        await asyncio.sleep(0.05)
+        await asyncio.wait_for(memories[1].aappend("q", "a"), SOON / 2)
+        assert not waiting.done()
+        free.set()
+        await asyncio.wait_for(waiting, SOON)
+
+    holder = threading.Thread(target=system.runtime.database.write, args=(hold,))
+    holder.start()
+    assert locked.wait(SOON)
+    asyncio.run(main())
+    holder.join(SOON)
     system.close()
 
 

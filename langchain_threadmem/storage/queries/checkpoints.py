@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Delete, Table, bindparam, delete, func, select, update
-from sqlalchemy.dialects.postgresql import insert
 
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage.queries import keys
 from langchain_threadmem.storage.schema import blob, checkpoint, tree, write
-from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+from langchain_threadmem.storage.statements import Asked, Conn, Statement, insert_of, within
 
 _UUID_EPOCH = 0x01B21DD213814000  # 100 ns from 1582, where the times in UUIDs begin, to 1970
 
@@ -174,12 +173,9 @@ _MIXTURES = tuple(
 _BLOB_IDS = Statement(select(blob.c.id).where(blob.c.tree == bindparam("tree")), "tree")
 
 _KEY_OF_WRITE = ("tree", "ns", "checkpoint", "task", "idx")
-_ADD_WRITE = Statement(
-    insert(write)
-    .values({column.name: bindparam(column.name) for column in write.columns})
-    .on_conflict_do_nothing()
-    .returning(write.c.idx),
-    *(column.name for column in write.columns),
+_INDEXES = Statement(
+    select(write.c.idx).where(*(write.c[name] == bindparam(name) for name in _KEY_OF_WRITE[:4])),
+    *_KEY_OF_WRITE[:4],
 )
 _PUT_WRITE = insert_of(write, replace=True)
 _WRITES = Statement(
@@ -225,12 +221,17 @@ _CLEAR = tuple(Statement(_all_of(table), "tree") for table in (checkpoint, blob,
 
 def get(conn: Conn, tree_id: int, ns: str, checkpoint_id: bytes | None) -> CheckpointRow | None:
     """A checkpoint; the latest of its namespace if no id is given."""
-    row = (
-        conn.one(_LATEST, tree_id, ns)
-        if checkpoint_id is None
-        else conn.one(_GET, tree_id, ns, checkpoint_id)
-    )
-    return _row(row) if row else None
+    return got(conn.each(getting(tree_id, ns, checkpoint_id))[0])
+
+
+def getting(tree_id: int, ns: str, checkpoint_id: bytes | None) -> Asked:
+    """The question for a checkpoint."""
+    return (_LATEST, (tree_id, ns)) if checkpoint_id is None else (_GET, (tree_id, ns, checkpoint_id))
+
+
+def got(rows: Sequence[tuple[object, ...]]) -> CheckpointRow | None:
+    """The answer to `getting`."""
+    return _row(rows[0]) if rows else None
 
 
 def put(conn: Conn, row: CheckpointRow) -> None:
@@ -289,23 +290,46 @@ def clear(conn: Conn, tree_id: int) -> None:
         conn.run(statement, tree_id)
 
 
-def put_blobs(conn: Conn, tree_id: int, values: Sequence[tuple[str, bytes]]) -> list[int]:
-    """Store values, each its format's name and bytes; returns their numbers."""
+def asking_last_blob(tree_id: int) -> Asked:
+    """The question for the last number that a value has."""
+    return _LAST_BLOB, (tree_id,)
+
+
+def put_blobs(
+    conn: Conn,
+    tree_id: int,
+    values: Sequence[tuple[str, bytes]],
+    last: Sequence[tuple[Any, ...]] | None = None,
+) -> list[int]:
+    """Store values, each its format's name and bytes; returns their numbers.
+
+    Args:
+        conn: A write transaction.
+        tree_id: The tree, which is locked.
+        values: The values.
+        last: The answer to `asking_last_blob`, if it was asked before.
+    """
     if not values:
         return []
-    row = conn.one(_LAST_BLOB, tree_id)
-    first = int(row[0] or 0) + 1 if row else 1
+    if last is None:
+        last = conn.all(_LAST_BLOB, tree_id)
+    first = int(last[0][0] or 0) + 1
     conn.many(_PUT_BLOB, [(tree_id, first + n, *value) for n, value in enumerate(values)])
     return list(range(first, first + len(values)))
 
 
-def blobs(conn: Conn, tree_id: int, ids: Iterable[int] | None = None) -> dict[int, tuple[str, bytes]]:
-    """Values by their numbers; all of a conversation if none are given."""
-    if ids is None:
-        rows = conn.all(_BLOBS_OF_TREE, tree_id)
-    else:
-        wanted = sorted({ref for ref in ids if ref})
-        rows = conn.all(_BLOBS, tree_id, json.dumps(wanted)) if wanted else []
+def blobs(conn: Conn, tree_id: int) -> dict[int, tuple[str, bytes]]:
+    """All values of a conversation by their numbers."""
+    return as_blobs(conn.all(_BLOBS_OF_TREE, tree_id))
+
+
+def asking_blobs(tree_id: int, ids: Iterable[int]) -> Asked:
+    """The question for values by their numbers."""
+    return _BLOBS, (tree_id, json.dumps(sorted({ref for ref in ids if ref})))
+
+
+def as_blobs(rows: Iterable[tuple[Any, ...]]) -> dict[int, tuple[str, bytes]]:
+    """The answer to `asking_blobs`: format and bytes by number."""
     return {row[0]: (row[1], bytes(row[2])) for row in rows}
 
 
@@ -325,29 +349,30 @@ def patch_blob(conn: Conn, tree_id: int, number: int, old: bytes, new: bytes) ->
     conn.run(_PATCH_BLOB, new, tree_id, number, old)
 
 
-def add_write(conn: Conn, row: WriteRow, *, replace: bool) -> bool:
-    """Store a pending write; says whether it is stored now, or another one was kept.
+def asking_indexes(tree_id: int, ns: str, checkpoint_id: bytes, task: bytes) -> Asked:
+    """The question for the indexes of a task's writes that are stored."""
+    return _INDEXES, (tree_id, ns, checkpoint_id, task)
 
-    Args:
-        conn: A write transaction.
-        row: The write.
-        replace: Whether it takes the place of one with the same task and index.
-    """
+
+def put_writes(conn: Conn, rows: Iterable[WriteRow]) -> None:
+    """Store pending writes; those with the same task and index are replaced."""
     keys.claim(conn)
-    if replace:
-        conn.run(_PUT_WRITE, *row)
-        return True
-    return conn.one(_ADD_WRITE, *row) is not None
-
-
-def copy_writes(conn: Conn, rows: Iterable[WriteRow]) -> None:
-    """Store the pending writes of another conversation."""
     conn.many(_PUT_WRITE, rows)
 
 
 def writes(conn: Conn, where: Address) -> list[WriteRow]:
     """The pending writes of a checkpoint, in the order in which LangGraph applies them."""
-    rows = [_write(row) for row in conn.all(_WRITES, *where)]
+    return as_writes(conn.all(_WRITES, *where))
+
+
+def asking_writes(where: Address) -> Asked:
+    """The question for the pending writes of a checkpoint."""
+    return _WRITES, where
+
+
+def as_writes(found: Iterable[tuple[object, ...]]) -> list[WriteRow]:
+    """The answer to `asking_writes`, in the order in which LangGraph applies them."""
+    rows = [_write(row) for row in found]
     return sorted(rows, key=lambda row: (row.path, unpack_id(row.task), row.idx))
 
 

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, exists, literal_column, select
 
 from langchain_threadmem.core.bodies import decode_stored, is_unreadable
 from langchain_threadmem.core.interning import Said
@@ -19,7 +19,7 @@ from langchain_threadmem.core.placing import Element, New, Place, Planned, Use, 
 from langchain_threadmem.core.windows import follows_call
 from langchain_threadmem.storage.queries import grafts, nodes, revision, strides, trees
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, node, segment
-from langchain_threadmem.storage.statements import Conn, Statement
+from langchain_threadmem.storage.statements import Asked, Conn, Statement
 
 
 class Located(NamedTuple):
@@ -56,29 +56,41 @@ _OF_SEGMENT = (
 )
 
 
-def _by_ids(ids: str, numbers: str, mark: str) -> str:
-    # As `nodes.of_message`, for many.
-    wanted = f"n.tree = {mark} AND n.message IN ({ids})"
+def _by_ids(ids: str, numbers: str, mark: str) -> tuple[str, str]:
+    # As `nodes.of_message`, for many: without, and with those that are found by their numbers.
+    wanted = f"n.tree = {mark} AND n.message {ids}"
     key_at = (
-        "SELECT o.key + one.value - o.seq FROM threadmem_node o "
-        f"WHERE o.tree = {mark} AND o.opens = 1 AND o.seq <= one.value ORDER BY o.seq DESC LIMIT 1"
+        "SELECT (SELECT o.key + one.value - o.seq FROM threadmem_node o "
+        f"WHERE o.tree = {mark} AND o.opens = 1 AND o.seq <= one.value ORDER BY o.seq DESC LIMIT 1) "
+        f"FROM {numbers} AS one"
     )
-    places = (
-        f"{_FOUND}{_OF_SEGMENT}WHERE {wanted} AND n.named = 1 AND n.state = 0",
-        f"{_FOUND}{_OF_SEGMENT}WHERE {wanted} AND n.named = 1 AND n.state > 0",
-        f"{_FOUND}JOIN ({numbers}) AS one ON n.key = ({key_at}) AND n.seq = one.value "
-        f"{_OF_SEGMENT}WHERE {wanted}",
+    named = " UNION ALL ".join(
+        f"{_FOUND}{_OF_SEGMENT}WHERE {wanted} AND n.named = 1 AND n.state {state}" for state in ("= 0", "> 0")
     )
-    return " UNION ALL ".join(places)
+    at_keys = f"n.key IN ({key_at})" if mark == "?" else f"n.key = ANY (ARRAY({key_at}))"
+    numbered = f"{_FOUND}{_OF_SEGMENT}WHERE {at_keys} AND {wanted} AND n.named = 0"
+    return named, f"{named} UNION ALL {numbered}"
 
 
-_SQLITE, _POSTGRESQL = "SELECT value FROM json_each(?)", "SELECT json_array_elements_text(CAST(%s AS json))"
-_PLACES = Statement.of(
-    sqlite=_by_ids(_SQLITE, _SQLITE, "?"),
-    postgresql=_by_ids(_POSTGRESQL, f"{_POSTGRESQL}::bigint AS value", "%s"),
+_PLACES, _PLACES_BY_NUMBER = (
+    Statement.of(sqlite=sqlite, postgresql=postgresql)
+    for sqlite, postgresql in zip(
+        _by_ids("IN (SELECT value FROM json_each(?))", "json_each(?)", "?"),
+        _by_ids(
+            "= ANY (ARRAY(SELECT json_array_elements_text(CAST(%s AS json))))",
+            "(SELECT json_array_elements_text(CAST(%s AS json))::bigint AS value)",
+            "%s",
+        ),
+        strict=True,
+    )
 )
+_next = node.alias("following")
 _STATE = Statement(
-    select(*node.c["message", "role", "state", "seq"]).where(node.c.key == bindparam("key")), "key"
+    select(
+        *node.c["message", "role", "state", "seq"],
+        exists().where(_next.c.key == node.c.key + literal_column("1")),
+    ).where(node.c.key == bindparam("key")),
+    "key",
 )
 _NODE = Statement(select(node.c.seq).where(node.c.key == bindparam("key")), "key")
 _NEW_SEGMENT = Statement(
@@ -90,15 +102,51 @@ _NEW_SEGMENT = Statement(
 
 def find(conn: Conn, tree_id: int, messages: Sequence[Said]) -> list[Located | None]:
     """Where messages live that are stored already; `None` for those that are not. Changes nothing."""
-    places = _places(conn, tree_id, messages)
+    return found(conn, messages, conn.each(finding(tree_id, messages))[0])
+
+
+def finding(tree_id: int, messages: Sequence[Said]) -> Asked:
+    """The question for the places of messages."""
+    ids = json.dumps([message.id for message in messages])
+    numbers = [number for message in messages if (number := number_in(message.id))]
+    if not numbers:
+        return _PLACES, (tree_id, ids, tree_id, ids)
+    return _PLACES_BY_NUMBER, (tree_id, ids, tree_id, ids, tree_id, json.dumps(numbers), tree_id, ids)
+
+
+def found(conn: Conn, messages: Sequence[Said], rows: Sequence[tuple[Any, ...]]) -> list[Located | None]:
+    """The answer to `finding`, as `find` gives it."""
+    places = _places(conn, rows, messages)
     if not places:
         return [None] * len(messages)
     if len({message.id for message in messages}) < len(messages):
         return [_best(message, places.get(message.id, ())) for message in messages]
     known = {row.place.key: row.place for rows in places.values() for row in rows}
     steps = plan_list(_elements(messages), _values(places), None)
-    found = [step.copies if isinstance(step, New) else step.key for step in steps]
-    return [None if key is None else _located(known[key]) for key in found]
+    keys = [step.copies if isinstance(step, New) else step.key for step in steps]
+    return [None if key is None else _located(known[key]) for key in keys]
+
+
+class Ground(NamedTuple):
+    """What a list is placed by: the head of its tree, and where its messages and the one before them lie."""
+
+    head: trees.Head
+    places: Sequence[tuple[Any, ...]]
+    after: Sequence[tuple[Any, ...]]
+
+
+def surveying(tree_id: int, messages: Sequence[Said], after: int | None) -> list[Asked]:
+    """The questions for the ground of a list, or of what follows a part of it that is stored."""
+    return [
+        trees.asking_head(tree_id),
+        finding(tree_id, messages),
+        (_STATE, (after if messages else None,)),
+    ]
+
+
+def ground(answers: Iterator[Sequence[tuple[Any, ...]]]) -> Ground:
+    """The answers to `surveying`."""
+    return Ground(trees.head_of(next(answers)), next(answers), next(answers))
 
 
 def place(
@@ -107,35 +155,42 @@ def place(
     messages: Sequence[Said],
     after: int | None,
     now: float,
+    seen: Ground | None = None,
     ending: Sequence[Located] = (),
-) -> Stored:
+) -> tuple[Stored, trees.Head]:
     """Store a list's messages where the placing rule says, and let the active thread end in its last one.
 
     Args:
         conn: A write transaction.
-        tree_id: The tree.
+        tree_id: The tree, which is locked.
         messages: The list, or what follows a part of it that is stored and shared with no other version;
             each id once.
         after: Key of the last message of that part that is no aside.
         now: Seconds since 1970, for the new rows.
+        seen: Its ground, read after the tree was locked; `None` to read it here.
         ending: Where the last of `messages`, and what follows it in the list, lived in another list.
 
     Returns:
-        Where each message lives. Beside the messages that are new, one row is written, however many follow.
+        Where each message lives, and the head with the version that the tree has now. Beside the messages
+        that are new, one row is written, however many follow.
     """
-    trees.lock(conn, tree_id)
-    head = trees.head(conn, tree_id)
-    places = _places(conn, tree_id, messages)
+    if seen is None:
+        seen = ground(iter(conn.each(*surveying(tree_id, messages, after))))
+    head = seen.head
+    places = _places(conn, seen.places, messages)
     known = {row.place.key: row for rows in places.values() for row in rows}
     seqs = {key: row.seq for key, row in known.items()}
-    home = _home(conn, tree_id, after, seqs) if messages else None
+    home = _home(conn, tree_id, after, seqs, seen.after) if messages else None
     elements = _elements(messages, _results(conn, tree_id, messages, places, after))
     planned = plan(elements, _values(places), head.tip, after=after, home=home)
     if ending:
         last = planned.steps[-1]
         if isinstance(last, New) or last.key != ending[0].key:
-            return place(conn, tree_id, [*messages, *_said(conn, ending[1:])], after, now)
+            whole = [*messages, *_said(conn, ending[1:])]
+            return place(conn, tree_id, whole, after, now)
     growing = _Growth(conn, tree_id, head, seqs, now)
+    if home is not None and home == after:
+        growing.taken[home] = bool(seen.after[0][-1])
     located: list[Located] = []
     for step, message in zip(planned.steps, messages, strict=True):
         if isinstance(step, Use):
@@ -152,10 +207,10 @@ def place(
             growing.graft(step.key, parent, is_answer=is_answer)
             located.append(_located(known[step.key].place))
     located += ending[1:]
-    growing.supersede_answers_to_old_versions({found.key for found in located})
-    spoken = [found.key for found in located if not found.aside]
-    growing.finish(spoken[-1] if spoken else after if after is not None else head.tip)
-    return Stored(located, planned.shared)
+    growing.supersede_answers_to_old_versions({where.key for where in located})
+    spoken = [where.key for where in located if not where.aside]
+    head = growing.finish(spoken[-1] if spoken else after if after is not None else head.tip)
+    return Stored(located, planned.shared), head
 
 
 class _Growth:
@@ -170,6 +225,9 @@ class _Growth:
         self._next = head.next_seq
         self._system = head.system
         self._rows: dict[int, tuple[object, ...]] = {}
+        self._changed = False  # the state or the place of a stored node
+        self.taken: dict[int, bool] = {}
+        """Of some stored nodes, whether the key after theirs is in use."""
         # By the key of what was replaced, or answered it and follows: the number of the new version.
         self._replaced: dict[int, int] = {}
 
@@ -180,7 +238,7 @@ class _Growth:
         under = None if parent is None else self._seq(parent)
         key = None
         if parent is not None and not aside and parent & LAST_POSITION != LAST_POSITION:
-            if parent + 1 not in self._rows and not self._conn.all(_NODE, parent + 1):
+            if not self._is_taken(parent):
                 key = parent + 1
             elif stored and under is not None and new.supersedes is None and not (new.copies or new.beside):
                 self._supersede_answers(parent, under, message.role)
@@ -189,7 +247,7 @@ class _Growth:
             assert row is not None
             key = int(row[0]) << POSITION_BITS
         if new.supersedes is not None:
-            revision.supersede(self._conn, self._tree, [new.supersedes], self._next)
+            self._supersede([new.supersedes], self._next)
             if message.role != "system":
                 self._replaced[new.supersedes] = self._next
         created, by = self._now, None
@@ -215,6 +273,19 @@ class _Growth:
             self._replaced[key] = self._seq(parent)
         grafts.hang(self._conn, self._tree, key, parent, self._seq(parent))
         trees.changed(self._conn, self._tree)
+        self._changed = True
+
+    def _is_taken(self, parent: int) -> bool:
+        """Whether the key after a node's is in use."""
+        if parent + 1 in self._rows:
+            return True
+        if parent not in self.taken:
+            self.taken[parent] = bool(self._conn.all(_NODE, parent + 1))
+        return self.taken[parent]
+
+    def _supersede(self, keys: Sequence[int], by: int) -> None:
+        self._changed = True
+        revision.supersede(self._conn, self._tree, keys, by)
 
     def _supersede_answers(self, parent: int, under: int, role: str) -> None:
         """A second answer to the same message is a regeneration: what answered before is superseded.
@@ -225,7 +296,7 @@ class _Growth:
             return
         old = nodes.answers(self._conn, self._tree, parent, under, lambda row: row.state == State.LIVE)
         if old:
-            revision.supersede(self._conn, self._tree, [row.key for row in old], self._next)
+            self._supersede([row.key for row in old], self._next)
 
     def supersede_answers_to_old_versions(self, kept: Collection[int]) -> None:
         """What answered an old version of a message is superseded with it, but for what the list still shows.
@@ -238,7 +309,7 @@ class _Growth:
             )
             old = [row.key for row in rows if row.state == State.LIVE and row.key not in kept]
             if old:
-                revision.supersede(self._conn, self._tree, old, version)
+                self._supersede(old, version)
 
     def _seq(self, key: int) -> int:
         if key not in self._seqs:
@@ -247,15 +318,24 @@ class _Growth:
             self._seqs[key] = row[0]
         return self._seqs[key]
 
-    def finish(self, tip: int | None) -> None:
-        """Write the rows, and where the active thread ends now."""
-        if not self._rows and tip == self._head.tip:
-            return
+    def finish(self, tip: int | None) -> trees.Head:
+        """Write the rows, and where the active thread ends now; returns the head with its new version."""
+        before = after = self._head
         if self._rows:
             nodes.insert(self._conn, list(self._rows.values()))
-        if self._system == self._head.system:  # it may have been superseded, and another taken its place
-            self._system = trees.head(self._conn, self._tree).system
-        trees.settle(self._conn, self._tree, tip, self._system)
+        if self._changed:
+            after = trees.head(self._conn, self._tree)
+            if self._system == before.system:  # it may have been superseded, and another taken its place
+                self._system = after.system
+        if not self._rows and tip == before.tip:
+            return after
+        follows = not before.pinned and tip == max(self._rows, key=self._number, default=before.tip)
+        if not follows or self._system != after.system:
+            trees.settle(self._conn, self._tree, tip, self._system)
+        return after
+
+    def _number(self, key: int) -> int:
+        return self._seqs[key]
 
 
 class _Found(NamedTuple):
@@ -263,12 +343,9 @@ class _Found(NamedTuple):
     seq: int
 
 
-def _places(conn: Conn, tree_id: int, messages: Sequence[Said]) -> dict[str, list[_Found]]:
-    ids = json.dumps([message.id for message in messages])
+def _places(conn: Conn, rows: Sequence[tuple[Any, ...]], messages: Sequence[Said]) -> dict[str, list[_Found]]:
     unread = {message.id: message.body for message in messages if is_unreadable(message.body)}
     found: dict[str, list[_Found]] = {}
-    numbers = json.dumps([number for message in messages if (number := number_in(message.id))])
-    rows = conn.all(_PLACES, tree_id, ids, tree_id, ids, numbers, tree_id, tree_id, ids)
     for key, written, parent, message, body, state, seq in rows:
         if message in unread:  # The list has it from here, and what it stands for is there.
             body = unread[message]
@@ -281,27 +358,35 @@ def _places(conn: Conn, tree_id: int, messages: Sequence[Said]) -> dict[str, lis
     return found
 
 
-def _home(conn: Conn, tree_id: int, key: int | None, seqs: dict[int, int]) -> int | None:
-    """The home of a node, as `core.placing` has it; `None` for a former version. Usually one statement.
+def _home(
+    conn: Conn, tree_id: int, key: int | None, seqs: dict[int, int], rows: Sequence[tuple[Any, ...]]
+) -> int | None:
+    """The home of a node, as `core.placing` has it; `None` for a former version.
 
-    Adds the numbers of the nodes it has looked at to `seqs`.
+    `rows` is what `surveying` found of the node, which is enough as a rule. Adds the numbers of the nodes it
+    has looked at to `seqs`.
     """
     found: int | None = None
     while key is not None:
-        row = conn.one(_STATE, key)
-        assert row is not None, f"node {key} is gone"
-        message, role, state, seqs[key] = row
+        rows = rows or conn.all(_STATE, key)
+        assert rows, f"node {key} is gone"
+        message, role, state, seqs[key], _ = rows[0]
+        rows = ()
         if state == State.LIVE:
             return key if found is None else found
         if role == "system" and found is not None:
             return found  # A system message that was rewritten makes no other version of what follows it.
-        places = [one.place for one in _places(conn, tree_id, [Said(message, "", role)])[message]]
+        places = [one.place for one in _places_of(conn, tree_id, Said(message, "", role))]
         own = next(place for place in places if place.key == key)
         live = live_of(place for place in places if place.content == own.content)
         if live is None:
             return None
         found, key = live if found is None else found, own.parent
     return found
+
+
+def _places_of(conn: Conn, tree_id: int, message: Said) -> list[_Found]:
+    return _places(conn, conn.each(finding(tree_id, [message]))[0], [message])[message.id]
 
 
 def _said(conn: Conn, located: Sequence[Located]) -> list[Said]:

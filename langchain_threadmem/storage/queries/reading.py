@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, func, select
 
@@ -14,7 +14,7 @@ from langchain_threadmem.core.nodes import State
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage.queries import nodes
 from langchain_threadmem.storage.schema import POSITION_BITS, node, segment, tree
-from langchain_threadmem.storage.statements import Conn, Statement
+from langchain_threadmem.storage.statements import Asked, Conn, Statement
 
 Ranges = Sequence[tuple[int, int]]
 """First and last key of each."""
@@ -71,24 +71,33 @@ class Reader:
 
     def load(self, conn: Conn, runs: Sequence[Run]) -> None:
         """Read what the runs lead through."""
-        for number, ranges in self._by_segment(conn, [run for run in runs if self._leads(conn, run)]).items():
-            self._rows[number] = self._of_segment(conn, number, list(_merged(ranges)))
+        there = [run for run in runs if self._leads(conn, run)]
+        wanted = {number: list(_merged(ranges)) for number, ranges in self._by_segment(conn, there).items()}
+        held = {number: self._held(number, ranges) for number, ranges in wanted.items()}
+        asked: list[Asked] = []
+        for number, ranges in wanted.items():
+            # Before the rows: what changes in between is then read again the next time.
+            asked.append((_VERSION, (number,)))
+            asked += [(_RANGE, range_) for range_ in _missing(held[number], ranges)]
+        answers = iter(conn.each(*asked))
+        for number, ranges in wanted.items():
+            before = held[number]
+            version = next(answers)
+            rows = _opened(conn, [row for _ in _missing(before, ranges) for row in next(answers)])
+            if before is not None:
+                if [before.version] != version:
+                    rows = _opened(conn, [row for range_ in ranges for row in conn.all(_RANGE, *range_)])
+                else:
+                    rows = before.rows + rows if rows else before.rows
+            self._rows[number] = rows
+            if self._hot is not None and len(ranges) == 1 and version and rows and len(rows) <= MOST_HOT:
+                self._hot.put(number, Hot((version[0][0], version[0][1]), rows))
 
-    def _of_segment(self, conn: Conn, number: int, ranges: Ranges) -> list[NodePart]:
-        if self._hot is None or len(ranges) > 1:
-            return _read(conn, ranges)
-        # Before the rows: what changes in between is then read again the next time.
-        version = conn.one(_VERSION, number)
-        held, ((first, last),) = self._hot.get(number), ranges
-        if held is None or held.version != version or not held.rows[0][0] <= first <= held.rows[-1][0] + 1:
-            rows = _read(conn, ranges)
-        elif last > (newest := held.rows[-1][0]):
-            rows = held.rows + _read(conn, [(newest + 1, last)])
-        else:
-            return held.rows
-        if version is not None and rows and len(rows) <= MOST_HOT:
-            self._hot.put(number, Hot(version, rows))
-        return rows
+    def _held(self, number: int, ranges: Ranges) -> Hot | None:
+        """What was read before of a segment, if it can be continued."""
+        if self._hot is None or len(ranges) > 1 or (held := self._hot.get(number)) is None:
+            return None
+        return held if held.rows[0][0] <= ranges[0][0] <= held.rows[-1][0] + 1 else None
 
     def _leads(self, conn: Conn, run: Run) -> bool:
         """Whether there is such a run: one that there is not keeps nobody from reading the others."""
@@ -162,8 +171,15 @@ def _no_thread(run: Run) -> PersistenceError:
     return PersistenceError(f"no thread leads from message {run.first} to {run.last}; run verify()")
 
 
-def _read(conn: Conn, ranges: Ranges) -> list[NodePart]:
-    rows = [row for first, last in ranges for row in conn.all(_RANGE, first, last)]
+def _missing(held: Hot | None, ranges: Ranges) -> Ranges:
+    """The ranges of a segment that are not held."""
+    if held is None:
+        return ranges
+    newest, last = held.rows[-1][0], ranges[0][1]
+    return [(newest + 1, last)] if last > newest else []
+
+
+def _opened(conn: Conn, rows: list[Any]) -> list[NodePart]:
     if (seal := conn.seal) is None:
         return rows
     return [

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, bindparam, func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.storage.queries import keys, strides
 from langchain_threadmem.storage.schema import SUMMARIES, checkpoint, node, tree, write
-from langchain_threadmem.storage.statements import Conn, Statement, within
+from langchain_threadmem.storage.statements import Asked, Conn, Statement, within
 
 
 class Head(NamedTuple):
@@ -24,6 +24,7 @@ class Head(NamedTuple):
         system: Key of the newest live system message.
         version: Rises whenever a stored node changes its state.
         epoch: Rises whenever the tree is emptied.
+        pinned: Whether the tree's row names its tip.
     """
 
     next_seq: int
@@ -31,6 +32,7 @@ class Head(NamedTuple):
     system: int | None
     version: int
     epoch: int
+    pinned: bool
 
 
 _NAMED = (
@@ -39,6 +41,9 @@ _NAMED = (
     (tree.c.scope == bindparam("scope")),
 )
 _FIND = Statement(select(tree.c.id, tree.c.sealed).where(*_NAMED), "owner", "conversation", "scope")
+_TAKE = Statement(
+    select(tree.c.id, tree.c.sealed).where(*_NAMED).with_for_update(), "owner", "conversation", "scope"
+)
 _CREATE = Statement(
     insert(tree)
     .values(
@@ -76,6 +81,7 @@ _HEAD = Statement(
         func.coalesce(newest.c.seq, literal_column("0")) + literal_column("1"),
         func.coalesce(tree.c.tip, newest.c.key),
         *tree.c["system", "version", "epoch"],
+        tree.c.tip.is_not(None),
     )
     .select_from(tree)
     .outerjoin(newest, is_newest)
@@ -139,12 +145,21 @@ _LATEST = Statement(
 
 def find(conn: Conn, owner: str, conversation: str, scope: str = "") -> int | None:
     """The id of a conversation's tree, if it has one."""
-    row = conn.one(_FIND, owner, conversation, scope)
-    if row is None:
+    return found(conn, conn.all(_FIND, owner, conversation, scope))
+
+
+def finding(owner: str, conversation: str, scope: str = "") -> Asked:
+    """The question for a conversation's tree."""
+    return _FIND, (owner, conversation, scope)
+
+
+def found(conn: Conn, rows: Sequence[tuple[Any, ...]]) -> int | None:
+    """The answer to `finding`: the id, if there is such a tree."""
+    if not rows:
         return None
     keys.check(conn)
-    check(conn, row[0], row[1])
-    return int(row[0])
+    check(conn, *rows[0])
+    return int(rows[0][0])
 
 
 def check(conn: Conn, tree_id: int, sealed: bool) -> None:
@@ -187,6 +202,46 @@ def find_or_create(conn: Conn, owner: str, conversation: str, now: float, scope:
     return int(row[0])
 
 
+def take(
+    conn: Conn,
+    owner: str,
+    conversation: str,
+    scopes: Iterable[str],
+    now: float,
+    known: Mapping[str, int],
+    ask: Callable[[Mapping[str, int]], Iterable[Asked]],
+) -> tuple[dict[str, int], list[list[tuple[Any, ...]]]]:
+    """Find or make trees of a conversation, keep other writers off them, and ask something about them.
+
+    Args:
+        conn: A write transaction.
+        owner: Whose conversation it is.
+        conversation: Its name.
+        scopes: The trees.
+        now: Seconds since 1970, for those that are made.
+        known: The ids that they had before. If they still have them, this is one round trip.
+        ask: Makes the questions from the ids.
+
+    Returns:
+        The ids by scope, and the rows that answer each question.
+    """
+    keys.check(conn)
+    wanted = sorted(set(scopes))
+    asked = list(ask(known)) if known.keys() >= set(wanted) else None
+    rows = conn.each(*((_TAKE, (owner, conversation, scope)) for scope in wanted), *(asked or ()))
+    ids = {}
+    for scope, row in zip(wanted, rows, strict=False):
+        if row:
+            claim(conn, *row[0])
+            ids[scope] = int(row[0][0])
+        else:
+            ids[scope] = find_or_create(conn, owner, conversation, now, scope)
+            lock(conn, ids[scope])
+    if asked is not None and all(known[scope] == tree_id for scope, tree_id in ids.items()):
+        return ids, rows[len(wanted) :]
+    return ids, conn.each(*ask(ids))
+
+
 def lock(conn: Conn, tree_id: int) -> None:
     """Keep other writers off a tree until this transaction ends; SQLite has locked already."""
     if conn.dialect == "postgresql":
@@ -201,9 +256,18 @@ def lock_all(conn: Conn, trees: Collection[int]) -> None:
 
 def head(conn: Conn, tree_id: int) -> Head:
     """The changing part of a tree."""
-    row = conn.one(_HEAD, tree_id)
-    assert row is not None, f"tree {tree_id} is gone"
-    return Head(*row)
+    return head_of(conn.all(_HEAD, tree_id))
+
+
+def asking_head(tree_id: int) -> Asked:
+    """The question for the changing part of a tree."""
+    return _HEAD, (tree_id,)
+
+
+def head_of(rows: Sequence[tuple[Any, ...]]) -> Head:
+    """The answer to `asking_head`."""
+    assert rows, "the tree is gone"
+    return Head(*rows[0])
 
 
 def extent(conn: Conn, tree_id: int) -> tuple[int, int | None]:

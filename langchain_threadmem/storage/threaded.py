@@ -1,0 +1,80 @@
+"""Asyncio for databases whose drivers block: one thread that writes in groups, and a few that read."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from langchain_threadmem.core import forking
+from langchain_threadmem.errors import ClosedError
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.storage.writer import Batch, GroupWriter, guarded
+
+T = TypeVar("T")
+Transaction = Callable[[Conn], T]
+READER_THREADS = 4
+
+
+class Threaded:
+    """The async half of a database, made of its sync half.
+
+    Args:
+        most_writers: How many threads may write at the same time; the others only start where one must wait.
+    """
+
+    def __init__(self, most_writers: int = 1) -> None:
+        self._most_writers = most_writers
+        self.closed = False
+        self._group: GroupWriter | None = None
+        self._pool: ThreadPoolExecutor | None = None
+        self._starting = forking.lock()
+
+    @property
+    @abstractmethod
+    def _name(self) -> str: ...
+
+    @abstractmethod
+    def read(self, transaction: Transaction[T]) -> T: ...
+
+    @abstractmethod
+    def write(self, transaction: Transaction[T]) -> T: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def awrite(self, transaction: Transaction[T]) -> Coroutine[Any, Any, T]:
+        """Queue a function for the writer thread; returns after the commit."""
+        if self.closed:
+            raise self._closed()
+        if self._group is None:
+            with self._starting:
+                if self._group is None:
+                    self._group = GroupWriter(lambda writes: self.write(Batch(writes)), self._most_writers)
+        return self._group.submit(transaction)
+
+    async def aread(self, transaction: Transaction[T]) -> T:
+        """Run `read` in a thread of its own small pool."""
+        if self.closed:
+            raise self._closed()
+        if self._pool is None:
+            with self._starting:
+                if self._pool is None:
+                    self._pool = ThreadPoolExecutor(READER_THREADS, "threadmem-reader")
+        return await asyncio.get_running_loop().run_in_executor(self._pool, guarded, self.read, transaction)
+
+    async def aclose(self) -> None:
+        """`close`, without blocking the event loop."""
+        await asyncio.to_thread(self.close)
+
+    def _finish(self) -> None:
+        """Finish what is queued, and end the threads."""
+        if self._group is not None:
+            self._group.close()
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _closed(self) -> ClosedError:
+        return ClosedError(f"{self._name} was closed; make a new ChatMemory or MemorySystem to go on")
