@@ -23,7 +23,7 @@ import sqlite3
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextvars import ContextVar, Token
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
