@@ -102,8 +102,9 @@ def asked(runtime: Runtime, tree: int | None, query: str, wanted: Wanted) -> Flo
         vector = (yield from Embed([query], query=True))[0]
         if not vector.size:
             return Asked(query, vector)
-        few = 0 not in wanted.ranks
-        near = {} if few else (yield from nearest(runtime, index, vector, _most(runtime, tree, wanted)))
+        near: Mapping[int, float] = {}  # Of summaries alone, which are few, all are scored.
+        if 0 in wanted.ranks:
+            near = yield from nearest(runtime, index, vector, _most(runtime, tree, wanted))
         return Asked(query, vector, near)
     vector = (yield from Embed([query], query=True))[0]
     for one in (yield from Sql(lambda conn: searched(conn, tree, wanted))):

@@ -103,10 +103,6 @@ class Runtime(forking.Forkable):
         """Whether meanings were searched: what is said from then on is embedded in the background."""
         self.ahead = Gradual("indexing in the background")
         """Embeds what was said before anybody asks, and fills the index."""
-        self.unembedded: dict[int, None] = {}
-        """Trees that wait to be embedded in the background, in their order."""
-        self.embedded_now: frozenset[int] = frozenset()
-        """Trees that are being embedded there."""
         self.usage = Usage()
         self.gone: set[int] = set()
         """Trees that were erased: whoever knows one looks its conversation up again."""
@@ -129,6 +125,10 @@ class Runtime(forking.Forkable):
         self.hot = LruCache[int, Hot](CACHED_SEGMENTS)
         self.parsed: Parsed = {}
         self.visits = Visits()
+        self.unembedded: dict[int, None] = {}
+        """Trees that wait to be embedded in the background, in their order."""
+        self.embedded_now: frozenset[int] = frozenset()
+        """Trees that are being embedded there."""
         self.whole = Whole()
         self.compared = False
         """Whether the index was compared with SQL since it was opened."""
@@ -222,9 +222,11 @@ class Runtime(forking.Forkable):
     @property
     def keeps_index(self) -> bool:
         """Whether there may be an index outside of the database that holds anything."""
+        if self._index is not None or self._server is not None:
+            return True
         directory = self._directory()
-        return self._index is not None or not (
-            isinstance(self._vectors, str | Path | None) and (directory is None or not directory.exists())
+        return not isinstance(self._vectors, str | Path | None) or (
+            directory is not None and directory.exists()
         )
 
     def index_of(self, model: str) -> VectorIndex | None:
@@ -246,7 +248,7 @@ class Runtime(forking.Forkable):
             return self._index
 
     def _directory(self) -> Path | None:
-        """Where Chroma keeps its files, unless a client was passed; `None` for memory."""
+        """Where Chroma keeps its files, unless a server or a client was passed; `None` for memory."""
         if isinstance(self._vectors, str | Path):
             return Path(self._vectors)
         path = self.database.path

@@ -75,6 +75,12 @@ def test_a_url_is_a_server_and_no_folder(
             assert index is not None
             assert index.count() == 4
             assert system.verify().ok
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=server) as system:
+        assert system.erase(conversation="c").vectors == 2
+        assert system.conversation("d").recall("bread", scope="owner")
+        index = system.runtime.index()
+        assert index is not None
+        assert index.count() == 2
     assert not [path for path in set(tmp_path.iterdir()) - before if path.is_dir()]
 
 

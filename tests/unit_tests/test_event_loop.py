@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from blockbuster import blockbuster_ctx
-from conftest import WordEmbeddings
+from conftest import StreamCipher, WordEmbeddings
 from langgraph.checkpoint.base import empty_checkpoint
 
 import langchain_threadmem
@@ -22,7 +22,7 @@ from langchain_threadmem import (
     ThreadMemSaver,
     ThreadMemStore,
 )
-from langchain_threadmem.errors import InputError, NewerDatabaseError, PersistenceError
+from langchain_threadmem.errors import EncryptionError, InputError, NewerDatabaseError, PersistenceError
 from langchain_threadmem.storage import migrations
 
 Main = Callable[[], Coroutine[Any, Any, Any]]
@@ -148,6 +148,22 @@ def test_a_newer_database_is_refused_by_the_first_call(
     asyncio.run(main())
     with pytest.raises(NewerDatabaseError):
         MemorySystem(path)
+
+
+def test_a_wrong_key_is_refused_by_the_first_call(url: str, owner: str) -> None:
+    options: Any = {"owner": owner, "embeddings": False}
+    with MemorySystem(url, cipher=StreamCipher(b"right"), **options) as system:
+        system.conversation("c").append("a secret", "indeed")
+
+    async def main() -> None:
+        async with MemorySystem(url, cipher=StreamCipher(b"wrong"), **options) as wrong:
+            for _ in range(2):
+                with pytest.raises(EncryptionError, match="another key"):
+                    await wrong.conversation("c").aappend("more", "no")
+        async with MemorySystem(url, cipher=StreamCipher(b"right"), **options) as right:
+            assert len(await right.conversation("c").ahistory()) == 2
+
+    unblocked(main)
 
 
 def test_a_system_that_was_never_used_is_closed_without_being_opened(tmp_path: Path) -> None:
