@@ -15,6 +15,7 @@ from langchain_threadmem.core import grouping
 from langchain_threadmem.core.bodies import decode_stored
 from langchain_threadmem.core.names import is_key
 from langchain_threadmem.core.nodes import State
+from langchain_threadmem.core.splicing import parents_first
 from langchain_threadmem.core.units import MemoryUnit
 from langchain_threadmem.errors import InputError, NodeNotFoundError, SessionNotFoundError, StorageBusyError
 from langchain_threadmem.flows.condense import Piece
@@ -109,7 +110,8 @@ def _plan_session(conn: Conn, how: Summarising, session: str, source: int, tree:
     fresh = before != chosen
     rows = nodes.since(conn, source, 0 if fresh else seq)
     settled = digests.settled(conn, [row.key for row in rows], anew=fresh)
-    live = [row for row in rows if row.state == State.LIVE and row.key not in settled]
+    row_of = {row.seq: row for row in rows if row.state == State.LIVE and row.key not in settled}
+    live = [row_of[seq] for seq in parents_first({seq: row.parent for seq, row in row_of.items()})]
     new: dict[int, list[Piece]] = {}
     threads: dict[int, int] = {}
     if chosen == "thread" and live:

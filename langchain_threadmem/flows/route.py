@@ -164,6 +164,7 @@ def _route(
     start = newest
     while start and isinstance(said[start - 1], HumanMessage):
         start -= 1
+    yield from _answer_calls(conversation, said[: newest + 1])
     yield from store(conversation, said[:start])
 
     def first_unrouted(conn: Conn) -> int:

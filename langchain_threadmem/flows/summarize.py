@@ -152,6 +152,9 @@ def summarize(conversation: Conversation, node_id: int | None) -> Flow[list[Conv
             continue
         summary = yield from summary_of(summarizer, node.message, conversation.name)
         if summary is not None:
+            for what, text in (("a title", summary.title), ("a summary", summary.summary)):
+                if text:
+                    check_name(what, text)
             put = partial(summaries.put, tree_id=tree, key=row.key, message=row.message, written=summary)
             yield from Sql(put, write=True)
             written.append(row.key)
@@ -166,7 +169,7 @@ def summary_of(
     """What any summarizer writes, asked in its own way; `None`, with a warning, if it fails.
 
     Raises:
-        InputError: It returned something else than a summary that can be stored.
+        InputError: It returned something else than a summary.
     """
     awaitable: Any = getattr(summarizer, "asummarize", None)
     if awaitable is not None and not inspect.iscoroutinefunction(awaitable):
@@ -186,9 +189,6 @@ def summary_of(
         raise InputError(
             f"{summarizer!r} returned {summary!r:.200}; a summarizer returns a MessageSummary, or None"
         )
-    for what, text in (("a title", summary.title), ("a summary", summary.summary)):
-        if text != "":
-            check_name(what, text)
     return summary
 
 

@@ -60,7 +60,7 @@ SYSTEM_VERBS = [
         "unit",
         "unfold",
     ),
-    *("enable_stm", "disable_stm", "query", "forget", "erase", "check_erased"),
+    *("enable_stm", "disable_stm", "query", "forget", "erase", "check_erased", "scrub"),
 ]
 
 
@@ -104,7 +104,15 @@ def test_every_public_attribute_of_a_memory_is_a_verb_or_an_option() -> None:
 
 def test_a_memory_system_offers_these() -> None:
     public = {name for name in dir(MemorySystem) if not name.startswith("_")}
-    others = {"owner", "conversation", "session_id", "usage", "connect_external", "disconnect_external"}
+    others = {
+        "owner",
+        "conversation",
+        "session_id",
+        "usage",
+        "connect_external",
+        "disconnect_external",
+        "aopen",
+    }
     assert public == {*others, *SYSTEM_VERBS, *(f"a{name}" for name in SYSTEM_VERBS)}
 
 

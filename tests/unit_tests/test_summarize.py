@@ -107,7 +107,7 @@ def test_a_moved_turn_keeps_its_summary(system: MemorySystem, verbs: Wrap) -> No
     verb.append("q2", "a2")
     verb.summarize()
     verb.place(3, None)
-    assert titles([node for node in verb.history() if node.state == 0]) == {2: "a", 6: "a2"}
+    assert titles([node for node in verb.history() if node.state == 0]) == {2: "a", 4: "a2"}
 
 
 GOOD = '{"title": "CSV", "summary": "How to read it."}'

@@ -24,6 +24,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.numbered import number_in
+from langchain_threadmem.core.splicing import parents_first
 from langchain_threadmem.storage.queries import strides
 from langchain_threadmem.storage.schema import digest, node, recallable, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
@@ -122,7 +123,13 @@ It names no column that an index knows, or SQLite would begin with all that the 
 """
 _BY_KEYS = Statement(_rows().where(within(node.c.key, "keys"), OWNED), "keys", "owner")
 _CHILDREN = Statement(
-    select(unit.c.parent, node.c.key, func.coalesce(digest.c.id, node.c.message))
+    select(
+        unit.c.parent,
+        node.c.key,
+        func.coalesce(digest.c.id, node.c.message),
+        case((digest.c.id.is_(None), node.c.seq)),
+        node.c.parent,
+    )
     .select_from(
         unit.join(node, node.c.key == unit.c.key)
         .outerjoin(digest, digest.c.key == unit.c.key)
@@ -205,11 +212,17 @@ def by_keys(conn: Conn, owner: str, keys: Iterable[int]) -> list[UnitRow]:
 
 
 def children(conn: Conn, keys: Iterable[int]) -> dict[int, list[tuple[int, str]]]:
-    """Key and id of what some summaries were made from, in order."""
-    found: dict[int, list[tuple[int, str]]] = {}
-    for parent, key, name in conn.all(_CHILDREN, json.dumps(list(keys))):
-        found.setdefault(parent, []).append((key, name))
-    return found
+    """Key and id of what some summaries were made from, in order: a message after the one it follows."""
+    below: dict[int, dict[int, tuple[int, str]]] = {}
+    parents: dict[int, dict[int, int | None]] = {}
+    for summary, key, name, seq, above in conn.all(_CHILDREN, json.dumps(list(keys))):
+        number = -key if seq is None else seq  # Summaries have numbers of their own, and follow nothing.
+        below.setdefault(summary, {})[number] = key, name
+        parents.setdefault(summary, {})[number] = None if seq is None else above
+    return {
+        summary: [rows[number] for number in parents_first(parents[summary])]
+        for summary, rows in below.items()
+    }
 
 
 def latest(conn: Conn, tree_id: int, most: int) -> list[int]:
