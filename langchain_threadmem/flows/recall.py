@@ -75,8 +75,9 @@ def recall(
         shown = {message.id for message in (yield from read.messages(conversation))}
     for look in range(1, LOOKS + 1):
         question = yield from asked(runtime, tree, query, wanted)
-        reads = _read(conversation, tree, question, wanted, depth, shown, sure=look < LOOKS)
-        found = yield from Snapshot(reads)
+        found = yield from Snapshot(
+            _read(conversation, tree, question, wanted, depth, shown, sure=look < LOOKS)
+        )
         if found is not None:
             break
     hits, recalled = found or ([], [])

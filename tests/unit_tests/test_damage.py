@@ -23,6 +23,7 @@ from langchain_threadmem import (
     MessageWindowChatMemory,
     ThreadMemSaver,
     ThreadMemStore,
+    select_thread_node,
 )
 from langchain_threadmem.core.bodies import UNREADABLE
 from langchain_threadmem.errors import LostDatabaseError, PersistenceError
@@ -304,6 +305,10 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[str]]:
         memory.place(7, None)
         system.summarize_session("c")
         ask(chat(ThreadMemSaver(system)), "a swan")
+        threaded = StateGraph(MessagesState).add_node("select", select_thread_node(system))
+        threaded.add_edge(START, "select").compile().invoke(
+            {"messages": [("user", "a crane")]}, {"configurable": {"thread_id": "threaded"}}
+        )
         store = ThreadMemStore(system, index={"embed": WordEmbeddings(), "dims": 64})
         store.put(("birds",), "grey", {"legs": "two"})
         MessageWindowChatMemory(9, id="w", store=system).add("Hello")

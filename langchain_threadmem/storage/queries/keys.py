@@ -105,14 +105,17 @@ def _is_proven(conn: Conn, seal: Seal) -> bool:
 
 
 def _refuse_other(seal: Seal, rows: Sequence[Sequence[str]]) -> None:
-    if not all(_opens(seal, seal.owner, proof) for (proof,) in rows):
-        raise _refused(seal)
+    for (proof,) in rows:
+        try:
+            seal.open_text(seal.owner, proof)
+        except EncryptionError as error:
+            raise _refused(seal, error) from error
 
 
-def _refused(seal: Seal) -> EncryptionError:
+def _refused(seal: Seal, error: EncryptionError | None = None) -> EncryptionError:
     return EncryptionError(
         f"the memory of {seal.owner!r} was written with another key than this cipher has; nothing was "
-        "read or written: pass the cipher that it was written with"
+        f"read or written: pass the cipher that it was written with{f' ({error})' if error else ''}"
     )
 
 
