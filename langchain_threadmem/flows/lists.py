@@ -85,6 +85,7 @@ class Remembered(NamedTuple):
         runs: The runs that it is.
         shared: Index of the first of the messages at its end that it, a former version, shares with the
             present one; such a list is looked at as a whole when it is continued. `None` for any other.
+        former: Whether a message of it was superseded; of such a list no end is shared with another.
     """
 
     tree: int
@@ -95,6 +96,7 @@ class Remembered(NamedTuple):
     tail: Sequence[Said]
     runs: Sequence[tuple[int, int]]
     shared: int | None = None
+    former: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,7 @@ class Listed:
         for one in remembered:
             front = _shared(one.chunks, chunks)
             back = _shared(one.chunks[::-1], chunks[::-1])
-            if not front < len(chunks) or not back or one.shared is not None:
+            if not front < len(chunks) or not back or one.shared is not None or one.former:
                 continue
             if len(one.chunks) != len(chunks) or one.tail != said(messages[len(chunks) * CHUNK :], other):
                 continue
@@ -207,7 +209,8 @@ class Listed:
         else:
             found = runs((where.key, where.follows) for where in places)
         shared = None if stored.shared is None else len(before) + stored.shared
-        return Remembered(tree, head.epoch, head.version, self.chunks, places, tail, found, shared)
+        former = stored.former or (self.known is not None and self.known.former)
+        return Remembered(tree, head.epoch, head.version, self.chunks, places, tail, found, shared, former)
 
 
 class Latecomer(NamedTuple):

@@ -404,9 +404,9 @@ def test_vectors_of_another_model_are_erased_too(indexed: MemorySystem) -> None:
 
 
 def test_a_server_of_chroma_keeps_its_files_to_itself_and_the_receipt_says_so(
-    url: str, owner: str, verbs: Wrap, chroma: None
+    url: str, owner: str, verbs: Wrap, chroma: None, tmp_path: Path
 ) -> None:
-    client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
+    client = chromadb.PersistentClient(str(tmp_path / "vectors"))
     client.get_settings = lambda: Settings(chroma_server_host="far.example")  # type: ignore[method-assign]
     with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=client) as system:
         system.conversation("c").append("heron", "noted")

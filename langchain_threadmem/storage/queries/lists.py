@@ -42,10 +42,12 @@ class Stored(NamedTuple):
     Attributes:
         located: Where each of its messages lives.
         shared: See `core.placing.Plan`.
+        former: Whether a message of it is superseded.
     """
 
     located: list[Located]
     shared: int | None
+    former: bool
 
 
 _WRITTEN = f"CASE WHEN n.key & {LAST_POSITION} = 0 THEN s.parent ELSE n.key - 1 END"
@@ -210,7 +212,10 @@ def place(
     growing.supersede_answers_to_old_versions({where.key for where in located})
     spoken = [where.key for where in located if not where.aside]
     head = growing.finish(spoken[-1] if spoken else after if after is not None else head.tip)
-    return Stored(located, planned.shared), head
+    former = any(
+        isinstance(step, Use) and known[step.key].place.state == State.SUPERSEDED for step in planned.steps
+    )
+    return Stored(located, planned.shared, former), head
 
 
 class _Growth:
