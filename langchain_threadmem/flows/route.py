@@ -39,7 +39,7 @@ from langchain_threadmem.flows.recall import recall
 from langchain_threadmem.flows.rows import drafts_of
 from langchain_threadmem.flows.select import EVERYTHING, Past, select
 from langchain_threadmem.flows.steps import Flow, Sql
-from langchain_threadmem.storage.queries import choices, growth, lists, nodes, revision, trees
+from langchain_threadmem.storage.queries import choices, grafts, growth, lists, nodes, revision, trees
 from langchain_threadmem.storage.queries import lineage as lineages
 from langchain_threadmem.storage.queries.growth import TIP, Draft
 from langchain_threadmem.storage.queries.nodes import NodeRow, Outline
@@ -164,13 +164,11 @@ def _route(
     start = newest
     while start and isinstance(said[start - 1], HumanMessage):
         start -= 1
-    yield from _answer_calls(conversation, said[: newest + 1])
     yield from store(conversation, said[:start])
 
     def first_unrouted(conn: Conn) -> int:
         for index in range(start, newest + 1):
-            above = said[index - 1].id if index else None
-            if said[index].id != routed and not _is_routed(conn, tree, said[index], above, other):
+            if said[index].id != routed and not _is_routed(conn, tree, said[: index + 1], other):
                 return index
         return newest + 1
 
@@ -251,25 +249,38 @@ def _answer_calls(conversation: Conversation, messages: Sequence[BaseMessage]) -
 
 
 def _answer_call(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[int]:
-    """Store the results between a call and what followed it, if both of these are stored as they are here."""
+    """Store the results between a call and what followed it, and let that hang below the last of them.
+
+    Both have to be stored as they are here: of other versions what is stored is left as it is.
+    """
     tree, exchange = (yield from tree_of(conversation)), said(messages, conversation.runtime.parts.keep)
 
-    def missing(conn: Conn) -> int:
-        if exchange is None:
-            return 0
-        known = [{row.body for row in nodes.versions(conn, tree, one.id)} for one in exchange]
-        is_other = any(bodies and one.body not in bodies for bodies, one in zip(known, exchange, strict=True))
-        return known.count(set()) if known[0] and known[-1] and not is_other else 0
+    def stored(conn: Conn) -> list[NodeRow | None]:
+        rows = [nodes.by_message(conn, tree, one.id) for one in exchange or ()]
+        known = [row is None or row.body == one.body for row, one in zip(rows, exchange or (), strict=True)]
+        return rows if all(known) and rows and rows[0] and rows[-1] else []
+
+    def is_apart(rows: Sequence[NodeRow | None]) -> bool:
+        """Whether what follows the results hangs beside the last of them."""
+        live = [row for row in rows if row is not None and row.state == State.LIVE]
+        return bool(rows) and len(live) == len(rows) and live[-1].parent in {row.seq for row in live[:-2]}
 
     def write(conn: Conn) -> int:
         trees.lock(conn, tree)
-        count, tip = missing(conn), trees.head(conn, tree).tip
-        if count and exchange is not None:
-            lists.place(conn, tree, exchange, None, time.time())
-            trees.move_tip(conn, tree, tip)
+        count, tip = stored(conn).count(None), trees.head(conn, tree).tip
+        if count:
+            lists.place(conn, tree, exchange or (), None, time.time())
+        if is_apart(rows := stored(conn)):
+            *_, last, following = rows
+            assert last is not None
+            assert following is not None
+            grafts.hang(conn, tree, following.key, last.key, last.seq)
+            trees.changed(conn, tree)
+        trees.move_tip(conn, tree, tip)
         return count
 
-    return (yield from Sql(write, write=True)) if (yield from Sql(missing)) else 0
+    rows = yield from Sql(stored)
+    return (yield from Sql(write, write=True)) if None in rows or is_apart(rows) else 0
 
 
 def recall_elsewhere(
@@ -443,8 +454,15 @@ def _origin(conn: Conn, tree: int, message: str) -> int | None:
     return min((row.seq for row in nodes.versions(conn, tree, message)), default=None)
 
 
-def _is_routed(conn: Conn, tree: int, message: BaseMessage, above: str | None, other: Writer) -> bool:
-    """Whether a human message has the place it was routed to, rather than the one its list implies."""
+def _is_routed(conn: Conn, tree: int, said: Sequence[BaseMessage], other: Writer) -> bool:
+    """Whether the human message at the end of a list has the place it was routed to, rather than the one its
+    list implies: below the message before it, or within the tool exchange before it, which may have grown.
+    """
+    message, index = said[-1], len(said) - 2
+    above = {said[index].id if index >= 0 else None}
+    while index > 0 and isinstance(said[index], ToolMessage):
+        index -= 1
+        above.add(said[index].id)
     rows = nodes.versions(conn, tree, str(message.id))
     if not rows:
         return False
@@ -452,7 +470,7 @@ def _is_routed(conn: Conn, tree: int, message: BaseMessage, above: str | None, o
     if any(row.body != body for row in rows):
         return True  # It is a new version, or has one.
     parent = None if rows[0].parent is None else nodes.by_seq(conn, tree, rows[0].parent)
-    if (None if parent is None or parent.role == "system" else parent.message) != above:
+    if (None if parent is None or parent.role == "system" else parent.message) not in above:
         return True
     return any(row.role in _ANSWERS for row in nodes.children(conn, tree, [(rows[0].key, rows[0].seq)]))
 

@@ -422,3 +422,30 @@ def test_recall_stays_in_its_conversation_unless_told_otherwise(system: MemorySy
     assert invoke(recall_node(system), [human("tea from Uji")])["recalled"] == []
     found = invoke(recall_node(system, scope="owner"), [human("tea from Uji")])["recalled"]
     assert [one["conversation_id"] for one in found] == ["other"]
+
+
+@pytest.mark.parametrize("patched", [True, False])
+def test_a_result_behind_a_call_comes_before_what_has_followed_it(
+    system: MemorySystem, invoke: Invoke, patched: bool
+) -> None:
+    call = AIMessage("", id="a:call", tool_calls=[{"name": "look", "args": {}, "id": "c1"}])
+    result = ToolMessage("cancelled", tool_call_id="c1", id="t:1")
+    memory = system.conversation("talk")
+    memory.extend([human("tea one"), call, human("tea two")])  # as a saver does, before the node has run
+    if patched:
+        invoke(store_turn_node(system), [human("tea one"), call, result])
+    node = select_thread_node(system, LinearNodeSelector())
+    state = invoke(node, [human("tea one"), call, result, human("tea two")])
+    assert said(state) == ["tea one", "", "cancelled", "tea two"]
+    assert texts(memory) == [said(state)]
+
+
+def test_a_message_after_a_result_that_was_put_behind_a_call_is_asked_about(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    call = AIMessage("", id="a:call", tool_calls=[{"name": "look", "args": {}, "id": "c1"}])
+    result = ToolMessage("cancelled", tool_call_id="c1", id="t:1")
+    system.conversation("talk").extend([human("tea one"), call, human("cat one")])
+    invoke(store_turn_node(system), [human("tea one"), call, result])
+    node = select_thread_node(system, selector)
+    assert said(invoke(node, [human("tea one"), call, result, human("cat one")])) == ["cat one"]
