@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_threadmem import __version__
 from langchain_threadmem.core.text import one_line, visible
 from langchain_threadmem.errors import InputError, ThreadMemError
+from langchain_threadmem.flows.indexes import Indexes
 
 if TYPE_CHECKING:
     from langchain_threadmem.system import MemorySystem
@@ -186,7 +187,7 @@ def _reindex(options: argparse.Namespace) -> int:
         system.flush(lambda done, total: progress.update(task, completed=done, total=total))
         held = system.reindex()
         expected = system.runtime.database.read(
-            lambda conn: embeddings.count(conn, system.owner, system.runtime.model)
+            lambda conn: embeddings.count(conn, system.owner, system.runtime.get(Indexes).model)
         )
         needed = needs_index(system.runtime, expected)
     print(

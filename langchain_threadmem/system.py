@@ -16,6 +16,7 @@ from langchain_threadmem.core.names import check_name
 from langchain_threadmem.flows.embedding import Progress, flush
 from langchain_threadmem.flows.extractive import ExtractiveSummarizer
 from langchain_threadmem.flows.index import reindex
+from langchain_threadmem.flows.indexes import Indexes
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import arun, run
 from langchain_threadmem.flows.summarize import LLMSummarizer, Summarizer
@@ -130,13 +131,13 @@ class MemorySystem(SessionVerbs, SummaryVerbs):
             url,
             owner=owner,
             embeddings=embeddings,
-            vectors=vectors,
             cipher=cipher,
-            language=ENGLISH if language is None else language,
-            history=self.settings.embedding_history_length,
             pool_size=pool_size,
             max_overflow=max_overflow,
             read_only=read_only,
+        )
+        self.runtime.get(Indexes).configure(
+            vectors, language or ENGLISH, self.settings.embedding_history_length
         )
 
     @classmethod

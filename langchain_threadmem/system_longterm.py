@@ -15,6 +15,7 @@ from langchain_threadmem.flows.erase import Receipt, Scrubbed
 from langchain_threadmem.flows.forget import Forgotten
 from langchain_threadmem.flows.query import Question
 from langchain_threadmem.flows.runtime import Runtime
+from langchain_threadmem.flows.sources import Sources
 from langchain_threadmem.flows.steps import Flow, arun, run
 from langchain_threadmem.settings import MemorySettings
 from langchain_threadmem.storage.external import ExternalCollection
@@ -65,7 +66,7 @@ class LongTermVerbs:
 
     def disable_stm(self) -> None:
         """Let short-term memory go; nothing that was in it is lost."""
-        self.runtime.short_term = None
+        self.runtime.get(Sources).short_term = None
 
     async def adisable_stm(self) -> None:
         """Async `disable_stm`."""
@@ -83,14 +84,14 @@ class LongTermVerbs:
             InputError: It is no collection.
         """
         fresh = ExternalCollection(collection)
-        self.runtime.external = [
-            *(other for other in self.runtime.external if other.name != fresh.name),
+        self.runtime.get(Sources).external = [
+            *(other for other in self.runtime.get(Sources).external if other.name != fresh.name),
             fresh,
         ]
 
     def disconnect_external(self) -> None:
         """Let queries look into no external collection any more."""
-        self.runtime.external = []
+        self.runtime.get(Sources).external = []
 
     def query(
         self,

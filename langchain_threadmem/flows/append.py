@@ -12,7 +12,7 @@ from langchain_threadmem.core.nodes import ConversationNode
 from langchain_threadmem.core.records import KINDS
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
-from langchain_threadmem.flows.embedding import embed_soon
+from langchain_threadmem.flows.embedding import EmbeddingQueue, embed_soon
 from langchain_threadmem.flows.rows import (
     Given,
     all_new,
@@ -37,7 +37,7 @@ def append(
     """Store one turn: its human message where the selector says, answers below what they answer."""
     linear = isinstance(conversation.selector, LinearNodeSelector)
     if linear and (said := new_turn(human, answers, conversation.runtime.parts.write)):
-        if not (tree := conversation.tree) or conversation.runtime.searched:
+        if not (tree := conversation.tree) or conversation.runtime.get(EmbeddingQueue).searched:
             return _follow(conversation, said)
         return Sql(chain_of(tree, said), write=True)  # Nothing comes before it, nothing after.
     return _place(conversation, human, answers, linear)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from langchain_threadmem.core.units import MemoryUnit
 from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.steps import Flow, Search, Sql
+from langchain_threadmem.flows.steps import Call, Flow, Sql
 from langchain_threadmem.flows.units import read_units
 from langchain_threadmem.storage.external import ExternalCollection
 from langchain_threadmem.storage.queries import units
@@ -87,7 +87,7 @@ def _if(unit: MemoryUnit | None) -> Iterable[MemoryUnit]:
 
 def _named(runtime: Runtime, source: Source, group: str | None, ids: Sequence[str]) -> Flow[list[MemoryUnit]]:
     if source is not None:
-        return (yield from Search(lambda: source.named(ids)))
+        return (yield from Call(lambda: source.named(ids)))
     owner = runtime.owner
 
     def read(conn: Conn) -> list[MemoryUnit]:

@@ -20,8 +20,8 @@ from langchain_threadmem.core.wanted import Wanted
 from langchain_threadmem.flows.embedding import vectors_of
 from langchain_threadmem.flows.finding import Found, Hit, with_digests
 from langchain_threadmem.flows.index import records_of
-from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.steps import Flow, Search, Sql
+from langchain_threadmem.flows.runtime import Runtime, TreeCache
+from langchain_threadmem.flows.steps import Call, Flow, Sql
 from langchain_threadmem.flows.unfold import leaves
 from langchain_threadmem.flows.units import units_of
 from langchain_threadmem.storage.queries import digests, nodes, trees, units
@@ -57,7 +57,7 @@ def with_summaries(
             cosine = np.array([known[key] @ found.vector if key in known else np.nan for key in keys])
         return with_digests(found, held, cosine, allowed, wanted)
 
-    return (yield from Search(score))
+    return (yield from Call(score))
 
 
 def summaries_of(conn: Conn, owner: str, hits: Iterable[Hit]) -> dict[int, Recollection]:
@@ -76,12 +76,19 @@ def _recollection(hit: Hit, row: UnitRow, unit: MemoryUnit) -> Recollection:
     return Recollection(node, hit.score, (node,), replace(hit.why, covers=covers), row.session, unit.rank)
 
 
+class KnownSummaries(TreeCache[Digests]):
+    """The summaries of conversations as scored texts, by tree and epoch."""
+
+    capacity = 16
+
+
 def _held(runtime: Runtime, tree: int) -> Flow[Digests]:
     """The summaries in a tree, kept in memory as long as they are the same."""
+    cache = runtime.get(KnownSummaries).values
 
     def read(conn: Conn) -> tuple[int, Digests]:
         head = trees.head(conn, tree)
-        known = runtime.digests.get((tree, head.epoch))
+        known = cache.get((tree, head.epoch))
         if known is not None and known.version == head.version:
             return head.epoch, known
         records = records_of(conn, runtime, tree, 0)
@@ -89,7 +96,7 @@ def _held(runtime: Runtime, tree: int) -> Flow[Digests]:
 
     epoch, held = yield from Sql(read)
     if held.whole:
-        runtime.digests.put((tree, epoch), held)
+        cache.put((tree, epoch), held)
     return held
 
 

@@ -18,13 +18,15 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.nodes import ConversationNode
 from langchain_threadmem.core.units import source_of
+from langchain_threadmem.flows.indexes import Indexes
 from langchain_threadmem.flows.rows import is_recallable, nodes_of
-from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.steps import Embed, Flow, Search, Sql, run
+from langchain_threadmem.flows.runtime import Component, Runtime, TreeCache
+from langchain_threadmem.flows.steps import Call, Flow, Sql, run
 from langchain_threadmem.flows.units import read_units
 from langchain_threadmem.storage.queries import embeddings, marks, memory, nodes, trees
 from langchain_threadmem.storage.queries.embeddings import Vectors
@@ -42,7 +44,52 @@ Progress = Callable[[int, int], None]
 
 
 EMBEDDING = "embedding"
-"""The job of the background that embeds what waits in `Runtime.unembedded`."""
+"""The job of the background that embeds what waits in an `EmbeddingQueue`."""
+
+
+class EmbeddingQueue(Component):
+    """The trees that wait to be embedded in the background."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self.searched = False
+        """Whether meanings were searched: what is appended from then on is embedded in the background."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self.waiting: dict[int, None] = {}
+        """The trees, in their order."""
+        self.current: frozenset[int] = frozenset()
+        """Trees that are being embedded."""
+
+    def survives_fork(self) -> bool:
+        """The parent embeds what waits."""
+        self._begin()
+        return True
+
+
+class ConversationVectors(TreeCache[ExactIndex]):
+    """The vectors of single conversations, by tree, epoch and model."""
+
+
+def embed(runtime: Runtime, texts: Sequence[str], *, query: bool = False) -> Flow[NDArray[np.float32]]:
+    """Texts as unit vectors: an array (number of texts, dimensions), or (n, 0) without an embedding model.
+
+    Raises:
+        EmbeddingError: The model failed, or stored vectors have other dimensions.
+    """
+    embedder = runtime.embedder
+    made = yield from Call(
+        lambda: embedder.embed(texts, query=query), lambda: embedder.aembed(texts, query=query)
+    )
+    if made.size and not embedder.compared:
+        # Once for each memory: another model may have made what is stored under the same name.
+        owner, model = runtime.owner, embedder.model
+        embedder.expect(
+            (yield from Sql(lambda conn: embeddings.dimensions(conn, owner, model))), made.shape[1]
+        )
+        embedder.compared = True
+    return made
 
 
 class _Part(NamedTuple):
@@ -95,8 +142,8 @@ def catch_up_vectors(runtime: Runtime, tree: int, wait: bool | None = True) -> F
 def model_of(runtime: Runtime) -> Flow[str]:
     """The name that vectors are stored under; the model's files are looked for beside the event loop."""
     if not runtime.embedder.looked:
-        yield from Search(lambda: runtime.model)
-    return runtime.model
+        yield from Call(lambda: runtime.get(Indexes).model)
+    return runtime.get(Indexes).model
 
 
 def embed_wanted(runtime: Runtime, tree: int, wait: bool | None) -> Flow[None]:
@@ -114,17 +161,19 @@ def embed_wanted(runtime: Runtime, tree: int, wait: bool | None) -> Flow[None]:
 
 def vectors_of(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
     """The vectors that a conversation has, kept in memory and brought up to date; `None` without a model."""
-    model = runtime.model
+    model = runtime.get(Indexes).model
     if not model:
         return None
 
+    cache = runtime.get(ConversationVectors).values
+
     def news(conn: Conn) -> tuple[int, Vectors]:
         epoch = trees.head(conn, tree).epoch
-        known = runtime.exact.get((tree, epoch, model))
+        known = cache.get((tree, epoch, model))
         return epoch, embedded(conn, tree, model, known.last if known else 0)
 
     epoch, vectors = yield from Sql(news)
-    held: ExactIndex = runtime.exact.setdefault((tree, epoch, model), ExactIndex)
+    held = cache.setdefault((tree, epoch, model), ExactIndex)
     held.extend(vectors)
     return held
 
@@ -154,23 +203,23 @@ def embed_soon(runtime: Runtime, trees: Iterable[int]) -> None:
     Before that no model is loaded or paid for, and a memory that only threads itself needs no stored vectors.
     What goes wrong is logged, and raised by the next call that embeds or finds much left to embed.
     """
-    if runtime.searched and runtime.model:
+    queue = runtime.get(EmbeddingQueue)
+    if queue.searched and runtime.get(Indexes).model:
         for tree in trees:
-            runtime.unembedded[tree] = None
+            queue.waiting[tree] = None
         runtime.ahead.want(EMBEDDING, lambda: run(_embed_some(runtime), runtime))
 
 
 def _embed_some(runtime: Runtime) -> Flow[bool]:
     """Embed a batch of what waits; whether there may be more."""
-    waiting = runtime.unembedded
+    queue, name = runtime.get(EmbeddingQueue), marks.embeddings_of(runtime.get(Indexes).model)
+    waiting = queue.waiting
     chosen = list(islice(list(waiting), AHEAD_AT_ONCE))
-    runtime.embedded_now = frozenset(chosen)
+    queue.current = frozenset(chosen)
     for tree in chosen:
         waiting.pop(tree, None)  # First, since who appends from now on says so again.
     try:
-        counts = yield from Sql(
-            lambda conn: marks.missing_in(conn, marks.embeddings_of(runtime.model), chosen)
-        )
+        counts = yield from Sql(lambda conn: marks.missing_in(conn, name, chosen))
         piece = next(in_pieces(counts, AHEAD_AT_ONCE), [])
         batch = yield from Sql(lambda conn: _missing(conn, runtime, piece, AHEAD_AT_ONCE))
         if batch is not None:
@@ -178,7 +227,7 @@ def _embed_some(runtime: Runtime) -> Flow[bool]:
         done = set(piece) if batch is None or batch.whole else set()
         chosen = [tree for tree in counts if tree not in done]
     finally:
-        runtime.embedded_now = frozenset()
+        queue.current = frozenset()
         for tree in chosen:
             waiting[tree] = None
     return bool(waiting)
@@ -197,10 +246,11 @@ def embed_missing(
     Returns:
         How many messages were embedded.
     """
+    queue = runtime.get(EmbeddingQueue)
     for tree in missing:
-        runtime.unembedded.pop(tree, None)
-    if not runtime.embedded_now.isdisjoint(missing):
-        yield from Search(lambda: runtime.ahead.wait(EMBEDDING))
+        queue.waiting.pop(tree, None)
+    if not queue.current.isdisjoint(missing):
+        yield from Call(lambda: runtime.ahead.wait(EMBEDDING))
     runtime.ahead.failure(EMBEDDING)  # To try again says more than why it failed.
     count = 0
     for piece in in_pieces(missing, VECTORS_AT_ONCE):
@@ -215,7 +265,7 @@ def embed_missing(
 
 def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> _Batch | None:
     """The next messages of trees to embed, if any: `most` of a single tree, all of several."""
-    model = runtime.model
+    model = runtime.get(Indexes).model
     name = marks.embeddings_of(model)
     at = marks.of_trees(conn, name, chosen)
     rows = nodes.after_marks(conn, name, {tree: one.mark.seq for tree, one in at.items()}, most)
@@ -278,12 +328,13 @@ def flush(runtime: Runtime, only: int | None = None, told: Progress | None = Non
 
 def _embedded_text(conn: Conn, runtime: Runtime, tree: int, key: int, node: ConversationNode) -> str:
     """What is embedded for a message: its text, or a line each for it and the messages before it."""
-    if runtime.history == 1:
+    history = runtime.get(Indexes).history
+    if history == 1:
         return text_of(node.message)
     unit = read_units(conn, runtime.owner, [key])[0]
     if unit.rank:
         return f"{unit.source}: ({unit.content})"
-    rows = nodes.thread(conn, key, runtime.history)
+    rows = nodes.thread(conn, key, history)
     gone = memory.absent(conn, tree, rows[0].seq - 1)
     said = nodes_of([row for row in rows if row.key not in gone])
     return "\n".join(
@@ -300,8 +351,8 @@ def embedded(conn: Conn, tree: int, model: str, since: int, most: int = EVERYTHI
 
 
 def _embed(runtime: Runtime, batch: _Batch) -> Flow[None]:
-    vectors = yield from Embed(batch.texts)
-    model = runtime.model
+    vectors = yield from embed(runtime, batch.texts)
+    model = runtime.get(Indexes).model
     name = marks.embeddings_of(model)
 
     of_tree = [tree for tree, part in batch.parts.items() for _ in range(part.made)]

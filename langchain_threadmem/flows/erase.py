@@ -16,12 +16,12 @@ from datetime import UTC, datetime
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.splicing import with_results
 from langchain_threadmem.errors import ClosedError, InputError, PersistenceError
-from langchain_threadmem.flows.forget import Leaving, leave_caches
 from langchain_threadmem.flows.index import FILLING, empty
+from langchain_threadmem.flows.indexes import Indexes
 from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.steps import Flow, Search, Sql
+from langchain_threadmem.flows.steps import Call, Flow, Sql
 from langchain_threadmem.flows.unindex import take_out
-from langchain_threadmem.flows.visits import settle
+from langchain_threadmem.flows.visits import Visits
 from langchain_threadmem.storage.queries import (
     checkpoints,
     digests,
@@ -92,7 +92,7 @@ class Receipt:
 class _Erased:
     """What one transaction erased."""
 
-    leaving: Leaving
+    keys: dict[int, list[int]]
     conversations: list[str]
     rows: Counter[str]
     trees: list[int]
@@ -106,20 +106,19 @@ def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -
         check_name("a conversation", conversation)
     time = None if before is None else before if before.tzinfo else before.replace(tzinfo=UTC)
     owner = runtime.owner
-    yield from settle(runtime)
+    yield from runtime.get(Visits).settle()
 
     def write(conn: Conn) -> _Erased:
         if time is None:
             return _erase_whole(conn, owner, conversation)
         return _erase_older(conn, owner, conversation, time)
 
-    yield from Search(lambda: runtime.ahead.drop(FILLING))
+    yield from Call(lambda: runtime.ahead.drop(FILLING))
     # Asked before, since afterwards nothing may tell which indexes held anything.
     models = yield from _indexed_models(runtime)
     done = yield from Sql(write, write=True)
-    keys = [key for found in done.leaving.keys.values() for key in found]
-    yield from leave_caches(runtime, done.leaving)
-    runtime.forget_texts(done.trees if time is None else (), done.leaving.keys)
+    keys = [key for found in done.keys.values() for key in found]
+    runtime.drop(done.keys, done.trees if time is None else ())
     vectors, unscrubbed, left = 0, [], []
     for model in models:
         taken, why, rest = yield from _take_from_index(runtime, model, keys)
@@ -144,9 +143,9 @@ def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -
 def _indexed_models(runtime: Runtime) -> Flow[list[str]]:
     """The embedding models of which an index outside of the database may hold vectors of the owner."""
     owner = runtime.owner
-    models = yield from Sql(lambda conn: marks.indexes(conn, owner))
+    models, indexes = (yield from Sql(lambda conn: marks.indexes(conn, owner))), runtime.get(Indexes)
     # That of now may hold what a process has left that died.
-    also = [runtime.model] if runtime.keeps_index and runtime.model not in ("", *models) else []
+    also = [indexes.model] if indexes.keeps_index and indexes.model not in ("", *models) else []
     return [*models, *also]
 
 
@@ -156,17 +155,17 @@ def _take_from_index(runtime: Runtime, model: str, keys: Sequence[int]) -> Flow[
     One that can be is emptied, whatever it held: it keeps the bytes of what was ever removed from it, and is
     filled again when it is next searched.
     """
-    index = yield from Search(lambda: runtime.index_of(model))
+    index = yield from Call(lambda: runtime.get(Indexes).index_of(model))
     if index is None:
         return 0, "the vector index: another process has it open, or it cannot be opened from here", ""
-    held = yield from Search(lambda: set(index.keys()).intersection(keys))
+    held = yield from Call(lambda: set(index.keys()).intersection(keys))
     why = ""
     if isinstance(index, ClearableIndex):
         why = yield from empty(index, runtime.owner)
     elif held:
-        yield from Search(lambda: index.remove(list(held)))
+        yield from Call(lambda: index.remove(list(held)))
         why = f"the index {index.name!r}: it was told to remove the vectors, and keeps its files itself"
-    rest = (yield from Search(lambda: held.intersection(index.keys()))) if held else ()
+    rest = (yield from Call(lambda: held.intersection(index.keys()))) if held else ()
     left = "the index outside of the database holds vectors of erased messages" if rest else ""
     return len(held), why, left
 
@@ -174,7 +173,7 @@ def _take_from_index(runtime: Runtime, model: str, keys: Sequence[int]) -> Flow[
 def _scrub_database(runtime: Runtime) -> Flow[list[str]]:
     """Write the database file anew; why it may still hold what was deleted, if it may."""
     try:
-        why = yield from Search(runtime.database.scrub)
+        why = yield from Call(runtime.database.scrub)
     except ClosedError:
         raise
     except PersistenceError as error:
@@ -201,10 +200,10 @@ class Scrubbed:
 
 def scrub(runtime: Runtime) -> Flow[Scrubbed]:
     """Write the files anew, so that they hold nothing of what was deleted."""
-    yield from Search(lambda: runtime.ahead.drop(FILLING))
+    yield from Call(lambda: runtime.ahead.drop(FILLING))
     unscrubbed: list[str] = []
     for model in (yield from _indexed_models(runtime)):
-        index = yield from Search(lambda: runtime.index_of(model))  # noqa: B023 - driven before the next turn
+        index = yield from Call(lambda: runtime.get(Indexes).index_of(model))  # noqa: B023 - driven before the next turn
         if index is None:
             unscrubbed.append(
                 "the vector index: another process has it open, or it cannot be opened from here"
@@ -229,7 +228,7 @@ def check(runtime: Runtime, receipt: Receipt) -> Flow[Receipt]:
 def _erase_whole(conn: Conn, owner: str, conversation: str | None) -> _Erased:
     """Erase all trees of a conversation, or everything of an owner."""
     found = parts.trees_of(conn, owner, conversation)
-    erased = _Erased(Leaving({}, indexed=False), [], Counter(), [])
+    erased = _Erased({}, [], Counter(), [])
     if conversation is not None and found:
         _erase_long_term(conn, owner, erased)
     for tree, name in found:
@@ -243,7 +242,7 @@ def _erase_whole(conn: Conn, owner: str, conversation: str | None) -> _Erased:
 
 def _erase_older(conn: Conn, owner: str, conversation: str | None, time: datetime) -> _Erased:
     """Erase what was said before a time, with every summary of the conversations that it was said in."""
-    erased = _Erased(Leaving({}, indexed=False), [], Counter(), [])
+    erased = _Erased({}, [], Counter(), [])
     seconds = time.timestamp()
     chosen = [
         (tree, name)
@@ -278,7 +277,7 @@ def _erase_long_term(conn: Conn, owner: str, erased: _Erased) -> None:
 
 def _empty(conn: Conn, owner: str, tree: int, erased: _Erased) -> None:
     """Empty a tree, and count what was in it."""
-    erased.leaving.keys[tree] = [row.key for row in purging.outline(conn, tree)]
+    erased.keys[tree] = [row.key for row in purging.outline(conn, tree)]
     erased.rows.update(parts.count_below(conn, tree))
     removal.clear(conn, tree, owner)
     checkpoints.clear(conn, tree)
@@ -300,7 +299,7 @@ def _purge_older(conn: Conn, owner: str, tree: int, seconds: float, erased: _Era
     take_out(conn, owner, tree, nodes.by_keys(conn, keys))
     purging.purge(conn, owner, tree, set(keys))
     erased.rows.update(before - parts.count_below(conn, tree))
-    erased.leaving.keys[tree] = keys
+    erased.keys[tree] = keys
 
 
 def _left(conn: Conn, receipt: Receipt) -> list[str]:

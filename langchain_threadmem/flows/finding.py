@@ -25,10 +25,11 @@ from langchain_threadmem.core.ledger import Figures, Floats, Ledger, Record
 from langchain_threadmem.core.nodes import Why
 from langchain_threadmem.core.scoring import LITTLE, Parts, alone, assistance, parts_of, scores
 from langchain_threadmem.core.wanted import Wanted
-from langchain_threadmem.flows.embedding import embed_wanted, vectors_of
+from langchain_threadmem.flows.embedding import embed, embed_wanted, vectors_of
 from langchain_threadmem.flows.index import catch_up_owner, catch_up_words, is_behind, ledger
+from langchain_threadmem.flows.indexes import Indexes
 from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.steps import Embed, Flow, Search, Sql
+from langchain_threadmem.flows.steps import Call, Flow, Sql
 from langchain_threadmem.flows.suggesting import Suggested, by_words, nearest, nearest_of
 from langchain_threadmem.storage.queries import digests, embeddings, gists, marks, nodes, trees
 from langchain_threadmem.storage.queries.embeddings import NONE
@@ -99,14 +100,14 @@ def asked(runtime: Runtime, tree: int | None, query: str, wanted: Wanted) -> Flo
     """
     if tree is None:
         index = yield from catch_up_owner(runtime, wanted.wait)
-        vector = (yield from Embed([query], query=True))[0]
+        vector = (yield from embed(runtime, [query], query=True))[0]
         if not vector.size:
             return Asked(query, vector)
         near: Mapping[int, float] = {}  # Of summaries alone, which are few, all are scored.
         if 0 in wanted.ranks:
             near = yield from nearest(runtime, index, vector, _most(runtime, tree, wanted))
         return Asked(query, vector, near)
-    vector = (yield from Embed([query], query=True))[0]
+    vector = (yield from embed(runtime, [query], query=True))[0]
     for one in (yield from Sql(lambda conn: searched(conn, tree, wanted))):
         if not runtime.encrypted:
             yield from catch_up_words(runtime, one)
@@ -124,10 +125,10 @@ def searched(conn: Conn, tree: int, wanted: Wanted) -> list[int]:
 def is_behind_now(conn: Conn, runtime: Runtime, tree: int | None, wanted: Wanted) -> bool:
     """Whether something was said that the words which are searched do not hold yet."""
     if tree is None:
-        return bool(marks.missing(conn, runtime.owner, runtime.lexicon))
+        return bool(marks.missing(conn, runtime.owner, runtime.get(Indexes).lexicon))
     if runtime.encrypted:
         return False
-    return any(is_behind(conn, one, runtime.lexicon) for one in searched(conn, tree, wanted))
+    return any(is_behind(conn, one, runtime.get(Indexes).lexicon) for one in searched(conn, tree, wanted))
 
 
 def by_ledger(runtime: Runtime, tree: int, question: Asked, wanted: Wanted) -> Flow[Found]:
@@ -144,7 +145,7 @@ def by_ledger(runtime: Runtime, tree: int, question: Asked, wanted: Wanted) -> F
                 return None  # Another thread has brought it further up than what is read here.
             rows = held.rows
             newest = float(rows["time"].max()) if len(rows) else 0.0
-            understood = question_of(query, runtime.language, held.names, newest, now)
+            understood = question_of(query, runtime.get(Indexes).language, held.names, newest, now)
             cosine = None
             _, seqs, matrix = NONE if exact is None else exact.vectors
             if len(seqs):
@@ -161,10 +162,10 @@ def by_ledger(runtime: Runtime, tree: int, question: Asked, wanted: Wanted) -> F
             hits = _best(held, understood, figures, parts, total, allowed, wanted.most(held))
             return Found(hits, understood, figures, vector, now, _share(held))
 
-    found = yield from Search(lambda: score(held))
+    found = yield from Call(lambda: score(held))
     if found is None:
         own, _ = yield from ledger(runtime, tree, shared=False)
-        found = yield from Search(lambda: score(own))
+        found = yield from Call(lambda: score(own))
         assert found is not None, "nobody else brings it further up"
     return found
 
@@ -235,7 +236,7 @@ def _best(
 
 def _most(runtime: Runtime, tree: int | None, wanted: Wanted) -> int:
     """How many candidates words and meaning bring each."""
-    fewest = FEWEST_CANDIDATES if tree is not None or runtime.model else FEWEST_BY_WORDS
+    fewest = FEWEST_CANDIDATES if tree is not None or runtime.get(Indexes).model else FEWEST_BY_WORDS
     return max(fewest, 2 * wanted.looked_at) * (NARROW if wanted.narrow else 1)
 
 
@@ -278,7 +279,7 @@ def scored(
         only: The only keys to score, suggested or not.
         singles: Whether summaries of a single message count beside the message.
     """
-    owner, model = runtime.owner, runtime.model
+    owner, model = runtime.owner, runtime.get(Indexes).model
     cosines = None if near is None else dict(near)
 
     def read(conn: Conn) -> tuple[Ledger, Digests | None, list[tuple[int, int]] | None]:
@@ -324,7 +325,7 @@ def scored(
         cosine = _cosine_of(condensed.ledger, cosines)
         return found._replace(hits=with_digests(found, condensed, cosine, allowed, wanted))
 
-    return (yield from Search(score))
+    return (yield from Call(score))
 
 
 def _share(held: Ledger) -> float:

@@ -11,19 +11,17 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from langchain_threadmem.core.forgetting import Scorer, count_to_forget, least_important
 from langchain_threadmem.errors import ThreadMemError
 from langchain_threadmem.flows.rows import is_lost, is_recallable, nodes_of
 from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.steps import Ask, Flow, Search, Sql
-from langchain_threadmem.flows.unindex import delete_summaries, take_out
-from langchain_threadmem.flows.visits import settle
+from langchain_threadmem.flows.steps import Call, Flow, Sql
+from langchain_threadmem.flows.unindex import Removed, delete_summaries, drop, take_out
+from langchain_threadmem.flows.visits import Visits
 from langchain_threadmem.storage.queries import digests, marks, memory, nodes, purging, trees, units
 from langchain_threadmem.storage.queries.memory import Place
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.vectors import Whole
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +62,7 @@ def forget(
     """
     count_to_forget(0, percentage)
     owner = runtime.owner
-    yield from settle(runtime)
+    yield from runtime.get(Visits).settle()
     gone = 0
     left = yield from Sql(lambda conn: memory.size(conn, owner))
     while above is None or left > above:
@@ -94,37 +92,25 @@ def _pass(runtime: Runtime, percentage: float, scorer: Scorer | None, *, purge: 
     if scorer is not None:
         found = yield from Sql(lambda conn: memory.candidates(conn, owner))
         count = count_to_forget(len(found), percentage)
-        chosen = yield from Ask(lambda: least_important(found, scorer, count))
+        chosen = yield from Call(lambda: least_important(found, scorer, count))
 
-    def write(conn: Conn) -> Leaving:
+    def write(conn: Conn) -> Removed:
         if scorer is None:
             most = count_to_forget(memory.may_go(conn, owner), percentage)
             keys = memory.forget(conn, owner, most, now) if most else []
         else:
             keys = memory.forget_named(conn, owner, chosen, now)
-        leaving = leave_indexes(conn, owner, keys)
+        removed = leave_indexes(conn, owner, keys)
         if purge:
-            _purge(conn, owner, leaving)
-        return leaving
+            _purge(conn, owner, removed)
+        return removed
 
-    leaving = yield from Sql(write, write=True)
-    yield from leave_caches(runtime, leaving)
-    return [key for keys in leaving.keys.values() for key in keys]
-
-
-class Leaving(NamedTuple):
-    """Units on their way out.
-
-    Attributes:
-        keys: Their keys, by trees.
-        indexed: Whether an index outside of the database may hold vectors of them.
-    """
-
-    keys: dict[int, list[int]]
-    indexed: bool
+    removed = yield from Sql(write, write=True)
+    yield from drop(runtime, removed)
+    return [key for keys in removed.keys.values() for key in keys]
 
 
-def leave_indexes(conn: Conn, owner: str, keys: Sequence[int]) -> Leaving:
+def leave_indexes(conn: Conn, owner: str, keys: Sequence[int]) -> Removed:
     """Take units out of the words and the vectors, in the transaction that makes them absent."""
     by_tree: dict[int, list[Place]] = {}
     for place in memory.places(conn, keys):
@@ -134,18 +120,18 @@ def leave_indexes(conn: Conn, owner: str, keys: Sequence[int]) -> Leaving:
         trees.lock(conn, tree)
         take_out(conn, owner, tree, found)
         trees.changed(conn, tree)
-    return Leaving({tree: [place.key for place in found] for tree, found in by_tree.items()}, indexed)
+    return Removed({tree: [place.key for place in found] for tree, found in by_tree.items()}, indexed)
 
 
-def _purge(conn: Conn, owner: str, leaving: Leaving) -> None:
+def _purge(conn: Conn, owner: str, removed: Removed) -> None:
     """Remove forgotten units from history too; summaries that covered them are stale.
 
     A model's call of a tool stays in history, as its results do: one is no use without the other.
     """
-    everything = [key for keys in leaving.keys.values() for key in keys]
+    everything = [key for keys in removed.keys.values() for key in keys]
     units.mark_stale(conn, units.ancestors(conn, everything))
     session_of = {row.tree: row.session for row in units.by_keys(conn, owner, everything) if row.id is None}
-    for tree, keys in list(leaving.keys.items()):
+    for tree, keys in list(removed.keys.items()):
         if tree not in session_of:
             delete_summaries(conn, owner, tree, keys)
             continue
@@ -158,24 +144,4 @@ def _purge(conn: Conn, owner: str, leaving: Leaving) -> None:
             # Nothing is left of the session, so there is nothing to make its summaries anew of.
             held = [one.digest.key for one in digests.held(conn, summaries)]
             delete_summaries(conn, owner, summaries, held)
-            leaving.keys.setdefault(summaries, []).extend(held)
-
-
-def leave_caches(runtime: Runtime, leaving: Leaving) -> Flow[None]:
-    """Let what is held at hand of units go, and their vectors in the owner-wide index."""
-    for vectors in runtime.exact:
-        if vectors[0] in leaving.keys:
-            runtime.exact.drop(vectors)
-    for terms in runtime.ledgers:
-        if terms[0] in leaving.keys:
-            runtime.ledgers.drop(terms)
-    keys = [key for found in leaving.keys.values() for key in found]
-    if keys:
-        runtime.whole = Whole()
-    if runtime.short_term is not None:
-        for key in keys:
-            runtime.short_term.drop(key)
-    if leaving.indexed:
-        index = yield from Search(runtime.index)
-        if index is not None:
-            yield from Search(lambda: index.remove(keys))
+            removed.keys.setdefault(summaries, []).extend(held)

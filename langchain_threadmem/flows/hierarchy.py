@@ -30,7 +30,7 @@ from langchain_threadmem.flows.renew import (
     pieces_of,
 )
 from langchain_threadmem.flows.steps import Flow, Sql
-from langchain_threadmem.flows.unindex import forget_vectors
+from langchain_threadmem.flows.unindex import drop
 from langchain_threadmem.flows.units import read_units
 from langchain_threadmem.storage.queries import digests, nodes, trees, units
 from langchain_threadmem.storage.schema import SUMMARIES
@@ -164,7 +164,7 @@ def _summarize(how: Summarising, read: Callable[[Conn], Plan]) -> Flow[MemoryUni
             return None
         stored = yield from Sql(lambda conn, r=run, top=root: r.store(conn, top), write=True)  # type: ignore[misc]
         if stored is not None:
-            yield from forget_vectors(how.runtime, stored)
+            yield from drop(how.runtime, stored)
             return (yield from _unit(owner, root.key if root else None))
     raise StorageBusyError(
         f"what was to be summarised changed {ATTEMPTS} times while it was summarised; call it again later"

@@ -9,17 +9,18 @@ conversations.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.gist import gist_of, unpack
 from langchain_threadmem.core.ledger import Ledger, Record
 from langchain_threadmem.core.nodes import Placement, State
 from langchain_threadmem.core.turns import TurnIndex
-from langchain_threadmem.flows.embedding import embed_as_wanted, embedded, in_pieces, model_of
+from langchain_threadmem.flows.embedding import EmbeddingQueue, embed_as_wanted, embedded, in_pieces, model_of
+from langchain_threadmem.flows.indexes import Indexes
 from langchain_threadmem.flows.rows import is_recallable, nodes_of
-from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.steps import Flow, Search, Sql, run
+from langchain_threadmem.flows.runtime import Component, Runtime, TreeCache
+from langchain_threadmem.flows.steps import Call, Flow, Sql, run
 from langchain_threadmem.storage.queries import (
     choices,
     embeddings,
@@ -53,9 +54,31 @@ FILLING = "filling the index"
 """The job of the background that enters vectors into Chroma."""
 
 
+class KnownTurns(TreeCache[TurnIndex]):
+    """The turn ends of conversations, by tree."""
+
+
+class KnownLedgers(TreeCache[Ledger]):
+    """The ledgers of conversations, by tree and epoch."""
+
+    capacity = 16
+
+
+class OwnerVectors(Component):
+    """All vectors of the owner in memory, while they are few."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self.whole = Whole()
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        self.whole = Whole()
+
+
 def turns(runtime: Runtime, tree: int) -> Flow[TurnIndex]:
     """The turn ends of a conversation, kept in memory and brought up to date."""
-    held = runtime.turns.setdefault(tree, TurnIndex)
+    cache = runtime.get(KnownTurns).values
+    held = cache.setdefault((tree,), TurnIndex)
     last, version = held.last, held.version
 
     def news(conn: Conn) -> tuple[int, list[nodes.NodeRow], dict[int, Placement]]:
@@ -66,14 +89,14 @@ def turns(runtime: Runtime, tree: int) -> Flow[TurnIndex]:
     now, rows, placements = yield from Sql(news)
     if now != version:
         held = TurnIndex(now)
-        runtime.turns.put(tree, held)
+        cache.put((tree,), held)
     held.add(nodes_of(rows), placements)
     return held
 
 
 def kept_of(runtime: Runtime, rows: list[nodes.NodeRow]) -> list[Kept]:
     """What recall keeps of stored nodes; of those that it may not return, nothing but who and when."""
-    language = runtime.language
+    language = runtime.get(Indexes).language
     return [
         Kept(
             row.key,
@@ -87,14 +110,15 @@ def kept_of(runtime: Runtime, rows: list[nodes.NodeRow]) -> list[Kept]:
 
 def catch_up_words(runtime: Runtime, tree: int) -> Flow[None]:
     """Enter into the lexicon what was said in a conversation since it was last asked."""
-    if (yield from Sql(lambda conn: is_behind(conn, tree, runtime.lexicon))):
+    lexicon_name = runtime.get(Indexes).lexicon
+    if (yield from Sql(lambda conn: is_behind(conn, tree, lexicon_name))):
         while (yield from Sql(lambda conn: _enter_words(conn, runtime, [tree]), write=True)):
             pass
 
 
 def _enter_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
     """Enter the next messages of trees into the lexicon; whether there may be more of a single tree."""
-    name, owner = runtime.lexicon, runtime.owner
+    name, owner = runtime.get(Indexes).lexicon, runtime.owner
     trees.lock_all(conn, chosen)
     for tree, other in marks.other_lexicons(conn, chosen, name):
         # It was entered under another language: those words are found by nobody any more.
@@ -132,12 +156,13 @@ def ledger(runtime: Runtime, tree: int, *, shared: bool = True) -> Flow[tuple[Le
         tree: The conversation.
         shared: Whether to take the one that is kept in memory: another thread may bring it further up.
     """
+    cache = runtime.get(KnownLedgers).values
 
     def news(
         conn: Conn,
     ) -> tuple[trees.Head, list[Record], list[int], list[tuple[int, int]]]:
         head = trees.head(conn, tree)
-        known = runtime.ledgers.get((tree, head.epoch)) if shared else None
+        known = cache.get((tree, head.epoch)) if shared else None
         records = records_of(conn, runtime, tree, known.last if known else 0)
         changed = known is None or known.version != head.version
         if not changed:
@@ -145,7 +170,7 @@ def ledger(runtime: Runtime, tree: int, *, shared: bool = True) -> Flow[tuple[Le
         return head, records, gists.dead(conn, tree), grafts.hung(conn, tree)
 
     head, records, dead, hung = yield from Sql(news)
-    held = runtime.ledgers.setdefault((tree, head.epoch), Ledger) if shared else Ledger()
+    held = cache.setdefault((tree, head.epoch), Ledger) if shared else Ledger()
     with held.lock:
         held.add(records)
         if held.version < head.version:
@@ -175,8 +200,9 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
         runtime: What to work with.
         wait: As for `flows.embedding.catch_up_vectors`.
     """
-    owner, model, runtime.searched = runtime.owner, (yield from model_of(runtime)), True
-    unread = yield from Sql(lambda conn: marks.missing(conn, owner, runtime.lexicon))
+    owner, model, indexes = runtime.owner, (yield from model_of(runtime)), runtime.get(Indexes)
+    runtime.get(EmbeddingQueue).searched = True
+    unread = yield from Sql(lambda conn: marks.missing(conn, owner, indexes.lexicon))
     for piece in in_pieces(unread, WORDS_AT_ONCE):
         while (yield from Sql(lambda conn: _enter_words(conn, runtime, piece), write=True)):  # noqa: B023 - driven before the next turn
             pass
@@ -185,15 +211,15 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
     if wait is not False:
         lacking = yield from Sql(lambda conn: marks.missing(conn, owner, marks.embeddings_of(model)))
         yield from embed_as_wanted(runtime, lacking, wait)
-    if runtime.chooses_index:
+    if indexes.chooses_index:
         counts = yield from Sql(lambda conn: _counts(conn, owner, model))
         if counts[0] < EXACT_BELOW and not counts[1]:
             return (yield from _exact_of_owner(runtime))
-    index = yield from Search(runtime.index)
+    index = yield from Call(indexes.index)
     if index is None:
         return None
     yield from _compare(runtime, index)
-    if runtime.chooses_index:
+    if indexes.chooses_index:
         made, indexed = yield from Sql(lambda conn: _counts(conn, owner, model))
         if made - indexed > FEW_TO_ENTER:
             left: dict[int, int] = {}
@@ -216,9 +242,10 @@ def _compare(runtime: Runtime, index: VectorIndex) -> Flow[None]:
     """Empty an index that does not hold what it should: it was deleted, put back from a copy, or missed a
     removal. Looked at once, or whenever it is empty.
     """
-    held = yield from Search(index.count)
-    if not held or not runtime.compared:
-        runtime.compared = True
+    indexes = runtime.get(Indexes)
+    held = yield from Call(index.count)
+    if not held or not indexes.compared:
+        indexes.compared = True
         if held != (yield from Sql(lambda conn: marks.total(conn, runtime.owner, index.name))).documents:
             yield from empty(index, runtime.owner)
 
@@ -231,7 +258,7 @@ def _fill_some(runtime: Runtime, index: VectorIndex, lacking: dict[int, int]) ->
         index: The index.
         lacking: The trees that are left to do, and how many vectors of each; looked up if there is none.
     """
-    owner, model = runtime.owner, runtime.model
+    owner, model = runtime.owner, runtime.get(Indexes).model
     if not lacking:
         lacking.update((yield from Sql(lambda conn: marks.lacking(conn, owner, model, index.name))))
     piece = next(in_pieces(lacking, ENTERED_AT_ONCE), [])
@@ -254,9 +281,9 @@ def _counts(conn: Conn, owner: str, model: str) -> tuple[int, int]:
 
 def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
     """All vectors of the owner, kept in memory and brought up to date: those of each tree are read once."""
-    owner, model = runtime.owner, runtime.model
-    name = marks.embeddings_of(model)
-    held = runtime.whole
+    owner, model = runtime.owner, runtime.get(Indexes).model
+    name, vectors = marks.embeddings_of(model), runtime.get(OwnerVectors)
+    held = vectors.whole
 
     def news(conn: Conn) -> tuple[dict[int, Reached], bool, list[Vectors]]:
         now = marks.reached(conn, owner, name)
@@ -277,7 +304,7 @@ def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
         held.add(parts, now)
         return held.index
     # Something was taken out, or this is the first time.
-    held = runtime.whole = Whole(model)
+    held = vectors.whole = Whole(model)
     held.add(parts, now)
     return held.index
 
@@ -290,9 +317,9 @@ def empty(index: VectorIndex, owner: str) -> Flow[str]:
     """
     yield from Sql(lambda conn: marks.clear(conn, owner, index.name), write=True)
     if isinstance(index, ClearableIndex):
-        return (yield from Search(index.clear))
-    keys = yield from Search(index.keys)
-    yield from Search(lambda: index.remove(keys))
+        return (yield from Call(index.clear))
+    keys = yield from Call(index.keys)
+    yield from Call(lambda: index.remove(keys))
     return f"the index {index.name!r}: it can only remove vectors, and keeps its files itself"
 
 
@@ -300,7 +327,7 @@ def _enter_some(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) -> 
     """Enter the next vectors of trees; whether there may be more of a single tree, `None` if the index is
     empty again, since some of them were erased or forgotten in the meantime.
     """
-    model, name = runtime.model, index.name
+    model, name = runtime.get(Indexes).model, index.name
     made = marks.embeddings_of(model)
 
     def read(conn: Conn) -> tuple[dict[int, At], dict[int, int], Vectors, list[int]]:
@@ -318,7 +345,7 @@ def _enter_some(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) -> 
     if more:
         ends[of_tree[0]] = int(news.seqs[-1])
     entered: list[int] = news.keys.tolist()
-    yield from Search(lambda: index.add(entered, news.matrix))
+    yield from Call(lambda: index.add(entered, news.matrix))
 
     def record(conn: Conn) -> bool:
         trees.lock_all(conn, at)
@@ -344,7 +371,7 @@ def _enter_some(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) -> 
 
 def needs_index(runtime: Runtime, vectors: int) -> bool:
     """Whether so many vectors are searched in an index outside of the database."""
-    return vectors >= EXACT_BELOW or not runtime.chooses_index
+    return vectors >= EXACT_BELOW or not runtime.get(Indexes).chooses_index
 
 
 def is_behind(conn: Conn, tree: int, name: str) -> bool:
@@ -359,12 +386,12 @@ def index_problems(runtime: Runtime) -> Flow[list[str]]:
     def used(conn: Conn) -> bool:
         return any(marks.indexed(conn, tree) for _, tree in trees.conversations(conn, owner))
 
-    index = (yield from Search(runtime.index)) if model and (yield from Sql(used)) else None
+    index = (yield from Call(runtime.get(Indexes).index)) if model and (yield from Sql(used)) else None
     if index is None:
         return []
     # What somebody is entering or removing just now is no damage: before and after, SQL says otherwise.
     before = yield from Sql(lambda conn: embeddings.entered(conn, owner, model, index.name))
-    held = set((yield from Search(index.keys)))
+    held = set((yield from Call(index.keys)))
     after, made = yield from Sql(
         lambda conn: (
             embeddings.entered(conn, owner, model, index.name),
@@ -381,14 +408,14 @@ def reindex(runtime: Runtime) -> Flow[int]:
     """Fill the owner-wide index again from the vectors in SQL; how many it holds then: none if they are few,
     and are searched without it.
     """
-    index = yield from Search(runtime.index)
+    index = yield from Call(runtime.get(Indexes).index)
     if index is None:
         return 0
-    yield from Search(lambda: runtime.ahead.drop(FILLING))
+    yield from Call(lambda: runtime.ahead.drop(FILLING))
     yield from empty(index, runtime.owner)
     yield from catch_up_owner(runtime)
-    made, _ = yield from Sql(lambda conn: _counts(conn, runtime.owner, runtime.model))
+    made, _ = yield from Sql(lambda conn: _counts(conn, runtime.owner, runtime.get(Indexes).model))
     if needs_index(runtime, made):
-        yield from Search(lambda: runtime.ahead.drop(FILLING))
+        yield from Call(lambda: runtime.ahead.drop(FILLING))
         yield from _fill(runtime, index)
-    return (yield from Search(index.count))
+    return (yield from Call(index.count))

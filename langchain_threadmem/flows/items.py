@@ -38,7 +38,7 @@ from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.errors import EmbeddingError, InputError
 from langchain_threadmem.flows.embedder import Embedder
 from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.steps import Ask, Flow, Sql
+from langchain_threadmem.flows.steps import Call, Flow, Sql
 from langchain_threadmem.storage.queries import items
 from langchain_threadmem.storage.queries.items import Held, NewItem, Row
 from langchain_threadmem.storage.statements import Conn
@@ -198,7 +198,7 @@ def _embedded(index: Index | None, texts: Iterable[str], *, query: bool) -> Flow
     if index is None or not distinct:
         return {}
     return (
-        yield from Ask(
+        yield from Call(
             lambda: index.embed(distinct, query=query), lambda: index.aembed(distinct, query=query)
         )
     )

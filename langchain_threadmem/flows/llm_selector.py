@@ -15,6 +15,7 @@ from langchain_threadmem.core.bodies import text_of
 from langchain_threadmem.core.choosing import Choice
 from langchain_threadmem.core.fence import marked
 from langchain_threadmem.core.nodes import TurnEnd
+from langchain_threadmem.core.usage import Usage
 from langchain_threadmem.errors import InputError, SelectionError
 from langchain_threadmem.flows.conversation import OnFailure, check_on_failure
 from langchain_threadmem.flows.model import UnusableAnswerError
@@ -123,7 +124,7 @@ class LLMNodeSelector(FlowSelector):
         self.asked += 1
         try:
             shown = _shortlist(ends, self.shortlist, weighed)
-            answer = yield from self._ask(shown, ends, message, tree.conversation)
+            answer = yield from self._ask(shown, ends, message, tree)
         except Exception as error:
             policy = self.on_selection_failure or tree.on_failure
             if policy == "raise":
@@ -145,14 +146,17 @@ class LLMNodeSelector(FlowSelector):
         return allowed and probability <= float(np.quantile(usual, self.ask))
 
     def _ask(
-        self, shown: Sequence[TurnEnd], ends: Sequence[TurnEnd], message: BaseMessage, conversation: str
+        self, shown: Sequence[TurnEnd], ends: Sequence[TurnEnd], message: BaseMessage, tree: TreeView
     ) -> Flow[NodeSelection]:
         prompt = [SystemMessage(_INSTRUCTION), HumanMessage(_question(shown, ends, message))]
         allowed = {end.id for end in shown}
+        usage = Usage() if tree.runtime is None else tree.runtime.usage
         for _ in range(self.attempts):
             self.calls += 1
             try:
-                answer = yield from ask_model(self.model, prompt, NodeSelection, "selection", conversation)
+                answer = yield from ask_model(
+                    self.model, prompt, NodeSelection, usage, "selection", tree.conversation
+                )
             except UnusableAnswerError as error:
                 problem = error
             else:

@@ -15,9 +15,9 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel, ValidationError
 
 from langchain_threadmem.core.bodies import text_of
-from langchain_threadmem.core.usage import Purpose
+from langchain_threadmem.core.usage import Purpose, Usage
 from langchain_threadmem.errors import InputError, ModelError
-from langchain_threadmem.flows.steps import Ask, Count, Flow
+from langchain_threadmem.flows.steps import Call, Flow
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -50,6 +50,7 @@ def ask(
     model: Model,
     messages: Sequence[BaseMessage],
     schema: type[S],
+    usage: Usage,
     purpose: Purpose,
     conversation: str = "",
 ) -> Flow[S]:
@@ -59,7 +60,8 @@ def ask(
         model: A chat model, or the name of one.
         messages: The question.
         schema: The shape.
-        purpose: What for; the call is counted under it, also if it fails.
+        usage: Where the call is counted, also if it fails.
+        purpose: What for.
         conversation: In which conversation, if it is about one.
 
     Raises:
@@ -72,11 +74,11 @@ def ask(
         structured = asked
         prompt.append(HumanMessage(_JSON_PLEASE + json.dumps(schema.model_json_schema())))
     try:
-        answer = yield from Ask(lambda: structured.invoke(prompt), lambda: structured.ainvoke(prompt))
+        answer = yield from Call(lambda: structured.invoke(prompt), lambda: structured.ainvoke(prompt))
     except Exception:
-        yield from Count(purpose, conversation, None)
+        usage.add(purpose, conversation, None)
         raise
-    yield from Count(purpose, conversation, _tokens(answer))
+    usage.add(purpose, conversation, _tokens(answer))
     return _read(answer, schema)
 
 

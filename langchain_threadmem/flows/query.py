@@ -22,13 +22,16 @@ from langchain_threadmem.core.ledger import Ledger, Record
 from langchain_threadmem.core.short_term import Range, ShortTermMemory
 from langchain_threadmem.core.units import MemoryUnit, gist_of_unit
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.flows import visits
 from langchain_threadmem.flows.chains import chains_of
+from langchain_threadmem.flows.embedding import embed
+from langchain_threadmem.flows.indexes import Indexes
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.search import search
 from langchain_threadmem.flows.sessions import LATEST, switch
-from langchain_threadmem.flows.steps import Embed, Flow, Search, Sql
+from langchain_threadmem.flows.sources import Sources
+from langchain_threadmem.flows.steps import Call, Flow, Sql
 from langchain_threadmem.flows.units import read_units
+from langchain_threadmem.flows.visits import Visits, record
 from langchain_threadmem.storage.external import ExternalCollection
 from langchain_threadmem.storage.queries import embeddings, memory, trees, units
 from langchain_threadmem.storage.statements import Conn
@@ -144,16 +147,16 @@ def question(
     }
     if len(asked := [name for name, wanted in only.items() if wanted]) > 1:
         raise InputError(f"{' and '.join(f'{name}=True' for name in asked)} contradict each other; pass one")
-    if short_term_only and runtime.short_term is None:
+    if short_term_only and runtime.get(Sources).short_term is None:
         raise InputError("short_term_only=True, and there is no short-term memory; call enable_stm() first")
-    if external_only and not runtime.external:
+    if external_only and not runtime.get(Sources).external:
         raise InputError("external_only=True, and nothing is connected; call connect_external() first")
     if runtime.encrypted and not (short_term_only or external_only):
         raise InputError(
             "a query of long-term memory searches indexes on disk, and what is encrypted is in none; "
             "pass short_term_only=True, or recall in one conversation at a time"
         )
-    if query_vector is not None and not external_only and not runtime.model:
+    if query_vector is not None and not external_only and not runtime.get(Indexes).model:
         raise InputError(
             "query_vector= is compared with vectors, and this memory has no embedding model; pass text, "
             "or MemorySystem(embeddings=...)"
@@ -167,9 +170,9 @@ def question(
         context=recall_context,
         keep=add_ltm_to_stm,
         external_first=query_external_first,
-        short=runtime.short_term is not None and not long_term_only and not external_only,
+        short=runtime.get(Sources).short_term is not None and not long_term_only and not external_only,
         long=not short_term_only and not external_only,
-        external=bool(runtime.external) and not short_term_only and not long_term_only,
+        external=bool(runtime.get(Sources).external) and not short_term_only and not long_term_only,
         threshold=threshold,
         interval=interval,
     )
@@ -202,11 +205,12 @@ def query(runtime: Runtime, asked: Question) -> Flow[list[list[MemoryUnit]]]:
     """The units that fit a question, as chains, the best first."""
     if not asked.k:
         return []
+    visits = runtime.get(Visits)
     if asked.wanted is not None:
-        yield from visits.settle(runtime)  # It may ask for visits.
+        yield from visits.settle()  # It may ask for visits.
     vector = asked.vector
     if vector is None and asked.text is not None and asked.text.strip():
-        made = (yield from Embed([asked.text], query=True))[0]
+        made = (yield from embed(runtime, [asked.text], query=True))[0]
         vector = made if made.size else None
     own = yield from _own(runtime, asked, vector)
     foreign = (yield from _foreign(runtime, asked, vector)) if asked.external else []
@@ -214,15 +218,15 @@ def query(runtime: Runtime, asked: Question) -> Flow[list[list[MemoryUnit]]]:
     hits = list({hit.key: hit for hit in ordered}.values())[: asked.k]
     local = [hit.key for hit in hits if hit.external is None and isinstance(hit.key, int)]
     if asked.short or asked.long:
-        yield from visits.record(runtime, local, asked.interval)
-    short = runtime.short_term
+        yield from record(runtime, local, asked.interval)
+    short = runtime.get(Sources).short_term
     if short is not None and asked.keep:
         for hit in reversed(hits):
             short.add(hit.key, hit.unit)
             if hit.vector is not None:
                 short.fill({hit.key: hit.vector})
     shown = [
-        hit._replace(unit=runtime.visits.applied(hit.key, hit.unit)) if isinstance(hit.key, int) else hit
+        hit._replace(unit=visits.applied(hit.key, hit.unit)) if isinstance(hit.key, int) else hit
         for hit in hits
     ]
     if not asked.context:
@@ -252,7 +256,7 @@ def _short(
     Beside long-term memory only those count that are similar enough to come first. Words have no such
     measure, and long-term memory holds everything that short-term memory does: it ranks alone then.
     """
-    short = runtime.short_term
+    short = runtime.get(Sources).short_term
     assert short is not None
     if vector is None and not alone:
         return []
@@ -260,8 +264,8 @@ def _short(
     low, high = asked.within
     while True:
         if vector is None:
-            words = question_of(asked.text or "", runtime.language)
-            gist_of = partial(gist_of_unit, language=runtime.language)
+            words = question_of(asked.text or "", runtime.get(Indexes).language)
+            gist_of = partial(gist_of_unit, language=runtime.get(Indexes).language)
             scored = short.match(words, asked.k, gist_of, asked.wanted)
         else:
             floor = low if alone else max(asked.threshold, -1.0 if low is None else low)
@@ -277,7 +281,7 @@ def _short(
         for key, unit in fresh.items():
             short.add(key, unit)
         if not gone and not changed:
-            names = {collection.name: collection for collection in runtime.external}
+            names = {collection.name: collection for collection in runtime.get(Sources).external}
             return [
                 Core(hit.key, fresh[hit.key])
                 if isinstance(hit.key, int)
@@ -295,7 +299,7 @@ def _still(conn: Conn, owner: str, keys: Sequence[int]) -> dict[int, MemoryUnit]
 
 def _fill(runtime: Runtime, short: ShortTermMemory[Hashable, MemoryUnit]) -> Flow[None]:
     """Vectors for the units in short-term memory that have none: those that are stored, else new ones."""
-    model = runtime.model
+    model = runtime.get(Indexes).model
     bare = short.bare()
     if not bare or not model:
         return
@@ -304,14 +308,14 @@ def _fill(runtime: Runtime, short: ShortTermMemory[Hashable, MemoryUnit]) -> Flo
     short.fill({key: known[key] for key in known})
     units_left = [(key, unit) for key in short.bare() if (unit := short.unit(key)) is not None]
     if units_left:
-        made = yield from Embed([unit.content for _, unit in units_left])
+        made = yield from embed(runtime, [unit.content for _, unit in units_left])
         short.fill({key: vector for (key, _), vector in zip(units_left, made, strict=True)})
 
 
 def _foreign(runtime: Runtime, asked: Question, vector: NDArray[np.float32] | None) -> Flow[list[Core]]:
     """Hits in external collections, which are only read."""
     found: list[tuple[float, Core]] = []
-    for collection in runtime.external:
+    for collection in runtime.get(Sources).external:
         if vector is None:
             found += yield from _foreign_words(runtime, collection, asked)
         else:
@@ -326,7 +330,7 @@ def _foreign_vectors(
     low, high = asked.within
     count = asked.k if asked.wanted is None and high is None else asked.k * CANDIDATES_PER_HIT
     while True:
-        near = yield from Search(lambda: collection.search(vector, count))  # noqa: B023 - driven before the next turn
+        near = yield from Call(lambda: collection.search(vector, count))  # noqa: B023 - driven before the next turn
         hits = [
             (hit.similarity, Core((collection.name, hit.unit.id), hit.unit, collection, hit.vector))
             for hit in near
@@ -344,12 +348,12 @@ def _foreign_words(
     runtime: Runtime, collection: ExternalCollection, asked: Question
 ) -> Flow[list[tuple[float, Core]]]:
     """What Chroma finds by letters, ranked as texts that stand alone: nothing else is kept of them."""
-    language = runtime.language
+    language = runtime.get(Indexes).language
     words = question_of(asked.text or "", language)
     # Most stems begin their words, and a text that holds the word then holds the stem.
     letters = [term if word.startswith(term) else word for term, word in words.terms.items()]
     most = asked.k * CANDIDATES_PER_HIT * CANDIDATES_PER_HIT
-    units = yield from Search(lambda: collection.holding(letters, most))
+    units = yield from Call(lambda: collection.holding(letters, most))
     kept = [gist_of_unit(unit, language) for unit in units]
     held = Ledger(words.terms)
     held.add(Record(n, n, None, "human", True, gist) for n, gist in enumerate(kept, 1))
@@ -368,14 +372,14 @@ def enable(runtime: Runtime, capacity: int, restore: str | None) -> Flow[None]:
         InputError: The capacity is no number from 1 up.
         SessionNotFoundError: There is no such session.
     """
-    fresh = runtime.short_term
+    fresh = runtime.get(Sources).short_term
     if fresh is None:
         fresh = ShortTermMemory[Hashable, MemoryUnit](capacity, lambda unit: unit.content)
     fresh.resize(capacity)
     if restore is not None:
         for key, unit in (yield from _restored(runtime, restore, capacity)):
             fresh.add(key, unit)
-    runtime.short_term = fresh
+    runtime.get(Sources).short_term = fresh
 
 
 def _restored(runtime: Runtime, session: str, capacity: int) -> Flow[list[tuple[int, MemoryUnit]]]:

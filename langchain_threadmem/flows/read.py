@@ -11,7 +11,7 @@ from langchain_threadmem.core.bodies import decode_stored
 from langchain_threadmem.core.nodes import ConversationNode
 from langchain_threadmem.core.windows import BoundWindow
 from langchain_threadmem.flows.conversation import Conversation, node_in, tree_of
-from langchain_threadmem.flows.rows import nodes_of
+from langchain_threadmem.flows.rows import DecodedMessages, nodes_of
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import choices, nodes, trees
 from langchain_threadmem.storage.queries.nodes import NodeRow
@@ -45,12 +45,12 @@ def seen(conversation: Conversation) -> Flow[Seen]:
 
     Through a window of newest messages no more of a long thread is read than about what it shows.
     """
-    window = conversation.window
+    window, runtime = conversation.window, conversation.runtime
     tail = window if isinstance(window, BoundWindow) and window.reads_from_end else None
     most = _TAIL
     while True:
         rows, tip, is_whole = yield from _active(conversation, None if tail is None else most)
-        thread = decode_stored(rows, conversation.runtime.parsed_before(), conversation.runtime.parts.read)
+        thread = decode_stored(rows, runtime.get(DecodedMessages).bodies(), runtime.parts.read)
         if tail is None or is_whole:
             return Seen(thread if window is None else list(window(thread)), tip)
         shown = tail.from_end(thread)

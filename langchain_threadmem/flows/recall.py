@@ -24,6 +24,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows import read
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.digests import summaries_of, with_summaries
+from langchain_threadmem.flows.embedding import EmbeddingQueue
 from langchain_threadmem.flows.finding import (
     READ_WHOLE,
     Asked,
@@ -36,7 +37,7 @@ from langchain_threadmem.flows.finding import (
 from langchain_threadmem.flows.packing import packed
 from langchain_threadmem.flows.rows import nodes_of
 from langchain_threadmem.flows.selectors import LinearNodeSelector
-from langchain_threadmem.flows.steps import Ask, Flow, Snapshot, Sql
+from langchain_threadmem.flows.steps import Call, Flow, Snapshot, Sql
 from langchain_threadmem.storage.queries import nodes, trees
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.statements import Conn
@@ -61,7 +62,7 @@ def recall(
     if not wanted.n_results or not query.strip():
         return []
     runtime = conversation.runtime
-    runtime.searched = True
+    runtime.get(EmbeddingQueue).searched = True
     tree = None
     if wanted.scope != "owner":
         tree = yield from tree_of(conversation)
@@ -168,7 +169,7 @@ def _reranked(conversation: Conversation, query: str, hits: Sequence[Hit], wante
     hits = [hit for hit in hits if hit.key in found]
     texts = [text_of(found[hit.key].node.message) for hit in hits]
     aranked = getattr(reranker, "arerank", None)
-    scores = yield from Ask(
+    scores = yield from Call(
         lambda: list(reranker.rerank(query, texts)),
         None if aranked is None else (lambda: aranked(query, texts)),
     )

@@ -27,7 +27,7 @@ from langchain_threadmem.flows.rows import drafts_of
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.flows.summarize import Summarizer, group_message, summary_of
-from langchain_threadmem.flows.unindex import delete_summaries
+from langchain_threadmem.flows.unindex import Removed, delete_summaries
 from langchain_threadmem.flows.units import TITLE
 from langchain_threadmem.storage.queries import digests, growth, marks, nodes, removal, trees, units
 from langchain_threadmem.storage.queries.digests import Digest, Held
@@ -189,7 +189,7 @@ class Renewal:
         written = yield from Sql(lambda conn: digests.get_draft(conn, tree, hash_))
         if written is None:
             message = group_message(texts, context)
-            found = yield from summary_of(how.summarizer, message, self.plan.session)
+            found = yield from summary_of(how.summarizer, message, how.runtime.usage, self.plan.session)
             if found is None or not found.summary.strip():
                 log.warning(
                     "%s is not summarised: the summarizer gave nothing; nothing was changed, "
@@ -225,12 +225,11 @@ class Renewal:
             for found in pieces_of(rows, self.how.limits):
                 missing[found.key].text, missing[found.key].tokens = found.text, found.tokens
 
-    def store(self, conn: Conn, root: Piece | None) -> list[int] | None:
+    def store(self, conn: Conn, root: Piece | None) -> Removed | None:
         """Store what the run made.
 
         Returns:
-            The keys of what is to leave the index outside of the database; `None` if the memory has changed
-            since it was read.
+            The summaries that were removed; `None` if the memory has changed since it was read.
         """
         plan, owner = self.plan, self.how.runtime.owner
         top = digests.tree_of(conn, owner, "") if plan.source else None
@@ -247,7 +246,7 @@ class Renewal:
         if root is None and not plan.thread:
             rows = nodes.since(conn, plan.tree)
             removal.clear(conn, plan.tree, owner)
-            return [row.key for row in rows] if indexed else []
+            return Removed({plan.tree: [row.key for row in rows]}, indexed)
         made, gone = self.condenser.made, self.condenser.gone
         texts = [AIMessage(piece.text or "", additional_kwargs={TITLE: piece.title}) for piece in made]
         drafts = drafts_of(texts)
@@ -267,7 +266,7 @@ class Renewal:
             units.mark_stale(conn, {above, *units.ancestors(conn, [above])})
         digests.clear_drafts(conn, plan.tree)
         trees.changed(conn, plan.tree)
-        return doomed if indexed else []
+        return Removed({plan.tree: doomed}, indexed)
 
     def _is_outdated(self, conn: Conn) -> bool:
         plan = self.plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -17,12 +17,21 @@ from langchain_core.messages import (
 )
 from langchain_core.messages.utils import MessageLikeRepresentation, convert_to_messages
 
-from langchain_threadmem.core.bodies import UNREADABLE, decode_stored, encode, give_id, text_of, with_id
+from langchain_threadmem.core.bodies import (
+    UNREADABLE,
+    Parsed,
+    decode_stored,
+    encode,
+    give_id,
+    text_of,
+    with_id,
+)
 from langchain_threadmem.core.exact import Reader, Writer
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.nodes import EPOCH, ConversationNode, MessageSummary, State, stored_node
 from langchain_threadmem.core.numbered import new_stem
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.flows.runtime import Component, Runtime
 from langchain_threadmem.storage.queries.following import Chain, Said
 from langchain_threadmem.storage.queries.growth import Draft, Placed
 from langchain_threadmem.storage.queries.nodes import NodeRow
@@ -30,6 +39,7 @@ from langchain_threadmem.storage.queries.nodes import NodeRow
 Given = MessageLikeRepresentation | Sequence[MessageLikeRepresentation]
 """A message as LangChain accepts it (message, text, `(role, text)`, dict), or several."""
 
+MOST_PARSED = 20_000
 STATES = tuple(State)
 """By their numbers; calling `State` takes four times as long."""
 
@@ -207,3 +217,20 @@ def is_recallable(node: ConversationNode) -> bool:
 def is_lost(node: ConversationNode) -> bool:
     """Whether what was said cannot be read any more: the node only says so."""
     return UNREADABLE in node.message.response_metadata
+
+
+class DecodedMessages(Component):
+    """Bodies of messages that were parsed before: each turn of a chat reads the messages before it again."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self._bodies: Parsed = {}
+
+    def bodies(self) -> Parsed:
+        """The bodies, by text; a decoder adds to them."""
+        if len(self._bodies) > MOST_PARSED:
+            self._bodies = {}
+        return self._bodies
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        self._bodies = {}

@@ -1,147 +1,137 @@
-"""What a flow runs on: a database, an owner, an embedding model, indexes and caches.
+"""What a flow runs on: a database, an owner, an embedding model, and the components of the capabilities.
 
 One `Runtime` is shared by all conversations of a `MemorySystem`. It holds resources and derived values only:
-closing it loses nothing.
+closing it loses nothing. It knows no capability: each defines `Component`s, of which a runtime has one each.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import uuid
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from langchain_threadmem.background import Gradual
 from langchain_threadmem.core import forking
-from langchain_threadmem.core.bodies import Parsed
 from langchain_threadmem.core.cache import LruCache
-from langchain_threadmem.core.digests import Digests
-from langchain_threadmem.core.english import ENGLISH
-from langchain_threadmem.core.language import Language
-from langchain_threadmem.core.ledger import Ledger
 from langchain_threadmem.core.names import check_name
-from langchain_threadmem.core.turns import TurnIndex
 from langchain_threadmem.core.usage import Usage
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.embedder import Embedder
 from langchain_threadmem.flows.parts import Parts
-from langchain_threadmem.flows.steps import arun, run
-from langchain_threadmem.flows.visits import Visits, settle
-from langchain_threadmem.storage.database import (
-    ServerDatabase,
-    SqliteDatabase,
-    is_url,
-    on_event_loop,
-    unopened,
-)
-from langchain_threadmem.storage.queries import embeddings, keys, marks
-from langchain_threadmem.storage.queries.reading import Hot
+from langchain_threadmem.flows.steps import Flow, arun, run
+from langchain_threadmem.storage.database import ServerDatabase, SqliteDatabase, on_event_loop, unopened
+from langchain_threadmem.storage.queries import keys
 from langchain_threadmem.storage.sealing import Cipher, Seal
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.vectors import (
-    ChromaIndex,
-    Claim,
-    ExactIndex,
-    VectorIndex,
-    Whole,
-    chroma_server,
-    close_client,
-    leave_to_parent,
-    open_chroma,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
-
-    from chromadb.api import ClientAPI
     from langchain_core.embeddings import Embeddings
 
-    from langchain_threadmem.core.short_term import ShortTermMemory
-    from langchain_threadmem.core.units import MemoryUnit
-    from langchain_threadmem.storage.external import ExternalCollection
-    from langchain_threadmem.storage.vectors import Claim, VectorIndex
-
-log = logging.getLogger(__name__)
+V = TypeVar("V")
+C = TypeVar("C", bound="Component")
 CACHED_TREES = 64
-CACHED_LEDGERS = 16
-CACHED_SEGMENTS = 32
-MOST_PARSED = 20_000
+
+
+class Component:
+    """State of one capability for one owner: a cache, a queue, an index.
+
+    `runtime.get(Kind)` makes the component of a runtime at its first use and returns it from then on.
+
+    Args:
+        runtime: The runtime that it belongs to.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        """Drop all that was derived from removed nodes.
+
+        Args:
+            removed: Keys of the nodes, by tree.
+        """
+
+    def settle(self) -> Flow[None]:
+        """Write down what is only counted in memory; called before the database closes."""
+        yield from ()
+
+    def close(self) -> None:
+        """Release what is open; called after the database is closed."""
+
+    def survives_fork(self) -> bool:
+        """Whether a forked child keeps the component; if not, the child makes a new one."""
+        return False
+
+
+class TreeCache(Component, Generic[V]):
+    """A cache of values that are derived from one tree each; the first item of a key is the tree."""
+
+    capacity = CACHED_TREES
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self.values = LruCache[tuple[int, *tuple[object, ...]], V](self.capacity)
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        for key in self.values:
+            if key[0] in removed:
+                self.values.drop(key)
 
 
 class Runtime(forking.Forkable):
-    """Resources and caches of one owner's memory; made by `Runtime.open`.
+    """Resources and components of one owner's memory; made by `Runtime.open`.
 
     Args:
-        database: Where the truth is.
-        owner: Whose memory it is; every query names it.
+        database: The database.
+        owner: The owner; every query names the owner.
         embedder: The embedding model.
-        vectors: A directory, the URL of a Chroma server, a Chroma client or an index of one's own for search
-            over all conversations; `None` for a directory beside the database file.
-        language: What recall knows of the language that is spoken.
-        history: How many messages are embedded together: each, and those before it in its thread.
     """
 
-    def __init__(
-        self,
-        database: SqliteDatabase | ServerDatabase,
-        owner: str,
-        embedder: Embedder,
-        vectors: str | Path | ClientAPI | VectorIndex | None = None,
-        language: Language = ENGLISH,
-        history: int = 1,
-    ) -> None:
-        self.language = language
-        self.history = history
+    def __init__(self, database: SqliteDatabase | ServerDatabase, owner: str, embedder: Embedder) -> None:
         self.database = database
         self.owner = owner
         self.embedder = embedder
         self.parts = Parts()
         """Writes and reads parts of messages that JSON does not know; a saver puts its own in their place."""
-        self.searched = False
-        """Whether meanings were searched: what is said from then on is embedded in the background."""
         self.ahead = Gradual("indexing in the background")
-        """Embeds what was said before anybody asks, and fills the index."""
+        """The background work of the owner: embedding, filling the index."""
         self.usage = Usage()
         self.gone: set[int] = set()
-        """Trees that were erased: whoever knows one looks its conversation up again."""
-        self.short_term: ShortTermMemory[Hashable, MemoryUnit] | None = None
-        self.external: list[ExternalCollection] = []
-        self._vectors = vectors
-        self._server = chroma_server(vectors) if isinstance(vectors, str) and is_url(vectors) else None
-        self.chooses_index = vectors is None
-        """Whether few vectors may be searched without the index."""
-        self._lock = forking.lock()
-        self._begin()
+        """Trees that were erased: a conversation that knows one looks its tree up again."""
+        self._components: dict[type[Component], Component] = {}
+        self._lock = forking.rlock()
         self.watch()
 
-    def _begin(self) -> None:
-        """Hold nothing at hand yet."""
-        self.turns = LruCache[int, TurnIndex](CACHED_TREES)
-        self.ledgers = LruCache[tuple[int, int], Ledger](CACHED_LEDGERS)
-        self.digests = LruCache[tuple[int, int], Digests](CACHED_LEDGERS)
-        self.exact = LruCache[tuple[int, int, str], ExactIndex](CACHED_TREES)
-        self.hot = LruCache[int, Hot](CACHED_SEGMENTS)
-        self.parsed: Parsed = {}
-        self.visits = Visits()
-        self.unembedded: dict[int, None] = {}
-        """Trees that wait to be embedded in the background, in their order."""
-        self.embedded_now: frozenset[int] = frozenset()
-        """Trees that are being embedded there."""
-        self.whole = Whole()
-        self.compared = False
-        """Whether the index was compared with SQL since it was opened."""
-        self._index: VectorIndex | None = None
-        self._client: ClientAPI | None = None
-        self._claim: Claim | None = None
-        self._looked = False
+    def get(self, kind: type[C]) -> C:
+        """The component of a kind, made at the first call."""
+        component = self._components.get(kind)
+        if component is None:
+            with self._lock:
+                component = self._components.get(kind)
+                if component is None:
+                    component = self._components[kind] = kind(self)
+        assert isinstance(component, kind)
+        return component
+
+    def drop(self, removed: Mapping[int, Collection[int]], trees: Iterable[int] = ()) -> None:
+        """Drop from memory all that was derived from removed nodes.
+
+        Args:
+            removed: Keys of the nodes, by tree.
+            trees: Trees that are gone themselves.
+        """
+        self.gone.update(trees)
+        for component in list(self._components.values()):
+            component.drop(removed)
+        self.embedder.forget()
 
     def after_fork(self, *, child: bool) -> None:
-        """In a child nothing is at hand: another thread may have been changing it, and Chroma's are gone."""
+        """In a child most components are made anew: another thread may have been changing them."""
         if child:
-            leave_to_parent(self._client if self._server is None else None)
-            self._begin()
+            kept = {kind: one for kind, one in self._components.items() if one.survives_fork()}
+            self._components = kept
 
     @classmethod
     def open(
@@ -150,10 +140,7 @@ class Runtime(forking.Forkable):
         *,
         owner: str,
         embeddings: Embeddings | Literal[False] | None = None,
-        vectors: str | Path | ClientAPI | VectorIndex | None = None,
         cipher: Cipher | None = None,
-        language: Language = ENGLISH,
-        history: int = 1,
         pool_size: int | None = None,
         max_overflow: int | None = None,
         read_only: bool = False,
@@ -164,7 +151,7 @@ class Runtime(forking.Forkable):
         """
         check_name("an owner", owner)
         database = unopened(url, pool_size=pool_size, max_overflow=max_overflow, read_only=read_only)
-        runtime = cls(database, owner, Embedder(embeddings), vectors, language, history)
+        runtime = cls(database, owner, Embedder(embeddings))
         try:
             if cipher is not None:
                 runtime.encrypt(cipher)
@@ -208,93 +195,6 @@ class Runtime(forking.Forkable):
         """Whether what is said is encrypted: then no index on disk may hold it."""
         return self.database.seal is not None
 
-    @property
-    def lexicon(self) -> str:
-        """The name of the mark that says how far words were entered."""
-        return marks.lexicon_of(self.language.name)
-
-    @property
-    def model(self) -> str:
-        """The name that vectors of messages are stored under; empty if there is no embedding model."""
-        model = self.embedder.model
-        return embeddings.with_history(model, self.history) if model else ""
-
-    @property
-    def keeps_index(self) -> bool:
-        """Whether there may be an index outside of the database that holds anything."""
-        if self._index is not None or self._server is not None:
-            return True
-        directory = self._directory()
-        return not isinstance(self._vectors, str | Path | None) or (
-            directory is not None and directory.exists()
-        )
-
-    def index_of(self, model: str) -> VectorIndex | None:
-        """The index over vectors of any model, to empty it; `None` if it cannot be opened."""
-        if model == self.model:
-            return self.index()
-        with self._lock:
-            return self._open_index(model)
-
-    def index(self) -> VectorIndex | None:
-        """The index over all conversations of the owner; `None` if SQL must serve instead.
-
-        Opens Chroma at the first call, which takes about a second: not to be called on an event loop.
-        """
-        with self._lock:
-            if not self._looked:
-                self._index = self._open_index(self.model)
-                self._looked = True
-            return self._index
-
-    def _directory(self) -> Path | None:
-        """Where Chroma keeps its files, unless a server or a client was passed; `None` for memory."""
-        if isinstance(self._vectors, str | Path):
-            return Path(self._vectors)
-        path = self.database.path
-        return None if path is None else path.with_name(path.name + ".chroma")
-
-    def _open_index(self, model: str) -> VectorIndex | None:
-        given = self._vectors
-        if not model:
-            return None
-        if self._server is not None:
-            self._client = self._server()
-            return ChromaIndex(self._client, self.owner, model, marks.index_of(model))
-        if given is not None and not isinstance(given, str | Path):
-            if hasattr(given, "get_or_create_collection"):
-                return ChromaIndex(cast("ClientAPI", given), self.owner, model, marks.index_of(model))
-            return given
-        directory = self._directory()
-        if directory is None and self.database.dialect != "sqlite":
-            return None  # A server's files have no place beside them here: pass vectors=... to use Chroma.
-        if self._client is None:
-            opened = open_chroma(directory)
-            if opened is None:
-                return None
-            self._client, self._claim = opened
-        client = self._client
-        # In memory every process-wide client shares its collections, so each memory needs a name of its own.
-        owner = self.owner if directory is not None else f"{self.owner}/{uuid.uuid4()}"
-        return ChromaIndex(client, owner, model, marks.index_of(model))
-
-    def parsed_before(self) -> Parsed:
-        """Bodies that were parsed before: each turn of a chat reads again what the turn before it read."""
-        if len(self.parsed) > MOST_PARSED:
-            self.parsed.clear()
-        return self.parsed
-
-    def forget_texts(self, gone: Iterable[int], changed: Iterable[int]) -> None:
-        """Let go of what is held at hand of trees: some are gone, some have lost messages."""
-        self.gone.update(gone)
-        for tree in changed:
-            self.turns.drop(tree)
-        for segment in self.hot:
-            self.hot.drop(segment)
-        self.parsed.clear()
-        self.embedder.forget()
-        self.whole = Whole()
-
     def close(self) -> None:
         """Write down what is counted only, close the database and let go of the index.
 
@@ -303,7 +203,7 @@ class Runtime(forking.Forkable):
         self.ahead.close()
         try:
             if not self.database.closed:
-                run(settle(self), self)
+                run(self._settle(), self)
         finally:
             self.database.close()
             self._release()
@@ -313,19 +213,18 @@ class Runtime(forking.Forkable):
         await asyncio.to_thread(self.ahead.close)
         try:
             if not self.database.closed:
-                await arun(settle(self), self)
+                await arun(self._settle(), self)
         finally:
             await self.database.aclose()
             self._release()
 
+    def _settle(self) -> Flow[None]:
+        for component in list(self._components.values()):
+            yield from component.settle()
+
     def _release(self) -> None:
-        if self._client is not None:
-            # Chroma keeps clients by directory: the next to open it must not get one that saw older files.
-            close_client(self._client)
-            self._client = None
-        if self._claim is not None:
-            self._claim.release()
-            self._claim = None
+        for component in list(self._components.values()):
+            component.close()
 
 
 @cache

@@ -21,6 +21,7 @@ from langchain_threadmem.core.units import MemoryUnit
 from langchain_threadmem.core.wanted import Wanted
 from langchain_threadmem.flows.finding import scored
 from langchain_threadmem.flows.index import catch_up_owner
+from langchain_threadmem.flows.indexes import Indexes
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.flows.suggesting import by_words, nearest
@@ -139,7 +140,7 @@ def _by_vector(runtime: Runtime, sought: _Sought, count: int, *, filtered: bool)
     """What is near a vector, the nearest first."""
     only = sought.only
     if only is not None:
-        vectors = yield from Sql(lambda conn: embeddings.by_keys(conn, runtime.model, only))
+        vectors = yield from Sql(lambda conn: embeddings.by_keys(conn, runtime.get(Indexes).model, only))
         near = {key: float(vector @ sought.vector) for key, vector in vectors.items()}
     else:
         near = yield from nearest(runtime, sought.vectors, sought.vector, count)

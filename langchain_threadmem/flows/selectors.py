@@ -22,9 +22,9 @@ from langchain_threadmem.core.considering import NEWEST, considered
 from langchain_threadmem.core.nodes import TurnEnd
 from langchain_threadmem.errors import DriverError, SelectionError
 from langchain_threadmem.flows.embedder import Embedder
-from langchain_threadmem.flows.embedding import catch_up_vectors
+from langchain_threadmem.flows.embedding import catch_up_vectors, embed
 from langchain_threadmem.flows.runtime import bare
-from langchain_threadmem.flows.steps import Ask, Embed, Flow, arun, run
+from langchain_threadmem.flows.steps import Call, Flow, arun, run
 from langchain_threadmem.flows.suggesting import likely
 from langchain_threadmem.flows.view import TreeView, as_view
 from langchain_threadmem.storage.queries.embeddings import NONE, Vectors
@@ -88,7 +88,7 @@ def choice_of(selector: AnySelector, view: TreeView, message: BaseMessage) -> Fl
     if inspect.iscoroutinefunction(sync):
         awaitable = sync
         sync = _refuse_sync
-    answer: int | None = yield from Ask(
+    answer: int | None = yield from Call(
         lambda: sync(view, message), (lambda: awaitable(view, message)) if awaitable else None
     )
     return answer
@@ -149,7 +149,7 @@ class SemanticNodeSelector(FlowSelector):
         else:
             held = yield from catch_up_vectors(runtime, tree.tree)
             vectors, model = NONE if held is None else held.vectors, runtime.embedder.model
-            vector = (yield from Embed([text]))[0]
+            vector = (yield from embed(runtime, [text]))[0]
         older: list[int] = []
         if len(ends) > NEWEST:
             before = ends[-NEWEST].human_id or ends[-NEWEST].id
@@ -166,7 +166,7 @@ class SemanticNodeSelector(FlowSelector):
         said = {end.human_id: end.human for end in ends} | {end.id: end.answer for end in ends}
         ids = sorted(id_ for id_ in said if id_ is not None)
         texts = [*(said[id_] for id_ in ids), text]
-        rows = yield from Ask(lambda: own.embed(texts), lambda: own.aembed(texts))
+        rows = yield from Call(lambda: own.embed(texts), lambda: own.aembed(texts))
         seqs = np.array(ids, np.int64)
         return Vectors(seqs, seqs, rows[:-1]), rows[-1], own.model
 

@@ -18,9 +18,10 @@ from langchain_threadmem.core.units import MemoryUnit, message_from
 from langchain_threadmem.errors import InputError, SessionNotFoundError
 from langchain_threadmem.flows.rows import drafts_of, messages_of
 from langchain_threadmem.flows.runtime import Runtime
+from langchain_threadmem.flows.sources import Sources
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.flows.units import read_units
-from langchain_threadmem.flows.visits import settle
+from langchain_threadmem.flows.visits import Visits
 from langchain_threadmem.flows.whole import Cascade, erase
 from langchain_threadmem.storage.queries import growth, trees, units
 from langchain_threadmem.storage.statements import Conn
@@ -94,8 +95,9 @@ def add(
         return place.key, unit
 
     key, unit = yield from Sql(write, write=True)
-    if runtime.short_term is not None:
-        runtime.short_term.add(key, unit)
+    short_term = runtime.get(Sources).short_term
+    if short_term is not None:
+        short_term.add(key, unit)
     return unit
 
 
@@ -108,7 +110,7 @@ def context(runtime: Runtime, session: str | None, length: int) -> Flow[list[Mem
     if length < 0:
         raise InputError(f"length={length!r} is negative; pass how many messages to show")
     owner = runtime.owner
-    yield from settle(runtime)
+    yield from runtime.get(Visits).settle()
 
     def read(conn: Conn) -> list[MemoryUnit]:
         tree = None if session is None else trees.find(conn, owner, session)

@@ -8,16 +8,19 @@ caller may change.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from langchain_threadmem.core.bodies import Parsed, collector_at_rest
+from langchain_threadmem.core.cache import LruCache
 from langchain_threadmem.core.interning import KIND, Mixture, put_together, unpack
 from langchain_threadmem.errors import ClosedError, DriverError, EncryptionError, InputError, PersistenceError
 from langchain_threadmem.flows.checkpoints import Archive, expand
 from langchain_threadmem.flows.parts import Stored
+from langchain_threadmem.flows.rows import DecodedMessages
+from langchain_threadmem.flows.runtime import Component, Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import checkpoints, trees
 from langchain_threadmem.storage.queries.checkpoints import (
@@ -27,10 +30,11 @@ from langchain_threadmem.storage.queries.checkpoints import (
     pack_id,
     unpack_id,
 )
-from langchain_threadmem.storage.queries.reading import Reader
+from langchain_threadmem.storage.queries.reading import Hot, Reader
 from langchain_threadmem.storage.statements import Conn
 
 log = logging.getLogger(__name__)
+CACHED_SEGMENTS = 32
 
 
 class Snapshot(NamedTuple):
@@ -223,6 +227,17 @@ def delta_history(
     }
 
 
+class HotSegments(Component):
+    """Rows of segments that checkpoints led through lately."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self.segments = LruCache[int, Hot](CACHED_SEGMENTS)
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        self.segments = LruCache(CACHED_SEGMENTS)
+
+
 @dataclass(frozen=True)
 class _Shelf:
     """Rows that were read together.
@@ -246,7 +261,14 @@ class _Shelf:
     @classmethod
     def of(cls, archive: Archive, rows: Sequence[CheckpointRow]) -> _Shelf:
         runtime = archive.runtime
-        return cls(list(rows), {}, {}, {}, Reader(runtime.hot), runtime.parsed_before())
+        return cls(
+            list(rows),
+            {},
+            {},
+            {},
+            Reader(runtime.get(HotSegments).segments),
+            runtime.get(DecodedMessages).bodies(),
+        )
 
     def add_blobs(self, tree: int, rows: Sequence[tuple[Any, ...]]) -> None:
         """Note values of channels, which were read."""

@@ -31,20 +31,15 @@ Rules of the house, each held by a test in `tests/unit_tests/test_steps.py`:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from langchain_threadmem.core.usage import Purpose
 from langchain_threadmem.errors import DriverError
 from langchain_threadmem.storage.database import inside_transaction
-from langchain_threadmem.storage.queries import embeddings
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.writer import deliverable, guarded
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from langchain_threadmem.flows.runtime import Runtime
 
 T = TypeVar("T")
@@ -103,7 +98,7 @@ class Snapshot(Step[T]):
     No model may be asked in it, and nothing written: whatever thinks or catches up comes before.
 
     Args:
-        reads: A flow that yields `Sql` steps which read, and `Search` steps.
+        reads: A flow that yields `Sql` steps which read, and `Call` steps without an async way: no models.
     """
 
     __slots__ = ("reads",)
@@ -121,75 +116,29 @@ class Snapshot(Step[T]):
         return _driven(self.reads, lambda step: _inside(step, conn))
 
 
-class Embed(Step["NDArray[np.float32]"]):
-    """Texts to unit vectors: an array (number of texts, dimensions), or (n, 0) without embeddings."""
-
-    def __init__(self, texts: Sequence[str], *, query: bool = False) -> None:
-        self.texts = texts
-        self.query = query
-
-    def run(self, runtime: Runtime) -> NDArray[np.float32]:
-        made = runtime.embedder.embed(self.texts, query=self.query)
-        if made.size and not runtime.embedder.compared:
-            self._compare(runtime, made, self._stored(runtime).run(runtime))
-        return made
-
-    async def arun(self, runtime: Runtime) -> NDArray[np.float32]:
-        made = await runtime.embedder.aembed(self.texts, query=self.query)
-        if made.size and not runtime.embedder.compared:
-            self._compare(runtime, made, await self._stored(runtime).arun(runtime))
-        return made
-
-    def _stored(self, runtime: Runtime) -> Sql[int | None]:
-        owner, model = runtime.owner, runtime.model
-        return Sql(lambda conn: embeddings.dimensions(conn, owner, model))
-
-    def _compare(self, runtime: Runtime, made: NDArray[np.float32], stored: int | None) -> None:
-        """Once for each memory: another model may have made what is stored under the same name."""
-        runtime.embedder.expect(stored, made.shape[1])
-        runtime.embedder.compared = True
-
-
-class Search(Step[T]):
-    """A question to an index, or a change to it: anything that may take milliseconds outside of SQL."""
-
-    def __init__(self, question: Callable[[], T]) -> None:
-        self.question = question
-
-    def run(self, runtime: Runtime) -> T:
-        return self.question()
-
-
-class Ask(Step[T]):
-    """A question to somebody else's code: a chat model, a selector, a summarizer.
+class Call(Step[T]):
+    """A call of code that may take milliseconds outside of SQL: an index, a model, a selector, a summarizer.
 
     Args:
-        ask: The sync way.
-        aask: The async way; without it, `ask` runs in a thread.
+        function: The sync way.
+        afunction: The async way; without it, `function` runs in a thread.
     """
 
-    def __init__(self, ask: Callable[[], T], aask: Callable[[], Awaitable[T]] | None = None) -> None:
-        self.ask = ask
-        self.aask = aask
+    __slots__ = ("afunction", "function")
+
+    def __init__(
+        self, function: Callable[[], T], afunction: Callable[[], Awaitable[T]] | None = None
+    ) -> None:
+        self.function = function
+        self.afunction = afunction
 
     def run(self, runtime: Runtime) -> T:
-        return self.ask()
+        return self.function()
 
     async def arun(self, runtime: Runtime) -> T:
-        return await (asyncio.to_thread(guarded, self.ask) if self.aask is None else self.aask())
-
-
-class Count(Step[None]):
-    """Enter one call of a model into the usage of the memory it was made for."""
-
-    def __init__(self, purpose: Purpose, conversation: str, tokens: Mapping[str, Any] | None) -> None:
-        self.call = purpose, conversation, tokens
-
-    def run(self, runtime: Runtime) -> None:
-        runtime.usage.add(*self.call)
-
-    async def arun(self, runtime: Runtime) -> None:
-        self.run(runtime)
+        if self.afunction is not None:
+            return await self.afunction()
+        return await asyncio.to_thread(guarded, self.function)
 
 
 def run(flow: Flow[T] | Step[T], runtime: Runtime) -> T:
@@ -230,8 +179,8 @@ def _inside(step: Step[T], conn: Conn) -> T:
     if isinstance(step, Sql) and not step.write:
         found: T = step.transaction(conn)
         return found
-    if isinstance(step, Search):
-        answer: T = step.question()
+    if isinstance(step, Call) and step.afunction is None:
+        answer: T = step.function()
         return answer
     raise DriverError(
         f"a snapshot reads: {type(step).__name__} cannot be a step of it; yield it before the snapshot"

@@ -17,8 +17,9 @@ from langchain_threadmem.core.ledger import Figures, Floats
 from langchain_threadmem.core.promising import promising
 from langchain_threadmem.core.scoring import rarity
 from langchain_threadmem.flows.index import catch_up_words
+from langchain_threadmem.flows.indexes import Indexes
 from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.steps import Flow, Search, Sql
+from langchain_threadmem.flows.steps import Call, Flow, Sql
 from langchain_threadmem.storage.queries import embeddings, lexicon, marks, nodes
 from langchain_threadmem.storage.schema import POSITION_BITS
 from langchain_threadmem.storage.statements import Conn
@@ -64,10 +65,10 @@ def by_words(
         each: How many messages that hold a word are looked at, the newest.
     """
     scope = lexicon.Scope(runtime.owner, tree)
-    name = runtime.lexicon
+    name = runtime.get(Indexes).lexicon
     mark = marks.total(conn, runtime.owner, name) if tree is None else marks.get(conn, tree, name)
     names = lexicon.names_among(conn, dict.fromkeys(split(query)), scope)
-    question = question_of(query, runtime.language, names, now, now)
+    question = question_of(query, runtime.get(Indexes).language, names, now, now)
     lists = lexicon.holding(conn, list(question.terms), scope, each)
     frequency = {
         term: _frequency(conn, keys, mark.documents, each)
@@ -120,9 +121,9 @@ def nearest(
 ) -> Flow[dict[int, float]]:
     """Cosines of the nearest messages and summaries of an owner."""
     if index is not None:
-        found = yield from Search(lambda: index.search(vector, most))
+        found = yield from Call(lambda: index.search(vector, most))
         return dict(zip(found.keys.tolist(), found.similarity.tolist(), strict=True))
-    model = runtime.model
+    model = runtime.get(Indexes).model
     return nearest_of(
         (yield from Sql(lambda conn: embeddings.of_owner(conn, runtime.owner, model))), vector, most
     )

@@ -24,12 +24,13 @@ from langchain_threadmem.core.fence import marked
 from langchain_threadmem.core.names import check_name
 from langchain_threadmem.core.nodes import ConversationNode, MessageSummary, State
 from langchain_threadmem.core.turns import is_answer
+from langchain_threadmem.core.usage import Usage
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.flows.model import ask
 from langchain_threadmem.flows.rows import nodes_of
 from langchain_threadmem.flows.runtime import bare
-from langchain_threadmem.flows.steps import Ask, Flow, Sql, arun, run
+from langchain_threadmem.flows.steps import Call, Flow, Sql, arun, run
 from langchain_threadmem.storage.queries import nodes, summaries
 from langchain_threadmem.storage.queries.nodes import NodeRow
 from langchain_threadmem.storage.statements import Conn
@@ -83,11 +84,12 @@ class LLMSummarizer:
     def __init__(self, model: Model = "gpt-4o-mini") -> None:
         self.model = model
 
-    def flow(self, message: BaseMessage, conversation: str = "") -> Flow[MessageSummary]:
+    def flow(self, message: BaseMessage, usage: Usage, conversation: str = "") -> Flow[MessageSummary]:
         """The summary, as a flow.
 
         Args:
             message: A message, or one that stands for a group.
+            usage: Where the call is counted.
             conversation: Under which its tokens are counted.
 
         Raises:
@@ -97,16 +99,16 @@ class LLMSummarizer:
         context = message.additional_kwargs.get(CONTEXT)
         if context is None:
             prompt = [SystemMessage(_INSTRUCTION), HumanMessage(text)]
-            return (yield from ask(self.model, prompt, MessageSummary, "summary", conversation))
+            return (yield from ask(self.model, prompt, MessageSummary, usage, "summary", conversation))
         before = f"What was said before, in short: {marked(context)}\n\nSummarise this:\n" if context else ""
         prompt = [SystemMessage(_GROUP_INSTRUCTION), HumanMessage(before + text)]
-        found = yield from ask(self.model, prompt, _GroupSummary, "summary", conversation)
+        found = yield from ask(self.model, prompt, _GroupSummary, usage, "summary", conversation)
         return MessageSummary(title=found.title, summary=found.summary)
 
     def summarize(self, message: BaseMessage) -> MessageSummary | None:
         """The summary, or `None` if the model failed; a warning says why."""
         try:
-            return run(self.flow(message), bare())
+            return run(self.flow(message, Usage()), bare())
         except Exception as error:
             _warn(message, error)
             return None
@@ -114,7 +116,7 @@ class LLMSummarizer:
     async def asummarize(self, message: BaseMessage) -> MessageSummary | None:
         """`summarize`, on the event loop."""
         try:
-            return await arun(self.flow(message), bare())
+            return await arun(self.flow(message, Usage()), bare())
         except Exception as error:
             _warn(message, error)
             return None
@@ -150,7 +152,9 @@ def summarize(conversation: Conversation, node_id: int | None) -> Flow[list[Conv
     for row, node in zip(rows, nodes_of(rows), strict=True):
         if node_id is None and not is_answer(node):
             continue
-        summary = yield from summary_of(summarizer, node.message, conversation.name)
+        summary = yield from summary_of(
+            summarizer, node.message, conversation.runtime.usage, conversation.name
+        )
         if summary is not None:
             for what, text in (("a title", summary.title), ("a summary", summary.summary)):
                 if text:
@@ -164,7 +168,7 @@ def summarize(conversation: Conversation, node_id: int | None) -> Flow[list[Conv
 
 
 def summary_of(
-    summarizer: Summarizer, message: BaseMessage, conversation: str
+    summarizer: Summarizer, message: BaseMessage, usage: Usage, conversation: str
 ) -> Flow[MessageSummary | None]:
     """What any summarizer writes, asked in its own way; `None`, with a warning, if it fails.
 
@@ -176,8 +180,8 @@ def summary_of(
         awaitable = None
     try:
         if isinstance(summarizer, LLMSummarizer):
-            return (yield from summarizer.flow(message, conversation))
-        summary: object = yield from Ask(
+            return (yield from summarizer.flow(message, usage, conversation))
+        summary: object = yield from Call(
             lambda: summarizer.summarize(message), (lambda: awaitable(message)) if awaitable else None
         )
     except Exception as error:

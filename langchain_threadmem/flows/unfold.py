@@ -11,7 +11,7 @@ from langchain_threadmem.errors import InputError, UnitNotFoundError
 from langchain_threadmem.flows.runtime import Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.flows.units import read_units
-from langchain_threadmem.flows.visits import settle
+from langchain_threadmem.flows.visits import Visits
 from langchain_threadmem.storage.queries import units
 from langchain_threadmem.storage.statements import Conn
 
@@ -27,7 +27,7 @@ def named(runtime: Runtime, name: str, session: str | None) -> Flow[MemoryUnit]:
     check_name("a unit's id", name)
     if session is not None:
         check_name("a session id", session)
-    yield from settle(runtime)
+    yield from runtime.get(Visits).settle()
     return (yield from Sql(lambda conn: read_units(conn, owner, [_key_of(conn, owner, name, session)])[0]))
 
 
@@ -47,7 +47,7 @@ def unfold(
         check_name("a unit's id", unit)
     elif not isinstance(unit, MemoryUnit | Recollection):
         raise InputError(f"{unit!r:.200} is no unit; pass a MemoryUnit, a Recollection, or an id")
-    yield from settle(runtime)
+    yield from runtime.get(Visits).settle()
 
     def read(conn: Conn) -> list[MemoryUnit]:
         if isinstance(unit, str):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
 
+from langchain_threadmem.flows.indexes import Indexes
 from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.steps import Flow, Search
+from langchain_threadmem.flows.steps import Call, Flow
 from langchain_threadmem.storage.queries import (
     digests,
     embeddings,
@@ -18,7 +19,6 @@ from langchain_threadmem.storage.queries import (
 )
 from langchain_threadmem.storage.queries.marks import Mark
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.vectors import Whole
 
 
 class Numbered(Protocol):
@@ -33,7 +33,7 @@ class Numbered(Protocol):
 def take_out(conn: Conn, owner: str, tree: int, rows: Sequence[Numbered]) -> None:
     """Take nodes of a tree out of its words and vectors, as far as they are in them.
 
-    An index outside of the database is told by `forget_vectors`, after the transaction.
+    After the transaction, `drop` removes them from the memory of the process and from the vector index.
     """
     embedded: dict[str, list[int]] = {}
     seq_of = {row.key: row.seq for row in rows}
@@ -74,10 +74,29 @@ def delete_summaries(conn: Conn, owner: str, tree: int, keys: Sequence[int]) -> 
             marks.put(conn, tree, name, mark._replace(seq=min(mark.seq, newest)))
 
 
-def forget_vectors(runtime: Runtime, keys: Sequence[int]) -> Flow[None]:
-    """Take nodes out of the owner-wide vector index."""
-    if keys:
-        runtime.whole = Whole()
-        index = yield from Search(runtime.index)
+class Removed(NamedTuple):
+    """Nodes that a transaction removed.
+
+    Attributes:
+        keys: Their keys, by tree.
+        indexed: Whether an index outside of the database may hold vectors of them.
+    """
+
+    keys: dict[int, list[int]]
+    indexed: bool
+
+
+def drop(runtime: Runtime, removed: Removed, trees: Iterable[int] = ()) -> Flow[None]:
+    """Drop removed nodes from the memory of the process and from the vector index.
+
+    Args:
+        runtime: Whose memory.
+        removed: The nodes.
+        trees: Trees that are gone themselves.
+    """
+    runtime.drop(removed.keys, trees)
+    keys = [key for found in removed.keys.values() for key in found]
+    if removed.indexed and keys:
+        index = yield from Call(runtime.get(Indexes).index)
         if index is not None:
-            yield from Search(lambda: index.remove(keys))
+            yield from Call(lambda: index.remove(keys))

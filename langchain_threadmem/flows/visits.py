@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from langchain_threadmem.core import forking
 from langchain_threadmem.core.units import MemoryUnit
+from langchain_threadmem.flows.runtime import Component, Runtime
 from langchain_threadmem.flows.steps import Flow, Sql
 from langchain_threadmem.storage.queries import memory
 from langchain_threadmem.storage.queries.memory import Visit
 
-if TYPE_CHECKING:
-    from langchain_threadmem.flows.runtime import Runtime
 
-
-class Visits:
+class Visits(Component):
     """The visits of one owner that are not written yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
         self._lock = forking.lock()
         self._pending: dict[int, Visit] = {}
         self.round = 0
@@ -62,6 +60,18 @@ class Visits:
             return unit
         return replace(unit, visit_count=unit.visit_count + seen.times, last_visit=seen.round)
 
+    def settle(self) -> Flow[None]:
+        """Write all visits down, before something that depends on them is read."""
+        taken = self.take()
+        if not taken:
+            return
+        owner, now = self.runtime.owner, self.round
+        try:
+            yield from Sql(lambda conn: memory.visit(conn, owner, taken, now), write=True)
+        except Exception:
+            self.put_back(taken)
+            raise
+
     def _put(self, visits: Mapping[int, Visit]) -> None:
         for key, (times, round) in visits.items():
             known = self._pending.get(key, Visit(0, 0))
@@ -70,21 +80,8 @@ class Visits:
 
 def record(runtime: Runtime, keys: Sequence[int], interval: int) -> Flow[None]:
     """Count a query that recalled units, and write visits down if there are `interval` of them."""
-    visits, owner = runtime.visits, runtime.owner
+    visits, owner = runtime.get(Visits), runtime.owner
     base = visits.round or (yield from Sql(lambda conn: memory.current_round(conn, owner)))
     visits.add(keys, base)
     if len(visits) >= interval:
-        yield from settle(runtime)
-
-
-def settle(runtime: Runtime) -> Flow[None]:
-    """Write all visits down, before something that depends on them is read."""
-    taken = runtime.visits.take()
-    if not taken:
-        return
-    owner, now = runtime.owner, runtime.visits.round
-    try:
-        yield from Sql(lambda conn: memory.visit(conn, owner, taken, now), write=True)
-    except Exception:
-        runtime.visits.put_back(taken)
-        raise
+        yield from visits.settle()

@@ -13,8 +13,8 @@ from langchain_threadmem.core.splicing import parents_first
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.flows.conversation import Conversation, tree_of
 from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.steps import Flow, Search, Sql
-from langchain_threadmem.flows.unindex import delete_summaries
+from langchain_threadmem.flows.steps import Flow, Sql
+from langchain_threadmem.flows.unindex import Removed, delete_summaries, drop
 from langchain_threadmem.storage.queries import (
     checkpoints,
     digests,
@@ -46,34 +46,28 @@ def erase(runtime: Runtime, name: str, cascade: Cascade = "stale") -> Flow[None]
     """
     owner = runtime.owner
 
-    def look(conn: Conn) -> bool:
-        return any(marks.indexed(conn, tree) for _, tree in checkpoints.scopes(conn, owner, name))
-
-    index = (yield from Search(runtime.index)) if (yield from Sql(look)) else None
-
-    def clear(conn: Conn) -> list[int]:
-        keys: list[int] = []
+    def clear(conn: Conn) -> Removed:
+        scopes = checkpoints.scopes(conn, owner, name)
+        removed = Removed({}, any(marks.indexed(conn, tree) for _, tree in scopes))
         above = digests.tree_of(conn, owner, "")
         if above is not None:
             trees.lock(conn, above)
             digests.clear_drafts(conn, above)
-        for scope, tree in checkpoints.scopes(conn, owner, name):
+        for scope, tree in scopes:
             trees.lock(conn, tree)
             if scope == SUMMARIES and above is not None:
                 covering = sorted(units.above_tree(conn, tree))
                 if cascade == "delete":
                     delete_summaries(conn, owner, above, covering)
-                    keys += covering
+                    removed.keys[above] = covering
                 else:
                     units.mark_stale(conn, covering)
-            keys += [row.key for row in nodes.since(conn, tree)]
+            removed.keys[tree] = [row.key for row in nodes.since(conn, tree)]
             removal.clear(conn, tree, owner)
             checkpoints.clear(conn, tree)
-        return keys
+        return removed
 
-    keys = yield from Sql(clear, write=True)
-    if index is not None:
-        yield from Search(lambda: index.remove(keys))
+    yield from drop(runtime, (yield from Sql(clear, write=True)))
 
 
 def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: int | None) -> Flow[None]:

@@ -18,6 +18,7 @@ from conftest import WordEmbeddings
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.flows.indexes import Indexes
 from langchain_threadmem.storage.vectors import chroma_server
 
 
@@ -71,14 +72,14 @@ def test_a_url_is_a_server_and_no_folder(
                 system.conversation("d").append("How is bread baked?", "With flour and patience.")
             hits = system.conversation("c").recall("stars", scope="owner", n_results=1)
             assert "stars" in hits[0].node.message.text
-            index = system.runtime.index()
+            index = system.runtime.get(Indexes).index()
             assert index is not None
             assert index.count() == 4
             assert system.verify().ok
     with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=server) as system:
         assert system.erase(conversation="c").vectors == 2
         assert system.conversation("d").recall("bread", scope="owner")
-        index = system.runtime.index()
+        index = system.runtime.get(Indexes).index()
         assert index is not None
         assert index.count() == 2
     assert not [path for path in set(tmp_path.iterdir()) - before if path.is_dir()]

@@ -201,15 +201,15 @@ def test_a_child_does_not_hold_the_directory_of_its_parents_vectors(tmp_path: Pa
 index.EXACT_BELOW = 0
 system = opened()
 use(system, "before")
-assert system.runtime.index() is not None
+assert system.runtime.get(Indexes).index() is not None
 def work():
     use(system, "child")
-    assert system.runtime.index() is None
+    assert system.runtime.get(Indexes).index() is None
     with opened() as other:
-        assert other.runtime.index() is None
+        assert other.runtime.get(Indexes).index() is None
 ended(forked(work))
 use(system, "parent")
-assert system.runtime.index() is not None
+assert system.runtime.get(Indexes).index() is not None
 assert system.verify().ok
 system.close()
 """,

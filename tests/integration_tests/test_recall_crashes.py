@@ -17,6 +17,7 @@ from conftest import WordEmbeddings
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.flows import index
+from langchain_threadmem.flows.indexes import Indexes
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("chroma")]
 
@@ -74,7 +75,7 @@ def die(path: Path, where: str, verb: str) -> None:
 
 
 def vectors(system: MemorySystem) -> int:
-    index: Any = system.runtime.index()
+    index: Any = system.runtime.get(Indexes).index()
     return int(index.count())
 
 
@@ -141,7 +142,7 @@ def test_verify_tells_what_the_index_lacks_and_reindex_mends_it(tmp_path: Path) 
         memory = system.conversation("c")
         memory.append("stars", "helium")
         memory.recall("stars", scope="owner")
-        index: Any = system.runtime.index()
+        index: Any = system.runtime.get(Indexes).index()
         keys = index.keys()
         index.remove(keys[:1])
         index.add([12345], np.ones((1, 64), np.float32))

@@ -21,6 +21,9 @@ from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemSaver, Thread
 from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.splicing import left_of, spliced
 from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.flows.indexes import Indexes
+from langchain_threadmem.flows.rows import DecodedMessages
+from langchain_threadmem.flows.snapshots import HotSegments
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.queries.parts import PARTS
 from langchain_threadmem.storage.statements import Statement
@@ -105,7 +108,7 @@ def test_a_conversation_is_erased_and_the_receipt_says_what(
         verbs(filled).query(secret, search_range=ANY, k_limit=99, filters={"content": {"$contains": secret}})
         == []
     )
-    index = filled.runtime.index()
+    index = filled.runtime.get(Indexes).index()
     assert index is None or (receipt.vectors == 6 and index.count() == 3)
     assert filled.verify().ok
 
@@ -352,7 +355,7 @@ def chroma_bytes(system: MemorySystem, seen: list[bytes]) -> int:
 
 def vectors_of(system: MemorySystem) -> list[bytes]:
     """Some of the bytes of each vector in the index, as Chroma keeps it."""
-    index: Any = system.runtime.index()
+    index: Any = system.runtime.get(Indexes).index()
     held = index._collection.get(include=["embeddings"])["embeddings"]
     return [np.asarray(vector, np.float32)[:16].tobytes() for vector in held]
 
@@ -474,8 +477,8 @@ def test_checkpoints_of_an_erased_conversation_go_with_it(
     assert receipt.rows["checkpoint"] > 0
     assert holding(system) == []
     assert list(app.get_state_history(config)) == []
-    assert not system.runtime.parsed
-    assert not len(system.runtime.hot)
+    assert not system.runtime.get(DecodedMessages).bodies()
+    assert not len(system.runtime.get(HotSegments).segments)
     state = app.invoke({"messages": [("user", "hello")]}, config)
     assert [message.content for message in state["messages"]] == ["hello", "echo hello"]
 

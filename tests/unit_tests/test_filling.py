@@ -14,6 +14,7 @@ from test_index import Counting
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.flows import embedding
 from langchain_threadmem.flows import index as module
+from langchain_threadmem.flows.indexes import Indexes
 from langchain_threadmem.storage.statements import Conn
 
 Wrap = Callable[[Any], Any]
@@ -75,7 +76,8 @@ def test_what_waits_in_the_background_is_embedded_in_full_batches(
         fill(system, 40)
         monkeypatch.undo()
         system.conversation("c").append("last", "words")
-        while system.runtime.unembedded or system.runtime.embedded_now:
+        queue = system.runtime.get(embedding.EmbeddingQueue)
+        while queue.waiting or queue.current:
             system.runtime.ahead.wait(embedding.EMBEDDING)
         assert model.calls == 3  # 16 conversations of two messages each in a batch of 32.
         assert system.flush() == 0
@@ -103,9 +105,9 @@ def filling(
     monkeypatch.setattr(module, "FEW_TO_ENTER", 4)
     monkeypatch.setattr(module, "ENTERED_AT_ONCE", 4)
     with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=tmp_path / "vectors") as system:
-        system.runtime.chooses_index = True
+        system.runtime.get(Indexes).chooses_index = True
         fill(system, 12)
-        slow = Slow(system.runtime.index())
+        slow = Slow(system.runtime.get(Indexes).index())
         system.query("stars")
         assert slow.begun.wait(SOON)
         yield system, slow
@@ -132,6 +134,6 @@ def test_an_index_that_is_being_filled_is_no_damage(filling: tuple[MemorySystem,
     while system.runtime.ahead.busy(module.FILLING):
         system.runtime.ahead.wait(module.FILLING)
     assert verbs(system).verify().ok
-    index = system.runtime.index()
+    index = system.runtime.get(Indexes).index()
     assert index is not None
     assert index.count() == 24

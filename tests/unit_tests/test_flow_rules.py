@@ -15,7 +15,7 @@ import pytest
 import langchain_threadmem.flows as package
 
 SOURCES = sorted(Path(package.__path__[0]).glob("*.py"))
-STEPS = {"Sql", "Snapshot", "Embed", "Search", "Ask"}
+STEPS = {"Sql", "Snapshot", "Call"}
 TOO_WIDE = {"BaseException", "GeneratorExit", "CancelledError"}
 
 
@@ -88,7 +88,7 @@ def outer() -> Flow[None]:
     value = yield from inner()
     yield from inner()
     try:
-        yield from Ask(call)
+        yield from Call(call)
     except Exception:
         log.warning("failed")
     try:
@@ -105,9 +105,9 @@ def outer() -> Flow[None]:
         ("    yield from inner()\n", "    inner()\n"),
         ("    yield from inner()\n", "    yield inner()\n"),
         ("    value = yield from inner()\n", "    value = inner()\n"),
-        ("        yield from Ask(call)\n", "        Ask(call)\n"),
-        ("        yield from Ask(call)\n", "        steps.Ask(call)\n"),
-        ("        yield from Ask(call)\n", "        Ask[int](call)\n"),
+        ("        yield from Call(call)\n", "        Call(call)\n"),
+        ("        yield from Call(call)\n", "        steps.Call(call)\n"),
+        ("        yield from Call(call)\n", "        Call[int](call)\n"),
         ("    except Exception:\n", "    except BaseException:\n"),
         ("    except Exception:\n", "    except:\n"),
         ("    except Exception:\n", "    except (ValueError, asyncio.CancelledError) as error:\n"),

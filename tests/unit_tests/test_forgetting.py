@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.core.forgetting import Candidate, centrality, decay, least_important
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.flows.indexes import Indexes
 from langchain_threadmem.storage.queries import embeddings, lexicon, marks, memory
 from langchain_threadmem.storage.statements import Statement
 
@@ -138,12 +139,12 @@ def test_what_is_forgotten_is_in_no_index(system: MemorySystem, verbs: Wrap) -> 
         lambda conn: (
             embeddings.of_owner(conn, system.owner, "words"),
             lexicon.holding(conn, ["fact"], lexicon.Scope(system.owner))[0],
-            marks.total(conn, system.owner, runtime.lexicon),
+            marks.total(conn, system.owner, runtime.get(Indexes).lexicon),
         )
     )
     assert len(held.keys) == len(words) == mark.documents == 2
     assert mark.words == 4
-    index = runtime.index()
+    index = runtime.get(Indexes).index()
     assert index is None or set(index.keys()) == set(held.keys.tolist())
 
 

@@ -29,6 +29,7 @@ from langchain_threadmem.errors import (
     UnitNotFoundError,
 )
 from langchain_threadmem.flows.index import catch_up_owner
+from langchain_threadmem.flows.indexes import Indexes
 from langchain_threadmem.flows.steps import run
 from langchain_threadmem.storage.queries import digests, marks
 from langchain_threadmem.storage.schema import metadata
@@ -610,7 +611,7 @@ def everything(system: MemorySystem) -> str:
 
 def test_summaries_that_were_replaced_leave_the_indexes(opened: Open, tmp_path: Path) -> None:
     system = opened(size=2, embeddings=WordEmbeddings(), vectors=tmp_path / "vectors")
-    index = system.runtime.index()
+    index = system.runtime.get(Indexes).index()
     assert index is not None
     for number in range(3):
         say(system, 2, first=2 * number)
@@ -619,7 +620,9 @@ def test_summaries_that_were_replaced_leave_the_indexes(opened: Open, tmp_path: 
         run(catch_up_owner(system.runtime), system.runtime)
         units = 2 * number + 2 + len([unit for unit in all_units(system, root) if unit.rank])
         assert index.count() == units
-        words = system.runtime.database.read(lambda c: marks.total(c, system.owner, system.runtime.lexicon))
+        words = system.runtime.database.read(
+            lambda c: marks.total(c, system.owner, system.runtime.get(Indexes).lexicon)
+        )
         assert words.documents == units
     system.remove_session("s", cascade="delete")
     assert index.count() == 0

@@ -17,7 +17,7 @@ from langchain_threadmem.core.nodes import State
 from langchain_threadmem.core.wanted import Wanted
 from langchain_threadmem.errors import DriverError, PersistenceError
 from langchain_threadmem.flows import recall
-from langchain_threadmem.flows.steps import Ask, Flow, Search, Snapshot, Sql, Step, arun, run
+from langchain_threadmem.flows.steps import Call, Flow, Snapshot, Sql, Step, arun, run
 from langchain_threadmem.storage.queries import nodes, trees
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ def test_all_reads_of_a_snapshot_see_one_state(system: MemorySystem, talk: ChatM
     def reads() -> Flow[tuple[int, int]]:
         before = yield from count()
         # Another connection, on another thread: this one is reading.
-        yield from Search(lambda: _elsewhere(lambda: talk.append("more", "and more")))
+        yield from Call(lambda: _elsewhere(lambda: talk.append("more", "and more")))
         return before, (yield from count())
 
     assert drive(Snapshot(reads())) == (60, 60)
@@ -87,7 +87,7 @@ def _elsewhere(work: Callable[[], object]) -> None:
 @pytest.mark.parametrize(
     "step",
     [
-        Ask(lambda: "a model"),
+        Call(lambda: "a model", lambda: asyncio.sleep(0, "a model")),
         Sql(lambda conn: None, write=True),
     ],
     ids=["a model", "a write"],

@@ -13,8 +13,9 @@ import pytest
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.errors import DriverError
 from langchain_threadmem.flows import steps
+from langchain_threadmem.flows.embedding import embed
 from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.steps import Ask, Embed, Flow, Search, Sql, Step, arun, run
+from langchain_threadmem.flows.steps import Call, Flow, Sql, Step, arun, run
 from langchain_threadmem.storage.queries import trees
 from langchain_threadmem.storage.statements import Conn
 
@@ -34,17 +35,17 @@ def drive(request: pytest.FixtureRequest, runtime: Runtime) -> Drive:
     return lambda flow: asyncio.run(asyncio.wait_for(arun(flow, runtime), SOON))
 
 
-def test_each_kind_of_step_gives_its_result(drive: Drive, owner: str) -> None:
+def test_each_kind_of_step_gives_its_result(drive: Drive, runtime: Runtime, owner: str) -> None:
     async def answer() -> str:
         return "asked"
 
     def flow() -> Flow[list[Any]]:
         tree = yield from Sql(lambda conn: trees.find_or_create(conn, owner, "c", 0.0), write=True)
         found = yield from Sql(lambda conn: trees.find(conn, owner, "c"))
-        vectors = yield from Embed(["two words", "one"])
-        searched = yield from Search(lambda: "searched")
-        asked = yield from Ask(lambda: "asked", answer)
-        plain = yield from Ask(lambda: "plain")
+        vectors = yield from embed(runtime, ["two words", "one"])
+        searched = yield from Call(lambda: "searched")
+        asked = yield from Call(lambda: "asked", answer)
+        plain = yield from Call(lambda: "plain")
         return [tree == found, vectors.shape, searched, asked, plain]
 
     assert drive(flow()) == [True, (2, 64), "searched", "asked", "plain"]
@@ -52,7 +53,7 @@ def test_each_kind_of_step_gives_its_result(drive: Drive, owner: str) -> None:
 
 def test_both_drivers_give_the_same_vectors(runtime: Runtime) -> None:
     def flow() -> Flow[Any]:
-        return (yield from Embed(["a text"]))
+        return (yield from embed(runtime, ["a text"]))
 
     assert np.array_equal(run(flow(), runtime), asyncio.run(arun(flow(), runtime)))
 
@@ -60,7 +61,7 @@ def test_both_drivers_give_the_same_vectors(runtime: Runtime) -> None:
 def test_a_flow_without_steps_returns_its_value(drive: Drive) -> None:
     def flow() -> Flow[int]:
         return 7
-        yield from Ask(lambda: None)
+        yield from Call(lambda: None)
 
     assert drive(flow()) == 7
 
@@ -77,7 +78,7 @@ def test_a_verb_of_one_step_may_be_that_step(drive: Drive, owner: str) -> None:
 @pytest.mark.parametrize("write", [False, True])
 def test_a_driver_inside_an_sql_function_is_refused(drive: Drive, runtime: Runtime, write: bool) -> None:
     def inner() -> Flow[int]:
-        return (yield from Ask(lambda: 1))
+        return (yield from Call(lambda: 1))
 
     def outer() -> Flow[int]:
         return (yield from Sql(lambda conn: run(inner(), runtime), write=write))
@@ -112,7 +113,7 @@ def test_a_flow_that_yields_no_step_is_refused(drive: Drive, wrong: Any) -> None
 
 def test_a_flow_that_yields_a_flow_is_told_what_to_write(drive: Drive) -> None:
     def inner() -> Flow[None]:
-        yield from Ask(lambda: None)
+        yield from Call(lambda: None)
 
     def flow() -> Flow[None]:
         yield inner()  # type: ignore[misc]
@@ -129,8 +130,8 @@ def make_stopping(kind: str) -> Step[Any]:
     return {
         "read": lambda: Sql(lambda conn: stopping()),
         "write": lambda: Sql(lambda conn: stopping(), write=True),
-        "search": lambda: Search(stopping),
-        "ask": lambda: Ask(stopping),
+        "search": lambda: Call(stopping),
+        "ask": lambda: Call(stopping),
     }[kind]()
 
 
@@ -146,9 +147,9 @@ def test_stop_iteration_in_a_step_is_a_driver_error(drive: Drive, kind: str) -> 
 def test_a_flow_may_handle_the_error_of_a_step(drive: Drive) -> None:
     def flow() -> Flow[str]:
         try:
-            yield from Search(lambda: 1 / 0)
+            yield from Call(lambda: 1 / 0)
         except ZeroDivisionError:
-            return (yield from Ask(lambda: "another way"))
+            return (yield from Call(lambda: "another way"))
         return "not reached"
 
     assert drive(flow()) == "another way"
@@ -156,7 +157,7 @@ def test_a_flow_may_handle_the_error_of_a_step(drive: Drive) -> None:
 
 def test_the_error_of_a_step_reaches_the_caller_as_it_is(drive: Drive) -> None:
     def flow() -> Flow[None]:
-        yield from Search(lambda: {}["missing"])
+        yield from Call(lambda: {}["missing"])
 
     with pytest.raises(KeyError, match="missing"):
         drive(flow())
@@ -167,7 +168,7 @@ def test_a_flow_is_closed_when_a_step_fails(drive: Drive) -> None:
 
     def flow() -> Flow[None]:
         try:
-            yield from Search(lambda: 1 / 0)
+            yield from Call(lambda: 1 / 0)
         finally:
             closed.append(True)
 
@@ -180,7 +181,7 @@ def test_a_refused_flow_is_closed_too(drive: Drive, runtime: Runtime) -> None:
     made: list[Flow[None]] = []
 
     def inner() -> Flow[None]:
-        yield from Ask(lambda: None)
+        yield from Call(lambda: None)
 
     def call(conn: Conn) -> None:
         made.append(inner())
@@ -202,7 +203,7 @@ def test_cancelling_the_driver_runs_the_flows_finally_block(runtime: Runtime) ->
 
     def flow() -> Flow[None]:
         try:
-            yield from Ask(lambda: None, never)
+            yield from Call(lambda: None, never)
         except Exception:
             seen.append("swallowed")
         finally:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.flows import index as module
+from langchain_threadmem.flows.indexes import Indexes
 from langchain_threadmem.flows.steps import run
 from langchain_threadmem.storage.queries.embeddings import Vectors
 from langchain_threadmem.storage.vectors import Claim, ExactIndex, Found, open_chroma
@@ -150,7 +151,7 @@ def test_the_directory_is_free_again_after_closing(tmp_path: Path, caplog: pytes
         with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
             fill(system)
             stars(system)
-            assert system.runtime.index() is not None
+            assert system.runtime.get(Indexes).index() is not None
     assert caplog.text == ""
 
 
@@ -237,7 +238,7 @@ def test_many_vectors_move_to_chroma_and_stay_there(tmp_path: Path, monkeypatch:
     with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
         fill(system)
         stars(system)
-        index: Any = system.runtime.index()
+        index: Any = system.runtime.get(Indexes).index()
         assert index.count() == 0
         monkeypatch.setattr(module, "EXACT_BELOW", 5)
         system.conversation("e").append("How do stars die?", "In a supernova.")
@@ -258,7 +259,7 @@ def test_many_vectors_enter_chroma_in_the_background_and_are_searched_meanwhile(
     with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
         fill(system)
         system.conversation("e").append("How do stars die?", "In a supernova.")
-        index: Any = system.runtime.index()
+        index: Any = system.runtime.get(Indexes).index()
         add = index.add
         monkeypatch.setattr(index, "add", lambda *given: goes_on.wait(60) and add(*given))
         assert "stars" in stars(system)
@@ -276,7 +277,7 @@ def test_an_index_that_was_half_filled_is_filled_on(tmp_path: Path, monkeypatch:
     with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
         fill(system)
         system.flush()
-        index: Any = system.runtime.index()
+        index: Any = system.runtime.get(Indexes).index()
         monkeypatch.setattr(module, "ENTERED_AT_ONCE", 1)
         assert run(module._fill_some(system.runtime, index, {}), system.runtime)
         assert index.count() == 1
@@ -294,7 +295,7 @@ def test_what_is_purged_while_it_enters_chroma_does_not_stay_there(
     with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
         fill(system)
         system.flush()
-        index: Any = system.runtime.index()
+        index: Any = system.runtime.get(Indexes).index()
         add = index.add
 
         def purged_first(keys: Any, matrix: Any) -> None:
@@ -334,4 +335,4 @@ def test_what_another_process_forgot_is_searched_no_more(url: str, owner: str) -
         with MemorySystem(url, owner=owner, embeddings=WordEmbeddings()) as other:
             other.conversation("c").reset()
         stars(system)
-        assert len(system.runtime.whole.index.vectors.keys) == 2
+        assert len(system.runtime.get(module.OwnerVectors).whole.index.vectors.keys) == 2
