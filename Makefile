@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types unit notebook bench soak clean
+.PHONY: demo test lint types unit notebook bench fit soak clean
 
 demo: .venv/demo.done  ## play a conversation through a semantic memory
 	$(BIN)/threadmem demo $(FILE)
@@ -24,6 +24,9 @@ unit: .venv/dev.done
 
 bench: .venv/bench.done  ## figures beside peers, in one run
 	$(BIN)/python -m benchmarks
+
+fit: .venv/training.done  ## the shipped weights, made anew: make fit DATA=folder
+	$(BIN)/python -m training.fit_selection --data $(DATA)
 
 soak: .venv/dev.done  ## 50,000 turns from 8 threads and 2 processes
 	$(BIN)/python benchmarks/soak.py
@@ -45,6 +48,10 @@ soak: .venv/dev.done  ## 50,000 turns from 8 threads and 2 processes
 
 .venv/bench.done: .venv/dev.done
 	$(PIP) install -c constraints.txt --group bench
+	touch $@
+
+.venv/training.done: .venv/dev.done
+	$(PIP) install -c constraints.txt --group training
 	touch $@
 
 clean:

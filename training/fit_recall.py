@@ -5,8 +5,8 @@ each conversation is left out, the weights are fitted on the others and measured
 on all and printed. So "left out" figures are of conversations that the weights had not seen, and the shipped
 weights are those of all.
 
-    python -m benchmarks.fit_recall --data ../shared/data            # fit, measure, print
-    python -m benchmarks.fit_recall --data ../shared/data --shipped  # measure what is shipped
+    python -m training.fit_recall --data ../shared/data            # fit, measure, print
+    python -m training.fit_recall --data ../shared/data --shipped  # measure what is shipped
 
 The data is not part of this repository.
 """

@@ -20,19 +20,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from benchmarks._dialogs import Conversation, Dialog, Pools, Vectors, dialogs_of, folds
-from benchmarks._learn import (
-    GROUPS,
-    Recipe,
-    State,
-    fit_compatibility,
-    fit_networks,
-    fit_wording,
-    mean,
-    mean_wording,
-)
-from benchmarks._weave import LONGEST, weave
-from benchmarks._written import PARTS, SPOKEN
 from langchain_threadmem.core.candidates import LEAST_CHANCE
 from langchain_threadmem.core.choosing import CHANCES_KEPT, likeliest, weigh
 from langchain_threadmem.core.cues import ENGLISH
@@ -43,12 +30,25 @@ from langchain_threadmem.core.network import Networks, Way
 from langchain_threadmem.core.nodes import TurnEnd
 from langchain_threadmem.core.reading import Reader
 from langchain_threadmem.core.wording import Wording
+from training.corpus import PARTS, SPOKEN
+from training.learn import (
+    GROUPS,
+    Recipe,
+    State,
+    fit_compatibility,
+    fit_networks,
+    fit_wording,
+    mean,
+    mean_wording,
+)
+from training.sources import Conversation, Dialog, Pools, Vectors, dialogs_of, folds
+from training.weave import LONGEST, weave
 
 T = TypeVar("T")
 FOLDS = 4
 WOVEN = 2200
 SHARES = (1.0, 1 / 3)
-"""For each course: how often one of `benchmarks/dialogs` is drawn for one of the others. Many as they
+"""For each course: how often one of `training/dialogs` is drawn for one of the others. Many as they
 are, they have one author."""
 MEANS = 4
 """Of how many fits for each course what is learned of vectors and words is the mean."""

@@ -1,14 +1,14 @@
 """Fit the numbers of `langchain_threadmem.core.network` and measure them.
 
-    python -m benchmarks.fit_choosing --data ../shared/data --write   # fit, measure, write the data file
-    python -m benchmarks.fit_choosing --data ../shared/data --write --beside   # put it beside what is shipped
-    python -m benchmarks.fit_choosing --data ../shared/data --shipped # measure what is shipped
-    python -m benchmarks.fit_choosing --data ../shared/data --leave   # fit without each family, measure it
+    python -m training.fit_selection --data ../shared/data --write   # fit, measure, write the data file
+    python -m training.fit_selection --data ../shared/data --write --beside   # put it beside what is shipped
+    python -m training.fit_selection --data ../shared/data --shipped # measure what is shipped
+    python -m training.fit_selection --data ../shared/data --leave   # fit without each family, measure it
 
 Learned from are the train files, the train logs of an IRC channel, and chats between two people (`pip install
 chitchat-dataset`, MIT; only numbers that were fitted on it are part of this project), and the conversations
-and dialogs that were written for it (`benchmarks._written`), as they are and woven into others; see
-`benchmarks._course` for how.
+and dialogs that were written for it (`training.corpus`), as they are and woven into others; see
+`training.course` for how.
 
 Measured is what counts in use: turns are appended one by one, the tree running free, never shown the true
 parent. Nothing is fitted on the sources in `UNSEEN`, whose licences do not allow it; they show what a new
@@ -29,7 +29,14 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._course import (
+from langchain_threadmem.core import network
+from langchain_threadmem.core.features import FEATURES
+from langchain_threadmem.core.network import WAYS, Networks, Way
+from training.corpus import HELD_OUT, as_conversation, written
+from training.corpus import dialogs as spoken
+from training.corpus import kinds as kinds_of
+from training.corpus import texts_of as said_in
+from training.course import (
     RECIPE,
     SHARES,
     WOVEN,
@@ -44,16 +51,9 @@ from benchmarks._course import (
     show,
     tally,
 )
-from benchmarks._dialogs import Conversation, Dialog, Vectors, chats, embed, irc, kinds, read, texts_of
-from benchmarks._learn import words_of
-from benchmarks._weave import without_greeting
-from benchmarks._written import HELD_OUT, as_conversation, written
-from benchmarks._written import dialogs as spoken
-from benchmarks._written import kinds as kinds_of
-from benchmarks._written import texts_of as said_in
-from langchain_threadmem.core import network
-from langchain_threadmem.core.features import FEATURES
-from langchain_threadmem.core.network import WAYS, Networks, Way
+from training.learn import words_of
+from training.sources import Conversation, Dialog, Vectors, chats, embed, irc, kinds, read, texts_of
+from training.weave import without_greeting
 
 TRAIN = ("threads_train.jsonl", "threads2_train.jsonl")
 DEV = "threads_dev.jsonl"
