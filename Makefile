@@ -25,8 +25,21 @@ unit: .venv/dev.done
 bench: .venv/bench.done  ## figures beside peers, in one run
 	$(BIN)/python -m benchmarks
 
-fit: .venv/training.done  ## the shipped weights, made anew: make fit DATA=folder
-	$(BIN)/python -m training.fit_selection --data $(DATA)
+# `make fit DATA=folder` makes the shipped weights anew, in build/; with `MODEL=` and `RECALL=` elsewhere.
+MODEL ?= build/model.npz
+RECALL ?= build/recall_weights.py
+FITS := build/fit-0.npz build/fit-1.npz
+FROM := $(if $(DATA),--data $(DATA)) --cache build/vectors.npz
+
+fit: $(FITS)  ## the weights of the selector and of recall, from their sources; takes some hours
+	$(BIN)/python -m training.fit_selection combine $(FITS) --out $(MODEL)
+	$(BIN)/python -m training.fit_selection measure $(MODEL) $(FROM)
+	$(BIN)/python -m training.fit_recall $(if $(DATA),--data $(DATA)) --out $(RECALL)
+
+# A finished fit is kept: an interrupted `make fit` goes on with the next one.
+build/fit-%.npz: | .venv/training.done
+	mkdir -p build
+	PYTHONHASHSEED=0 $(BIN)/python -m training.fit_selection fit --seed $* --out $@ $(FROM)
 
 soak: .venv/dev.done  ## 50,000 turns from 8 threads and 2 processes
 	$(BIN)/python benchmarks/soak.py
