@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types unit notebook bench soak clean
+.PHONY: demo test lint types unit notebook bench fit soak clean
 
 demo: .venv/demo.done  ## play a conversation through a semantic memory
 	$(BIN)/threadmem demo $(FILE)
@@ -24,6 +24,22 @@ unit: .venv/dev.done
 
 bench: .venv/bench.done  ## figures beside peers, in one run
 	$(BIN)/python -m benchmarks
+
+# `make fit DATA=folder` makes the shipped weights anew, in build/; with `MODEL=` and `RECALL=` elsewhere.
+MODEL ?= build/model.npz
+RECALL ?= build/recall_weights.py
+FITS := build/fit-0.npz build/fit-1.npz
+FROM := $(if $(DATA),--data $(DATA)) --cache build/vectors.npz
+
+fit: $(FITS)  ## the weights of the selector and of recall, from their sources; takes some hours
+	$(BIN)/python -m training.fit_selection combine $(FITS) --out $(MODEL)
+	$(BIN)/python -m training.fit_selection measure $(MODEL) $(FROM)
+	$(BIN)/python -m training.fit_recall $(if $(DATA),--data $(DATA)) --out $(RECALL)
+
+# A finished fit is kept: an interrupted `make fit` goes on with the next one.
+build/fit-%.npz: | .venv/training.done
+	mkdir -p build
+	PYTHONHASHSEED=0 $(BIN)/python -m training.fit_selection fit --seed $* --out $@ $(FROM)
 
 soak: .venv/dev.done  ## 50,000 turns from 8 threads and 2 processes
 	$(BIN)/python benchmarks/soak.py
@@ -45,6 +61,10 @@ soak: .venv/dev.done  ## 50,000 turns from 8 threads and 2 processes
 
 .venv/bench.done: .venv/dev.done
 	$(PIP) install -c constraints.txt --group bench
+	touch $@
+
+.venv/training.done: .venv/dev.done
+	$(PIP) install -c constraints.txt --group training
 	touch $@
 
 clean:

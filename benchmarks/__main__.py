@@ -1,8 +1,7 @@
 """All benchmarks in one run and one table: `python -m benchmarks [--full] [--data ../shared/data]`.
 
 The quick set takes a minute or two. `--full` takes longer rounds, and adds search in all vectors of an owner
-and, if the data is there, the quality of recall and of thread selection on real conversations and of links in
-IRC logs.
+and, if the data is there, the quality of recall and of thread selection on real conversations.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from benchmarks import (
     checkpoint,
     forgetting,
     import_time,
-    irc,
     long_memory,
     owners,
     postgres,
@@ -55,7 +53,7 @@ def main() -> int:
     if options.full:
         print("owners ...", file=sys.stderr)
         lines += owners.measure(full=True)
-        for quality in (recall, threads, irc):
+        for quality in (recall, threads):
             print(f"{quality.__name__} ...", file=sys.stderr)
             lines += quality.measure(options.data)
     show(lines)

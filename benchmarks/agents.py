@@ -1,8 +1,8 @@
 """What a model is shown in conversations of agents with tools, five matters each, through the middleware.
 
-Each conversation of `benchmarks/written/agent-*.txt` is played by an agent whose model and tools say what is
-written there. Nothing is ever fitted on them. Of every call of the model, beside an agent without memory of
-threads, which shows it everything:
+Each conversation of `training/conversations/agent-*.txt` is played by an agent whose model and tools say what
+is written there. Nothing is ever fitted on them. Of every call of the model, beside an agent without memory
+of threads, which shows it everything:
 
 - its matter only: all messages that it is shown are of the matter at hand.
 - of its matter: how much of what was said about the matter before it is shown.
@@ -30,9 +30,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import PrivateAttr
 
 from benchmarks._measure import Line, show
-from benchmarks._written import HELD_OUT, Turn, Written, written
 from benchmarks.threads import ASK, Oracle, Remembering
 from langchain_threadmem import LLMNodeSelector, MemorySystem, SemanticNodeSelector, ThreadMemMiddleware
+from training.corpus import HELD_OUT, Turn, Written, written
 
 Selector = SemanticNodeSelector | LLMNodeSelector
 

@@ -4,7 +4,7 @@
 go (vectors of the model that the numbers were fitted on, vectors of any model, words alone) a few
 small networks over the columns of `features.FEATURES`, and what was learned on the vectors of the
 local embedding model (all-MiniLM-L6-v2, Apache 2.0), whose embeddings of single words are also where
-`Wording` began. `benchmarks/fit_choosing.py` makes it; `about` in it says from what.
+`Wording` began. `training/fit_selection.py` makes it; `about` in it says from what.
 
 What is learned is what the dialogs of the fit are like, and others are not. So half of the networks were
 fitted to do without that knowledge, and `score` listens to them where a conversation is not a familiar one.

@@ -1,4 +1,4 @@
-"""Weights of recall's parts, as `benchmarks/fit_recall.py` fitted them; described in `core.scoring`.
+"""Weights of recall's parts, as `training/fit_recall.py` fitted them; described in `core.scoring`.
 
 For each part two numbers: with embeddings, and by words alone. They are plain numbers, fitted by leaving one
 conversation out at a time and then on all of them: three chats between people and six with an assistant. A

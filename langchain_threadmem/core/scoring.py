@@ -9,7 +9,7 @@ counts follows smoothly from how long the answers are (`assistance`).
 Lexical scores are BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond",
 2009), divided by the rarity of all terms of the question: 1 is about a message that holds every term once. So
 they are on one scale for every question, which did as well as z-scores among the messages of a conversation
-(in `benchmarks/fit_recall.py`), and does not need all messages to be scored. The weights are in
+(in `training/fit_recall.py`), and does not need all messages to be scored. The weights are in
 `core.recall_weights`.
 """
 

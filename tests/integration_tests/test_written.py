@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from benchmarks import agents
-from benchmarks._written import HELD_OUT, PARTS, SPOKEN, Written, dialogs, parse, written
+from training.corpus import HELD_OUT, PARTS, SPOKEN, Written, dialogs, parse, written
 
 ALL = written()
 

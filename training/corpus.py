@@ -1,6 +1,7 @@
 """Conversations that were written for this project: people and assistants, several matters at a time.
 
-They lie in `benchmarks/written` (MIT, like the rest), a line for what the human says and one for the answer:
+They lie in `training/conversations` (MIT, like the rest), a line for what the human says and one for the
+answer:
 
     # bread-and-the-car
     bread | my loaves come out flat, what am i doing wrong?
@@ -16,8 +17,8 @@ They lie in `benchmarks/written` (MIT, like the rest), a line for what the human
 A message continues the last turn of its matter, or opens it; `bread<1` goes back to the first turn of the
 matter and takes another way from there. Lines with `~` are calls of tools. Line breaks are written `\\n`.
 
-`benchmarks/dialogs` holds dialogs by themselves, in the same form: a block for each kind of matter, its
-dialogs one after the other. They are there to be woven into conversations (`benchmarks._weave`). What is said
+`training/dialogs` holds dialogs by themselves, in the same form: a block for each kind of matter, its
+dialogs one after the other. They are there to be woven into conversations (`training.weave`). What is said
 in either of them is made up or from memory, and nothing to rely on.
 """
 
@@ -29,10 +30,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks._dialogs import Conversation, Dialog, Vectors, conversation
 from langchain_threadmem.core.nodes import TurnEnd
+from training.sources import Conversation, Dialog, Vectors, conversation
 
-FOLDER = Path(__file__).with_name("written")
+FOLDER = Path(__file__).with_name("conversations")
 DIALOGS = Path(__file__).with_name("dialogs")
 HELD_OUT = "agent"
 """Of these nothing is ever fitted on: agents with tools, five matters each."""

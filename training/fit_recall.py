@@ -5,10 +5,11 @@ each conversation is left out, the weights are fitted on the others and measured
 on all and printed. So "left out" figures are of conversations that the weights had not seen, and the shipped
 weights are those of all.
 
-    python -m benchmarks.fit_recall --data ../shared/data            # fit, measure, print
-    python -m benchmarks.fit_recall --data ../shared/data --shipped  # measure what is shipped
+    python -m training.fit_recall              # fit, measure, print
+    python -m training.fit_recall --out FILE   # fit, measure, write a copy of the module with the new weights
+    python -m training.fit_recall --shipped    # measure what is shipped
 
-The data is not part of this repository.
+The data is not part of this repository; `--data FOLDER` says where it is.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.recall import DATA, ENOUGH, MOST, SETS, Set, message_of, pairs_of, scores, within_room
+from langchain_threadmem.core import recall_weights
 from langchain_threadmem.core.asking import Question, question_of
 from langchain_threadmem.core.english import ENGLISH
 from langchain_threadmem.core.gist import gist_of
@@ -40,6 +43,8 @@ Floats = NDArray[np.float64]
 Weights = Mapping[str, tuple[float, float]]
 PENALTY = {"LoCoMo": 2.0, "BEAM 100K, pairs": 1.0}
 WEIGHTS: dict[str, Weights] = {"LoCoMo": PEOPLE, "BEAM 100K, pairs": ASSISTANT}
+DICTIONARIES = {"LoCoMo": "PEOPLE", "BEAM 100K, pairs": "ASSISTANT"}
+"""Where the weights of each stand in `recall_weights`."""
 MISTAKEN = 0.3
 """What a question that names the wrong person counts beside one that does not."""
 FIGURES = ("R@5", "R@10", "R@20", "R@50", "NDCG@10", "words")
@@ -209,10 +214,30 @@ def left_out(
     return found
 
 
+def write(path: Path, fitted: Mapping[str, Mapping[str, tuple[float, float]]]) -> None:
+    """Write a copy of the module of the shipped weights with other numbers.
+
+    Args:
+        path: The file, which is replaced.
+        fitted: By the name of a dictionary of the module, the weights of its parts.
+    """
+    text = Path(recall_weights.__file__).read_text(encoding="utf-8")
+    for name, weights in fitted.items():
+        before, rest = text.split(f"\n{name}: ")
+        block, after = rest.split("\n}", 1)
+        for part, pair in weights.items():
+            block, count = re.subn(rf'(?<="{part}": )\(.*?\)', str(pair), block)
+            assert count == 1, f"{part!r} is not in {name}"
+        text = f"{before}\n{name}: {block}\n}}{after}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--cache", type=Path, help="an .npz file for the vectors")
+    parser.add_argument("--data", type=Path, default=DATA, help="the folder of the data")
+    parser.add_argument("--cache", type=Path, help="an .npz file for the embeddings")
+    parser.add_argument("--out", type=Path, help="where to write the module with the fitted weights")
     parser.add_argument("--shipped", action="store_true", help="measure the shipped weights, fit nothing")
     parser.add_argument("--each", action="store_true", help="also measure without each part")
     options = parser.parse_args()
@@ -220,6 +245,7 @@ def main() -> None:
     if missing := [path for path in paths.values() if not path.exists()]:
         sys.exit(f"{', '.join(map(str, missing))}: not there; name the folder of the data with --data")
     vectors = embed([text for path in paths.values() for text in texts_of(path)], options.cache)
+    fitted: dict[str, dict[str, tuple[float, float]]] = {}
     for one in (one for one in SETS if one.name in WEIGHTS):
         print(f"\n{one.name:38}" + "".join(f"{name:>9}" for name in FIGURES))
         printed: dict[str, list[float]] = {}
@@ -244,8 +270,11 @@ def main() -> None:
             for name in WEIGHTS[one.name]:
                 value = dict(zip(names, weights.round(2).tolist(), strict=True)).get(name, 0.0)
                 printed.setdefault(name, []).append(value + 0.0)
-        for name, pair in printed.items():
-            print(f'    "{name}": ({pair[0]}, {pair[1]}),')
+        fitted[DICTIONARIES[one.name]] = {name: (first, second) for name, (first, second) in printed.items()}
+        for name, pair in fitted[DICTIONARIES[one.name]].items():
+            print(f'    "{name}": {pair},')
+    if options.out is not None and not options.shipped:
+        write(options.out, fitted)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ conversation. A link to itself counts as a link. Percent of links, over the anno
 - previous: each message answers the one before it. named: each answers the last message of the user that it
   addresses by name, or else the one before it. Notices of the server start a conversation for all three.
 
-    python -m benchmarks.irc [--data ../shared/data] [--file irc_dev.jsonl] [--limit 5]
+    python -m training.fit_irc [--data ../shared/data] [--file irc_dev.jsonl] [--limit 5]
 
 The data is not part of this repository; nothing is measured when it is not there.
 """
@@ -33,11 +33,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._learn import Recipe, State, fit_networks
 from benchmarks._measure import Line, duration, show
 from langchain_threadmem.core.network import Networks
 from langchain_threadmem.core.wording import Floats
 from langchain_threadmem.core.words import STOP_WORDS, words
+from training.learn import Recipe, State, fit_networks
 
 DATA = Path("../shared/data")
 FILE = "irc_dev.jsonl"

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from benchmarks._dialogs import Dialog, Floats, Pools, Vectors
-from benchmarks._written import SPOKEN
 from langchain_threadmem.core.cues import ENGLISH
 from langchain_threadmem.core.evidence import Compatibility
 from langchain_threadmem.core.features import FEATURES
 from langchain_threadmem.core.network import WIDEST, Networks
 from langchain_threadmem.core.telling import terms
 from langchain_threadmem.core.wording import RAREST, Wording, answer_words, message_words
+from training.corpus import SPOKEN
+from training.sources import Dialog, Floats, Pools, Vectors
 
 Table = NDArray[np.float64]
 Rows: TypeAlias = Floats | sparse.csr_array

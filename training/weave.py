@@ -13,8 +13,8 @@ from __future__ import annotations
 import random
 import re
 
-from benchmarks._dialogs import Conversation, Dialog, Pools, Vectors, conversation
 from langchain_threadmem.core.nodes import TurnEnd
+from training.sources import Conversation, Dialog, Pools, Vectors, conversation
 
 LONGEST = 40
 """Turns of a woven conversation, at most."""

@@ -20,19 +20,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from benchmarks._dialogs import Conversation, Dialog, Pools, Vectors, dialogs_of, folds
-from benchmarks._learn import (
-    GROUPS,
-    Recipe,
-    State,
-    fit_compatibility,
-    fit_networks,
-    fit_wording,
-    mean,
-    mean_wording,
-)
-from benchmarks._weave import LONGEST, weave
-from benchmarks._written import PARTS, SPOKEN
 from langchain_threadmem.core.candidates import LEAST_CHANCE
 from langchain_threadmem.core.choosing import CHANCES_KEPT, likeliest, weigh
 from langchain_threadmem.core.cues import ENGLISH
@@ -43,12 +30,25 @@ from langchain_threadmem.core.network import Networks, Way
 from langchain_threadmem.core.nodes import TurnEnd
 from langchain_threadmem.core.reading import Reader
 from langchain_threadmem.core.wording import Wording
+from training.corpus import PARTS, SPOKEN
+from training.learn import (
+    GROUPS,
+    Recipe,
+    State,
+    fit_compatibility,
+    fit_networks,
+    fit_wording,
+    mean,
+    mean_wording,
+)
+from training.sources import Conversation, Dialog, Pools, Vectors, dialogs_of, folds
+from training.weave import LONGEST, weave
 
 T = TypeVar("T")
 FOLDS = 4
 WOVEN = 2200
 SHARES = (1.0, 1 / 3)
-"""For each course: how often one of `benchmarks/dialogs` is drawn for one of the others. Many as they
+"""For each course: how often one of `training/dialogs` is drawn for one of the others. Many as they
 are, they have one author."""
 MEANS = 4
 """Of how many fits for each course what is learned of vectors and words is the mean."""
@@ -199,38 +199,8 @@ def joined(at_home: Networks, elsewhere: Networks) -> Networks:
     return Networks(at_home.mean, at_home.scale, *held, kinds)
 
 
-def beside(one: Fitted, other: Fitted) -> Fitted:
-    """What two fits of one way to go say together: all their networks, and the means of what was learned.
-
-    The columns of the second are brought to the mean and scale of the first.
-    """
-
-    def both(first: Networks, second: Networks) -> Networks:
-        used = first.scale > 0
-        ratio = np.divide(second.scale, first.scale, out=np.zeros_like(first.scale), where=used)
-        shift = (first.mean - second.mean) * second.scale
-        moved = replace(
-            second,
-            inner=second.inner * ratio[:, None],
-            bias=second.bias + shift @ second.inner,
-            direct=second.direct * ratio,
-        )
-        arrays = ("inner", "bias", "outer", "direct", "at_home")
-        held = [np.concatenate([getattr(first, name), getattr(moved, name)]) for name in arrays]
-        return Networks(first.mean, first.scale, *held)
-
-    learned = [fit.learned for fit in (one, other) if fit.learned is not None]
-    return Fitted(
-        one.way,
-        both(one.networks, other.networks),
-        both(one.again, other.again),
-        mean_wording([one.wording, other.wording]),
-        mean(learned) if learned else None,
-    )
-
-
 def each(items: Sequence[Any], work: Callable[[Any], T]) -> list[T]:
-    """Do the work for each item, on every core: what it refers to is there in forked processes.
+    """Do the work for each item, on all cores that this process may use, in forked processes.
 
     Example:
         >>> each([1, 2, 3], lambda number: number * number)
@@ -238,8 +208,13 @@ def each(items: Sequence[Any], work: Callable[[Any], T]) -> list[T]:
     """
     global _work
     _work = work
-    with multiprocessing.get_context("fork").Pool(min(len(items), os.cpu_count() or 1)) as pool:
+    with multiprocessing.get_context("fork").Pool(min(len(items), cores())) as pool:
         return pool.map(_do, items, chunksize=max(1, min(16, len(items) // 100)))
+
+
+def cores() -> int:
+    """How many cores this process may use; `taskset` limits them."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 _work: Callable[[Any], Any]
@@ -264,7 +239,9 @@ class Course:
         kind_of: dict[str, str],
         vectors: Vectors,
         share: float = SHARES[-1],
+        seed: int = 0,
     ) -> None:
+        self.seed = seed
         self.dialogs = dialogs_of(conversations, kind_of)
         for name, one in more.items():
             self.dialogs[name] = one._replace(share=share) if one.source in SPOKEN else one
@@ -283,7 +260,7 @@ class Course:
 
         self.lessons = [lesson(one, apart=False) for one in conversations]
         self.lessons += [one for one in (lesson(c, apart=True) for c in conversations) if one.apart]
-        rng = random.Random(1)
+        rng = random.Random(1 + seed)
         for fold in range(FOLDS):
             inside = [one for name, one in self.dialogs.items() if place[name] == fold]
             pools = Pools(inside)
@@ -307,9 +284,10 @@ class Course:
 
     def _learn(self, part: tuple[Mapping[str, Dialog], int]) -> tuple[Wording, Compatibility]:
         dialogs, count = part
+        seeds = range(self.seed * MEANS, self.seed * MEANS + count)
         return (
-            mean_wording([fit_wording(dialogs, self.vectors, seed=seed) for seed in range(count)]),
-            mean([fit_compatibility(dialogs, self.vectors, steps=STEPS, seed=seed) for seed in range(count)]),
+            mean_wording([fit_wording(dialogs, self.vectors, seed=seed) for seed in seeds]),
+            mean([fit_compatibility(dialogs, self.vectors, steps=STEPS, seed=seed) for seed in seeds]),
         )
 
     def go(self, way: Way) -> list[tuple[Grown, Lesson]]:
@@ -366,7 +344,7 @@ class Course:
                 for its, lesson in zip(states, self.lessons, strict=True)
                 if key != lesson.fold and key not in lesson.families
             ]
-            return _fit(outside, recipe, 1)
+            return _fit(outside, recipe, 1, self.seed)
 
         return dict(zip(self.without, each([*self.without], without), strict=True))
 
@@ -382,8 +360,10 @@ def fit(courses: Sequence[Course], way: Way) -> Fitted:
     grown = [one for course in several for one in course.go(way)]
     recipe = RECIPE if len(several) == 1 else OF_SEVERAL
     states = [(one.states, lesson) for one, lesson in grown]
-    both = each([(0, AT_HOME), (NETWORKS, ELSEWHERE)], lambda kind: _fit(states, recipe, NETWORKS, *kind))
-    again = _fit([(one.later, lesson) for one, lesson in grown], AGAIN, NETWORKS)
+    first = 2 * NETWORKS * courses[0].seed
+    kinds = [(first, AT_HOME), (first + NETWORKS, ELSEWHERE)]
+    both = each(kinds, lambda kind: _fit(states, recipe, NETWORKS, *kind))
+    again = _fit([(one.later, lesson) for one, lesson in grown], AGAIN, NETWORKS, first)
     wording = mean_wording([course.learned[0] for course in courses])
     learned = mean([course.learned[1] for course in courses]) if way == "local" else None
     return Fitted(way, joined(*both), again, wording, learned)

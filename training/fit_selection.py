@@ -1,0 +1,215 @@
+"""Fit the weights of `SemanticNodeSelector`, combine fits, measure them.
+
+    python -m training.fit_selection fit --seed 0 --out build/fit-0.npz   # one fit
+    python -m training.fit_selection combine build/fit-0.npz build/fit-1.npz --out build/model.npz
+    python -m training.fit_selection measure [build/model.npz]   # the shipped weights if no file is named
+    python -m training.fit_selection leave-out                   # fit without each family of sources
+
+All commands but `combine` take `--data FOLDER`, the folder of the data, which is not part of this repository,
+and `--cache FILE`, an `.npz` file in which embeddings are kept from one run to the next. `make fit` makes two
+fits and combines them; `training/README.md` describes the sources and the method.
+
+Figures are measured as in use: turns are appended one by one, and the tree is the selector's own; it is never
+shown the true parent. Nothing is fitted on the sources in `UNSEEN`, whose licences do not allow it: their
+figures show what a new kind of dialog gets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.threads import DATA
+from langchain_threadmem.core.network import WAYS, Way
+from training import weights
+from training.corpus import HELD_OUT, as_conversation, written
+from training.corpus import dialogs as spoken
+from training.corpus import kinds as kinds_of
+from training.corpus import texts_of as said_in
+from training.course import (
+    RECIPE,
+    SHARES,
+    WOVEN,
+    Course,
+    Fitted,
+    Grown,
+    Tally,
+    each,
+    family,
+    fit,
+    grow,
+    show,
+    tally,
+)
+from training.learn import words_of
+from training.sources import Conversation, Dialog, chats, embed, irc, kinds, texts_of
+from training.sources import read as read_file
+from training.weave import without_greeting
+
+TRAIN = ("threads_train.jsonl", "threads2_train.jsonl")
+DEV = "threads_dev.jsonl"
+IRC = "irc_train.jsonl"
+CHATS = 400
+"""Dialogs of the package `chitchat-dataset` (MIT) that are learned from."""
+UNSEEN = ("locomo", "beam", "inscit")
+
+
+class Sources:
+    """Everything that is fitted on and measured on, embedded.
+
+    Args:
+        data: The folder of the data.
+        cache: An `.npz` file in which embeddings are kept.
+        learning: Whether weights are to be fitted; if not, what only a fit needs is left out.
+    """
+
+    def __init__(self, data: Path, cache: Path | None, *, learning: bool) -> None:
+        paths = [data / name for name in (*TRAIN, DEV)]
+        missing = [path for path in (*paths, data / IRC) if not path.exists()]
+        if missing:
+            sys.exit(f"{', '.join(map(str, missing))}: not there; name the folder of the data with --data")
+        own = written()
+        self.more: dict[str, Dialog] = {}
+        texts = texts_of(paths) | said_in(own)
+        words: set[str] = set()
+        if learning:
+            self.more = irc(data / IRC) | chats(chats_file(), CHATS) | spoken()
+            texts |= {text for one in self.more.values() for turn in one.turns for text in turn}
+            words = words_of(texts)
+        self.vectors = embed(texts | {without_greeting(text) for text in texts} | words, cache)
+        self.kind_of = kinds(paths) | kinds_of(own)
+        known = [one for path in paths[:2] for one in read_file(path, self.vectors, UNSEEN)]
+        self.known = [one for one in known if one.variant not in UNSEEN]
+        self.known += [as_conversation(one, self.vectors) for one in own if one.part != HELD_OUT]
+        unseen = [one for path in paths[:2] for one in read_file(path, self.vectors)]
+        self.measured = {
+            "dev": read_file(paths[2], self.vectors),
+            "unseen sources": [one for one in unseen if one.variant in UNSEEN],
+            "agents": [as_conversation(one, self.vectors) for one in own if one.part == HELD_OUT],
+        }
+
+    def about(self, seed: int) -> dict[str, Any]:
+        """What a file of weights says of its making."""
+        names = {*self.more, *(name for one in self.known for name in one.dialogs)}
+        return {
+            "sources": dict(Counter(name.split(":")[0] for name in names)),
+            "conversations": len(self.known),
+            "woven": WOVEN,
+            "recipe": asdict(RECIPE),
+            "seeds": [seed],
+        }
+
+
+def chats_file() -> Path:
+    """The file of the package `chitchat-dataset`."""
+    found = importlib.util.find_spec("chitchat_dataset")
+    if found is None or found.origin is None:
+        sys.exit("the package chitchat-dataset is not there: pip install --group training")
+    return Path(found.origin).with_name("dataset.json")
+
+
+def measure(conversations: Sequence[Conversation], fitted: Fitted) -> tuple[dict[str, Tally], list[Grown]]:
+    """Grow conversations and count, by variant."""
+    held = (fitted.way, fitted.networks, fitted.again, fitted.wording, fitted.learned)
+    grown = each(conversations, lambda one: grow(one, *held))
+    return tally(conversations, grown), grown
+
+
+def show_measured(sources: Sources, fits: Sequence[Fitted]) -> None:
+    """Print the figures of each way to go."""
+    for fitted in fits:
+        for title, conversations in sources.measured.items():
+            counts, grown = measure(conversations, fitted)
+            show(f"{fitted.way}: {title}", counts)
+            show_sure(conversations, grown)
+
+
+def show_sure(conversations: Sequence[Conversation], grown: Sequence[Grown]) -> None:
+    """Print how often those choices were right that the networks were sure of."""
+    pairs = [
+        (sure, mine == turn.previous)
+        for one, its in zip(conversations, grown, strict=True)
+        for sure, mine, turn in list(zip(its.sure, its.chosen, one.turns, strict=True))[1:]
+    ]
+    for level in (0.5, 0.8, 0.9, 0.99):
+        above = [right for sure, right in pairs if sure >= level]
+        print(
+            f"  p >= {level:<4} {100 * len(above) / len(pairs):5.1f} % of choices, "
+            f"{100 * np.mean(above) if above else 0:5.1f} % right"
+        )
+
+
+def fit_all(sources: Sources, seed: int, out: Path) -> None:
+    """Fit all three ways to go, measure them and write them to a file."""
+    courses = [
+        Course(sources.known, sources.more, sources.kind_of, sources.vectors, share, seed) for share in SHARES
+    ]
+    fits = []
+    for way in WAYS:
+        fits.append(fit(courses, way))
+        show_measured(sources, fits[-1:])
+    weights.write(out, fits, sources.about(seed))
+
+
+def combine_all(paths: Sequence[Path], out: Path) -> None:
+    """Combine the fits in some files and write them to another."""
+    fits, abouts = zip(*map(weights.read, paths), strict=True)
+    combined = [weights.combine(of_one_way) for of_one_way in zip(*fits, strict=True)]
+    seeds = [seed for about in abouts for seed in about["seeds"]]
+    weights.write(out, combined, {**abouts[0], "seeds": seeds})
+
+
+def leave_one_out(sources: Sources) -> None:
+    """Fit without each family of sources, everywhere; then measure the conversations that are all of it."""
+    totals: dict[Way, dict[str, Tally]] = {way: {} for way in WAYS}
+    family_of = {name: family(name.split(":")[0]) for one in sources.known for name in one.dialogs}
+    for left in sorted(set(family_of.values())):
+        own = [one for one in sources.known if {family_of[name] for name in one.dialogs} == {left}]
+        rest = [one for one in sources.known if left not in {family_of[name] for name in one.dialogs}]
+        courses = [Course(rest, sources.more, sources.kind_of, sources.vectors)]
+        for way in WAYS:
+            for variant, counts in measure(own, fit(courses, way))[0].items():
+                # Single dialogs and mixes are of several families.
+                totals[way][f"{variant} ({left})" if variant in ("single", "mix") else variant] = counts
+    for way in WAYS:
+        show(f"{way}: left out", totals[way])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    data = argparse.ArgumentParser(add_help=False)
+    data.add_argument("--data", type=Path, default=DATA, help="the folder of the data")
+    data.add_argument("--cache", type=Path, help="an .npz file for the embeddings")
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("fit", parents=[data], help="fit, measure and write")
+    one.add_argument("--seed", type=int, default=0)
+    one.add_argument("--out", type=Path, required=True, help="the file to write")
+    several = commands.add_parser("combine", help="combine several fits")
+    several.add_argument("files", type=Path, nargs="+", help="files that `fit` wrote")
+    several.add_argument("--out", type=Path, required=True, help="the file to write")
+    figures = commands.add_parser("measure", parents=[data], help="measure a file of weights")
+    figures.add_argument("file", type=Path, nargs="?", default=weights.SHIPPED)
+    commands.add_parser("leave-out", parents=[data], help="fit without each family of sources, measure it")
+    options = parser.parse_args()
+    if options.command == "combine":
+        combine_all(options.files, options.out)
+        return
+    sources = Sources(options.data, options.cache, learning=options.command != "measure")
+    if options.command == "fit":
+        fit_all(sources, options.seed, options.out)
+    elif options.command == "measure":
+        show_measured(sources, weights.read(options.file)[0])
+    else:
+        leave_one_out(sources)
+
+
+if __name__ == "__main__":
+    main()
