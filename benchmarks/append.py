@@ -99,7 +99,7 @@ class RawGroup:
 
 def bodies_of(messages: list[tuple[HumanMessage, AIMessage]]) -> list[tuple[str, str]]:
     """The text that is kept of each message, so that both sides write the same number of bytes."""
-    from langchain_threadmem.core.bodies import encode
+    from langchain_threadmem.messages.codec import encode
 
     return [(encode(human), encode(ai)) for human, ai in messages]
 

@@ -20,8 +20,8 @@ from langchain_core.embeddings import Embeddings
 
 from benchmarks._measure import Line, duration, show
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.storage.queries import memory
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.units import memory
 
 MANY = 100_000
 SHARE = 0.1

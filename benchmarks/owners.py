@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from benchmarks._measure import Line, duration, rounds, show, within
 from benchmarks.forgetting import StandIn
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.flows.index import FILLING
-from langchain_threadmem.storage.queries.embeddings import Vectors
-from langchain_threadmem.storage.vectors import ChromaIndex, ExactIndex
+from langchain_threadmem.index.catch_up import FILLING
+from langchain_threadmem.index.vector_index import ChromaIndex, ExactIndex
+from langchain_threadmem.index.vectors import Vectors
 
 DIMENSIONS = 384
 SIZES = (100, 1_000, 5_000, 10_000, 20_000)

@@ -3,16 +3,17 @@
 import sys
 from pathlib import Path
 
-from langchain_threadmem import ChatMemory, samples
-from langchain_threadmem.core.exchange import parse_conversation
-from langchain_threadmem.demo import turns_of
+from langchain_threadmem import ChatMemory
+from langchain_threadmem.cli import demo
+from langchain_threadmem.cli.demo import turns_of
+from langchain_threadmem.export.json_document import parse_conversation
 
 TURNS = 15
 
 
 def main(target: Path) -> None:
     memory = ChatMemory.semantic()
-    for turn in turns_of(parse_conversation(samples.everyday()))[:TURNS]:
+    for turn in turns_of(parse_conversation(demo.everyday()))[:TURNS]:
         memory.append(turn)
     target.write_text(memory.export("svg") + "\n", encoding="utf-8")
 

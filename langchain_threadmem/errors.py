@@ -28,6 +28,8 @@ Each message shows the value it is about (`!r`) and names the next step. Catch
 of this package catch the usual built-in.
 """
 
+from __future__ import annotations
+
 
 class ThreadMemError(Exception):
     """The root of every error raised on purpose by this package."""

@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, settings
 from langchain_core.embeddings import Embeddings
 
 from langchain_threadmem import ChatMemory, MemorySystem
-from langchain_threadmem.flows import index
+from langchain_threadmem.index import catch_up
 
 # How long something takes is measured in `benchmarks`; a busy machine must not fail a test.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -127,7 +127,7 @@ def system(url: str, owner: str) -> Iterator[MemorySystem]:
 @pytest.fixture
 def chroma(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few vectors of an owner are searched in Chroma too."""
-    monkeypatch.setattr(index, "EXACT_BELOW", 0)
+    monkeypatch.setattr(catch_up, "EXACT_BELOW", 0)
 
 
 class Verbs:

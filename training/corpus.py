@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from langchain_threadmem.core.nodes import TurnEnd
+from langchain_threadmem.threads.turn_ends import TurnEnd
 from training.sources import Conversation, Dialog, Vectors, conversation
 
 FOLDER = Path(__file__).with_name("conversations")

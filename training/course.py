@@ -20,16 +20,16 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from langchain_threadmem.core.candidates import LEAST_CHANCE
-from langchain_threadmem.core.choosing import CHANCES_KEPT, likeliest, weigh
-from langchain_threadmem.core.cues import ENGLISH
-from langchain_threadmem.core.evidence import Compatibility
-from langchain_threadmem.core.features import describe
-from langchain_threadmem.core.hindsight import look_again
-from langchain_threadmem.core.network import Networks, Way
-from langchain_threadmem.core.nodes import TurnEnd
-from langchain_threadmem.core.reading import Reader
-from langchain_threadmem.core.wording import Wording
+from langchain_threadmem.threads.choice import CHANCES_KEPT, likeliest, weigh
+from langchain_threadmem.threads.features.learned_words import Wording
+from langchain_threadmem.threads.features.phrases import ENGLISH
+from langchain_threadmem.threads.features.similarity import Compatibility
+from langchain_threadmem.threads.features.structure import LEAST_CHANCE
+from langchain_threadmem.threads.features.table import describe
+from langchain_threadmem.threads.features.words import Reader
+from langchain_threadmem.threads.model import Networks, Way
+from langchain_threadmem.threads.second_look import look_again
+from langchain_threadmem.threads.turn_ends import TurnEnd
 from training.corpus import PARTS, SPOKEN
 from training.learn import (
     GROUPS,

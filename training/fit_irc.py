@@ -34,9 +34,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._measure import Line, duration, show
-from langchain_threadmem.core.network import Networks
-from langchain_threadmem.core.wording import Floats
-from langchain_threadmem.core.words import STOP_WORDS, words
+from langchain_threadmem.summaries.text_rank import STOP_WORDS, words
+from langchain_threadmem.threads.features.learned_words import Floats
+from langchain_threadmem.threads.model import Networks
 from training.learn import Recipe, State, fit_networks
 
 DATA = Path("../shared/data")

@@ -1,4 +1,4 @@
-"""Fit the weights of `langchain_threadmem.core.recall_weights` and measure them.
+"""Fit the weights of `langchain_threadmem.recall.weights` and measure them.
 
 For each of the two kinds of chat: listwise softmax regression by Newton's method with an L2 penalty. In turn
 each conversation is left out, the weights are fitted on the others and measured on it; then they are fitted
@@ -29,15 +29,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.recall import DATA, ENOUGH, MOST, SETS, Set, message_of, pairs_of, scores, within_room
-from langchain_threadmem.core import recall_weights
-from langchain_threadmem.core.asking import Question, question_of
-from langchain_threadmem.core.english import ENGLISH
-from langchain_threadmem.core.gist import gist_of
-from langchain_threadmem.core.ledger import Ledger, Record
-from langchain_threadmem.core.recall_weights import ASSISTANT, PEOPLE
-from langchain_threadmem.core.scoring import Parts, parts_of, people_parts, turn_parts
-from langchain_threadmem.core.scoring import scores as score_all
-from langchain_threadmem.embeddings import LocalEmbeddings
+from langchain_threadmem.engine.local_embeddings import LocalEmbeddings
+from langchain_threadmem.index.documents import Record, document_of
+from langchain_threadmem.index.language import ENGLISH
+from langchain_threadmem.recall import weights
+from langchain_threadmem.recall.postings import Postings
+from langchain_threadmem.recall.question import Question, question_of
+from langchain_threadmem.recall.scoring import Parts, parts_of, people_parts, turn_parts
+from langchain_threadmem.recall.scoring import scores as score_all
+from langchain_threadmem.recall.weights import ASSISTANT, PEOPLE
 
 Floats = NDArray[np.float64]
 Weights = Mapping[str, tuple[float, float]]
@@ -55,7 +55,7 @@ FIGURES = ("R@5", "R@10", "R@20", "R@50", "NDCG@10", "words")
 class Asked:
     """A question with its evidence, once by units and once by rows."""
 
-    ledger: Ledger
+    ledger: Postings
     question: Question
     units: Sequence[int]
     length: Mapping[int, int]
@@ -95,11 +95,11 @@ def texts_of(path: Path) -> Iterable[str]:
         yield from (row["question"] for row in conversation["questions"])
 
 
-def ledger_of(messages: Sequence[dict[str, Any]]) -> Ledger:
-    ledger = Ledger()
+def ledger_of(messages: Sequence[dict[str, Any]]) -> Postings:
+    ledger = Postings()
     for n, row in enumerate(messages):
         message = message_of(row)
-        gist = gist_of(message, row["text"], 0.0, ENGLISH)
+        gist = document_of(message, row["text"], 0.0, ENGLISH)
         ledger.add([Record(n, n + 1, n or None, message.type, True, gist)])
     return ledger
 
@@ -221,11 +221,11 @@ def write(path: Path, fitted: Mapping[str, Mapping[str, tuple[float, float]]]) -
         path: The file, which is replaced.
         fitted: By the name of a dictionary of the module, the weights of its parts.
     """
-    text = Path(recall_weights.__file__).read_text(encoding="utf-8")
-    for name, weights in fitted.items():
+    text = Path(weights.__file__).read_text(encoding="utf-8")
+    for name, parts in fitted.items():
         before, rest = text.split(f"\n{name}: ")
         block, after = rest.split("\n}", 1)
-        for part, pair in weights.items():
+        for part, pair in parts.items():
             block, count = re.subn(rf'(?<="{part}": )\(.*?\)', str(pair), block)
             assert count == 1, f"{part!r} is not in {name}"
         text = f"{before}\n{name}: {block}\n}}{after}"

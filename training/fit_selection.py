@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.threads import DATA
-from langchain_threadmem.core.network import WAYS, Way
+from langchain_threadmem.threads.model import WAYS, Way
 from training import weights
 from training.corpus import HELD_OUT, as_conversation, written
 from training.corpus import dialogs as spoken

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from langchain_threadmem.core.cues import ENGLISH
-from langchain_threadmem.core.evidence import Compatibility
-from langchain_threadmem.core.features import FEATURES
-from langchain_threadmem.core.network import WIDEST, Networks
-from langchain_threadmem.core.telling import terms
-from langchain_threadmem.core.wording import RAREST, Wording, answer_words, message_words
+from langchain_threadmem.threads.features.cues import terms
+from langchain_threadmem.threads.features.learned_words import RAREST, Wording, answer_words, message_words
+from langchain_threadmem.threads.features.phrases import ENGLISH
+from langchain_threadmem.threads.features.similarity import Compatibility
+from langchain_threadmem.threads.features.table import FEATURES
+from langchain_threadmem.threads.model import WIDEST, Networks
 from training.corpus import SPOKEN
 from training.sources import Dialog, Floats, Pools, Vectors
 

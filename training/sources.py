@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from langchain_threadmem.core.nodes import TurnEnd
-from langchain_threadmem.embeddings import LocalEmbeddings
+from langchain_threadmem.engine.local_embeddings import LocalEmbeddings
+from langchain_threadmem.threads.turn_ends import TurnEnd
 
 Floats = NDArray[np.float32]
 Vectors = Mapping[str, Floats]

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from langchain_threadmem.core import network
-from langchain_threadmem.core.evidence import Compatibility
-from langchain_threadmem.core.features import FEATURES
-from langchain_threadmem.core.network import COMPATIBILITY, WAYS, Networks
-from langchain_threadmem.core.wording import Wording
+from langchain_threadmem.threads import model
+from langchain_threadmem.threads.features.learned_words import Wording
+from langchain_threadmem.threads.features.similarity import Compatibility
+from langchain_threadmem.threads.features.table import FEATURES
+from langchain_threadmem.threads.model import COMPATIBILITY, WAYS, Networks
 from training.course import Fitted
 from training.learn import mean, mean_wording
 
-SHIPPED = Path(network.__file__).with_name(network.FILE)
+SHIPPED = Path(model.__file__).with_name(model.FILE)
 WORDING = ("answer", "message", "opener", "closing")
 """The arrays of `Wording`, in its order."""
 

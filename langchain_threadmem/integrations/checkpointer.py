@@ -1,4 +1,4 @@
-"""`ThreadMemSaver`: a LangGraph checkpointer that keeps each message once, in the conversation's tree.
+"""`ThreadMemSaver`: a LangGraph checkpointer that stores each message once, in the conversation's tree.
 
 A thread of LangGraph is a conversation: `system.conversation(thread_id)` shows what was said in it as a tree,
 with its forks, edits and regenerations. Message lists of other channels and of subgraphs have trees of their
@@ -30,16 +30,16 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langchain_threadmem.core.names import check_name
+from langchain_threadmem.checkpoints import load, maintenance, save
+from langchain_threadmem.checkpoints.known_lists import ListMemory
+from langchain_threadmem.checkpoints.load import History, Snapshot
+from langchain_threadmem.checkpoints.save import Archive
+from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.flows import checkpoints, snapshots, upkeep
-from langchain_threadmem.flows.checkpoints import Archive
-from langchain_threadmem.flows.conversation import check_owner
-from langchain_threadmem.flows.lists import ListMemory
-from langchain_threadmem.flows.parts import Parts
-from langchain_threadmem.flows.snapshots import History, Snapshot
-from langchain_threadmem.flows.steps import Flow, arun, run
-from langchain_threadmem.system import MemorySystem
+from langchain_threadmem.integrations._system import check_owner
+from langchain_threadmem.memory_system import MemorySystem
+from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.parts import Parts
 
 T = TypeVar("T")
 PAGE = 16
@@ -165,7 +165,7 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
         return None if found is None else _tuple(found, config)
 
     def _get(self, config: RunnableConfig) -> Flow[Snapshot | None]:
-        return snapshots.get(self._archive, self._thread(config), _ns(config), get_checkpoint_id(config))
+        return load.get(self._archive, self._thread(config), _ns(config), get_checkpoint_id(config))
 
     def list(
         self,
@@ -188,7 +188,7 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
         """
         found = self._run(self._addresses(config, before))
         for start, most in _pages(len(found), limit if filter is None else None):
-            page = self._run(snapshots.page(self._archive, found[start : start + most], filter, limit))
+            page = self._run(load.page(self._archive, found[start : start + most], filter, limit))
             limit = None if limit is None else limit - len(page)
             for snapshot in page.readable():
                 yield _tuple(snapshot)
@@ -206,7 +206,7 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
         """Async `list`."""
         found = await self._arun(self._addresses(config, before))
         for start, most in _pages(len(found), limit if filter is None else None):
-            page = await self._arun(snapshots.page(self._archive, found[start : start + most], filter, limit))
+            page = await self._arun(load.page(self._archive, found[start : start + most], filter, limit))
             limit = None if limit is None else limit - len(page)
             for snapshot in page.readable():
                 yield _tuple(snapshot)
@@ -214,7 +214,7 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
                 return
 
     def _addresses(self, config: RunnableConfig | None, before: RunnableConfig | None) -> Flow[Any]:
-        return snapshots.addresses(
+        return load.addresses(
             self._archive,
             None if config is None else self._thread(config),
             None if config is None else config["configurable"].get("checkpoint_ns"),
@@ -257,7 +257,7 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
     ) -> Flow[None]:
         said = get_checkpoint_metadata(config, metadata)
         above = get_checkpoint_id(config)
-        return checkpoints.put(
+        return save.put(
             self._archive, self._thread(config), _ns(config), above, checkpoint, said, new_versions
         )
 
@@ -277,7 +277,7 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task: str, path: str
     ) -> Flow[None]:
         checkpoint = str(config["configurable"]["checkpoint_id"])
-        return checkpoints.put_writes(
+        return save.put_writes(
             self._archive, self._thread(config), _ns(config), checkpoint, writes, task, path
         )
 
@@ -285,21 +285,21 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
         """Remove a thread for good: its checkpoints and its whole conversation, with words and vectors. Their
         bytes stay in free space of the files until `MemorySystem.scrub`.
         """
-        self._run(upkeep.delete_thread(self._archive, _name(thread_id)))
+        self._run(maintenance.delete_thread(self._archive, _name(thread_id)))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Async `delete_thread`."""
-        await self._arun(upkeep.delete_thread(self._archive, _name(thread_id)))
+        await self._arun(maintenance.delete_thread(self._archive, _name(thread_id)))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Take runs back: their checkpoints go, what they alone said is superseded, what that had superseded
         is live again.
         """
-        self._run(upkeep.delete_for_runs(self._archive, run_ids))
+        self._run(maintenance.delete_for_runs(self._archive, run_ids))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Async `delete_for_runs`."""
-        await self._arun(upkeep.delete_for_runs(self._archive, run_ids))
+        await self._arun(maintenance.delete_for_runs(self._archive, run_ids))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread with all its checkpoints and its whole conversation.
@@ -307,11 +307,13 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
         Raises:
             InputError: The target holds something already.
         """
-        self._run(upkeep.copy_thread(self._archive, _name(source_thread_id), _name(target_thread_id)))
+        self._run(maintenance.copy_thread(self._archive, _name(source_thread_id), _name(target_thread_id)))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Async `copy_thread`."""
-        await self._arun(upkeep.copy_thread(self._archive, _name(source_thread_id), _name(target_thread_id)))
+        await self._arun(
+            maintenance.copy_thread(self._archive, _name(source_thread_id), _name(target_thread_id))
+        )
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Remove checkpoints of threads.
@@ -325,11 +327,11 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
         Raises:
             InputError: There is no such strategy.
         """
-        self._run(upkeep.prune(self._archive, [_name(thread) for thread in thread_ids], strategy))
+        self._run(maintenance.prune(self._archive, [_name(thread) for thread in thread_ids], strategy))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Async `prune`."""
-        await self._arun(upkeep.prune(self._archive, [_name(thread) for thread in thread_ids], strategy))
+        await self._arun(maintenance.prune(self._archive, [_name(thread) for thread in thread_ids], strategy))
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -344,7 +346,7 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
         return _histories(await self._arun(self._history(config, channels)))
 
     def _history(self, config: RunnableConfig, channels: Sequence[str]) -> Flow[dict[str, History]]:
-        return snapshots.delta_history(
+        return load.delta_history(
             self._archive, self._thread(config), _ns(config), get_checkpoint_id(config), channels
         )
 

@@ -18,25 +18,27 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.graph.state import CompiledStateGraph
 
-from langchain_threadmem.core.bodies import text_of
-from langchain_threadmem.core.fence import Recalled, recall_message
-from langchain_threadmem.core.prompt import newest_human, shown
-from langchain_threadmem.core.windows import Window, bound
+from langchain_threadmem.engine.chat_model import chat_model
+from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.flows import route as routing
-from langchain_threadmem.flows.conversation import Conversation, check_owner
-from langchain_threadmem.flows.model import chat_model
-from langchain_threadmem.flows.recall import Scope
-from langchain_threadmem.flows.route import ActiveThread, Lineage, Routed
-from langchain_threadmem.flows.selectors import AnySelector, SemanticNodeSelector
-from langchain_threadmem.flows.steps import Flow, arun, run
-from langchain_threadmem.system import MemorySystem
+from langchain_threadmem.integrations._system import check_owner
+from langchain_threadmem.memory_system import MemorySystem
+from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.prompt import newest_human, shown
+from langchain_threadmem.messages.windows import Window, bound
+from langchain_threadmem.recall.options import Scope
+from langchain_threadmem.recall.quoting import Recalled, recall_message
+from langchain_threadmem.threads import route
+from langchain_threadmem.threads.route import ActiveThread, Lineage, Routed
+from langchain_threadmem.threads.selectors import AnySelector, SemanticNodeSelector
+from langchain_threadmem.tree.conversation import Conversation
 
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
     from langgraph.types import Checkpointer
 
-    from langchain_threadmem.flows.model import Model
+    from langchain_threadmem.engine.chat_model import Model
+
 
 ConversationId = str | Callable[[Mapping[str, Any]], str] | None
 """The conversation of a run: its name, a function from the run's configuration; `None`: the `thread_id`."""
@@ -100,7 +102,7 @@ def select_thread_node(
     def work(state: Any, conversation: Conversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         thread = _get(state, "active_thread") or {}
         messages = _list(state, messages_key)
-        routed = yield from routing.route(conversation, messages, thread.get("message_id"), lineage)
+        routed = yield from route.route(conversation, messages, thread.get("message_id"), lineage)
         return _update(routed, messages_key)
 
     return conversations.node("select_thread", work)
@@ -121,7 +123,7 @@ def store_turn_node(
     conversations = _Conversations(system, conversation_id, {})
 
     def work(state: Any, conversation: Conversation, lineage: Lineage) -> Flow[dict[str, Any]]:
-        yield from routing.store(conversation, _list(state, messages_key))
+        yield from route.store(conversation, _list(state, messages_key))
         return {}
 
     return conversations.node("store_turn", work)
@@ -153,7 +155,7 @@ def recall_node(
         newest = newest_human(messages)
         if newest is None:
             return {"recalled": []}
-        found = yield from routing.recall_elsewhere(
+        found = yield from route.recall_elsewhere(
             conversation,
             text_of(messages[newest]),
             messages,
@@ -250,11 +252,11 @@ def _model_node(
         said = [message for message in messages if not isinstance(message, SystemMessage)]
         newest = newest_human(said) or 0
         found = recall_message(_get(state, "recalled") or [])
-        view = bound(window, routing.conversation_name(config, conversation_id))
+        view = bound(window, route.conversation_name(config, conversation_id))
         return [*first, *told, *found, *shown(said[:newest], said[newest:], view)]
 
     def counted(answered: BaseMessage, config: RunnableConfig) -> dict[str, Any]:
-        name = routing.conversation_name(config, conversation_id)
+        name = route.conversation_name(config, conversation_id)
         system.usage.add("answer", name, getattr(answered, "usage_metadata", None))
         return {"messages": [answered]}
 
@@ -290,9 +292,9 @@ class _Conversations:
 
     def _of(self, config: RunnableConfig) -> tuple[Conversation, Lineage]:
         check_owner(config, self._system.owner)
-        name = routing.conversation_name(config, self._given)
+        name = route.conversation_name(config, self._given)
         conversation = self._system.conversation(name, **self._options)._conversation
-        return conversation, routing.lineage_of(config, name)
+        return conversation, route.lineage_of(config, name)
 
 
 def _update(routed: Routed | None, messages_key: str) -> dict[str, Any]:

@@ -18,16 +18,16 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import ensure_config
 
-from langchain_threadmem.core.names import check_name
+from langchain_threadmem.chat_memory import ChatMemory
+from langchain_threadmem.engine.flow import arun, run
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.flows import append, read
-from langchain_threadmem.flows.conversation import check_owner
-from langchain_threadmem.flows.read import Seen
-from langchain_threadmem.flows.steps import arun, run
-from langchain_threadmem.memory import ChatMemory
-from langchain_threadmem.shared import shared_system
-from langchain_threadmem.storage.queries.growth import TIP, Parent
-from langchain_threadmem.system import MemorySystem
+from langchain_threadmem.integrations._system import check_owner, shared_system
+from langchain_threadmem.memory_system import MemorySystem
+from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.threads import append
+from langchain_threadmem.tree import read
+from langchain_threadmem.tree.append import TIP, Parent
+from langchain_threadmem.tree.read import Seen
 
 
 class ThreadMemChatMessageHistory(BaseChatMessageHistory):

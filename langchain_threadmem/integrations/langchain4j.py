@@ -2,8 +2,8 @@
 
 Such a memory is a list that is kept within a window. What leaves the window leaves the store too; a program
 that wants the whole conversation uses `ChatMemory(window=...)`, whose window is a view. The rules are in
-`core.windows`; by default a tool call and its results stay together even where LangChain4j parts them, and
-`compat="langchain4j"` gives its lists exactly.
+`messages.windows`; by default a tool call and its results stay together even where LangChain4j parts them,
+and `compat="langchain4j"` gives its lists exactly.
 
 What differs from LangChain4j on purpose: `set` refuses an empty list, as its documentation says, and no store
 hands out the list that it keeps.
@@ -18,9 +18,13 @@ from typing import Generic, TypeVar
 from langchain_core.messages import BaseMessage
 from langchain_core.messages.utils import MessageLikeRepresentation
 
-from langchain_threadmem.core import forking
-from langchain_threadmem.core.names import check_name
-from langchain_threadmem.core.windows import (
+from langchain_threadmem.common import forking
+from langchain_threadmem.engine.flow import run
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.memory_system import MemorySystem
+from langchain_threadmem.messages.convert import Given, as_messages
+from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.windows import (
     Compat,
     CountsTokens,
     Limit,
@@ -28,11 +32,7 @@ from langchain_threadmem.core.windows import (
     MessageWindow,
     TokenWindow,
 )
-from langchain_threadmem.errors import InputError
-from langchain_threadmem.flows import chat_memories
-from langchain_threadmem.flows.rows import Given, as_messages
-from langchain_threadmem.flows.steps import run
-from langchain_threadmem.system import MemorySystem
+from langchain_threadmem.store import verbs as store_verbs
 
 Memory = TypeVar("Memory")
 
@@ -130,7 +130,7 @@ class SystemChatMemoryStore(ChatMemoryStore):
         Raises:
             InputError: The id is no text; likewise in the other methods.
         """
-        return run(chat_memories.get(self._runtime, _text(memory_id)), self._runtime)
+        return run(store_verbs.get_list(self._runtime, _text(memory_id)), self._runtime)
 
     def update_messages(self, memory_id: Hashable, messages: Sequence[BaseMessage]) -> None:
         """Keep a list in the place of the one before.
@@ -138,11 +138,11 @@ class SystemChatMemoryStore(ChatMemoryStore):
         Raises:
             UnsupportedMessageError: A message cannot be kept exactly; the list before stays.
         """
-        run(chat_memories.put(self._runtime, _text(memory_id), messages), self._runtime)
+        run(store_verbs.put_list(self._runtime, _text(memory_id), messages), self._runtime)
 
     def delete_messages(self, memory_id: Hashable) -> None:
         """Remove the list of an id, if there is one."""
-        run(chat_memories.remove(self._runtime, _text(memory_id)), self._runtime)
+        run(store_verbs.remove_list(self._runtime, _text(memory_id)), self._runtime)
 
 
 class WindowChatMemory:

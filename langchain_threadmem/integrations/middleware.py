@@ -25,19 +25,20 @@ from langgraph.config import get_config
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 
-from langchain_threadmem.core.bodies import text_of
-from langchain_threadmem.core.fence import Recalled, is_made_up, recall_message
-from langchain_threadmem.core.prompt import shown
-from langchain_threadmem.core.windows import Window, bound, with_results
+from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.flows import route as routing
-from langchain_threadmem.flows.conversation import Conversation, check_owner
-from langchain_threadmem.flows.recall import Scope
-from langchain_threadmem.flows.route import ActiveThread, Lineage
-from langchain_threadmem.flows.selectors import AnySelector, SemanticNodeSelector
-from langchain_threadmem.flows.steps import Flow, arun, run
-from langchain_threadmem.shared import shared_system
-from langchain_threadmem.system import MemorySystem
+from langchain_threadmem.integrations._system import check_owner, shared_system
+from langchain_threadmem.memory_system import MemorySystem
+from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.prompt import shown
+from langchain_threadmem.messages.quoting import is_made_up
+from langchain_threadmem.messages.windows import Window, bound, with_results
+from langchain_threadmem.recall.options import Scope
+from langchain_threadmem.recall.quoting import Recalled, recall_message
+from langchain_threadmem.threads import route
+from langchain_threadmem.threads.route import ActiveThread, Lineage
+from langchain_threadmem.threads.selectors import AnySelector, SemanticNodeSelector
+from langchain_threadmem.tree.conversation import Conversation
 
 
 class ThreadMemState(AgentState[Any]):
@@ -164,12 +165,12 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
 
     def after_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store the turn."""
-        run(routing.store(self._conversation(), state["messages"]), self._system.runtime)
+        run(route.store(self._conversation(), state["messages"]), self._system.runtime)
         return None
 
     async def aafter_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Async `after_agent`."""
-        await arun(routing.store(self._conversation(), state["messages"]), self._system.runtime)
+        await arun(route.store(self._conversation(), state["messages"]), self._system.runtime)
         return None
 
     def _conversation(self) -> Conversation:
@@ -178,20 +179,20 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     def _run(self) -> tuple[Conversation, Lineage]:
         config = get_config()
         check_owner(config, self._system.owner)
-        name = routing.conversation_name(config, self._given)
+        name = route.conversation_name(config, self._given)
         conversation = self._system.conversation(name, **self._options)._conversation
-        return conversation, routing.lineage_of(config, name)
+        return conversation, route.lineage_of(config, name)
 
     def _enter(
         self, state: ThreadMemState, conversation: Conversation, lineage: Lineage
     ) -> Flow[dict[str, Any] | None]:
         before = state.get("active_thread")
-        routed = yield from routing.route(
+        routed = yield from route.route(
             conversation, state["messages"], before["message_id"] if before else None, lineage
         )
         if routed is None:
             return None
-        found = yield from routing.recall_elsewhere(
+        found = yield from route.recall_elsewhere(
             conversation,
             text_of(routed.path[-1]),
             routed.path,
@@ -208,11 +209,11 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     def _view(self, request: ModelRequest[Any], conversation: Conversation) -> Flow[list[AnyMessage]]:
         state = cast("ThreadMemState", request.state)
         # What the tools have said is stored before each call: a summary may replace it in the list.
-        yield from routing.store(conversation, state["messages"])
+        yield from route.store(conversation, state["messages"])
         active = state.get("active_thread")
         if active is None:
             return request.messages
-        thread = yield from routing.thread_to(conversation, active["message_id"])
+        thread = yield from route.thread_to(conversation, active["message_id"])
         found = recall_message(state.get("recalled") or [])
         window = bound(self._window, conversation.name)
         front, earlier, turn = _parts(request.messages, state["messages"], thread, active["message_id"])

@@ -16,14 +16,13 @@ from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from langchain_threadmem.core.bodies import text_of
-from langchain_threadmem.core.fence import fenced, recalled
-from langchain_threadmem.core.nodes import Recollection
+from langchain_threadmem.chat_memory import ChatMemory
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.flows.conversation import check_owner
-from langchain_threadmem.memory import ChatMemory
-from langchain_threadmem.shared import shared_system
-from langchain_threadmem.system import MemorySystem
+from langchain_threadmem.integrations._system import check_owner, shared_system
+from langchain_threadmem.memory_system import MemorySystem
+from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.recall.quoting import fenced, recalled
+from langchain_threadmem.recall.results import Recollection
 
 _ANY = "*"
 """The conversation in whose name all of an owner's are searched; nothing is stored under it."""
@@ -144,7 +143,7 @@ def recall_tool(
 ) -> BaseTool:
     """A tool with which an agent looks into the memory by itself, sync and async.
 
-    Its result is fenced (see `core.fence`), and as a tool's result it is never recalled itself.
+    Its result is fenced (see `recall.quoting`), and as a tool's result it is never recalled itself.
 
     Args:
         memory: A conversation, or a system.

@@ -1,7 +1,7 @@
 """`ThreadMemStore`: LangGraph's long-term store over the same database as the conversations.
 
 Values by namespace and key, with filters, semantic search and times to live; one class for sync and async.
-This file is the edge only: LangGraph's settings become values here, and `flows.items` does the work.
+This file is the edge only: LangGraph's settings become values here, and `store.verbs` does the work.
 
 What differs from LangGraph's own stores, each time because theirs is a trap: items are copies, so changing
 one changes nothing stored; expired items are gone at once on every read, swept or not; a filter or a page
@@ -24,12 +24,12 @@ from typing import Any, Self, cast
 from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig, ensure_embeddings
 from langgraph.store.base.embed import EmbeddingsLambda
 
+from langchain_threadmem.engine.embedder import Embedder
+from langchain_threadmem.engine.flow import arun, run
 from langchain_threadmem.errors import ClosedError, InputError, ThreadMemError
-from langchain_threadmem.flows import items
-from langchain_threadmem.flows.embedder import Embedder
-from langchain_threadmem.flows.items import Index, Shelf
-from langchain_threadmem.flows.steps import arun, run
-from langchain_threadmem.system import MemorySystem
+from langchain_threadmem.memory_system import MemorySystem
+from langchain_threadmem.store import verbs as store_verbs
+from langchain_threadmem.store.verbs import Index, Shelf
 
 log = logging.getLogger(__name__)
 SWEEP_MINUTES = 5.0
@@ -138,11 +138,11 @@ class ThreadMemStore(BaseStore):
             EmbeddingError: A text could not be embedded.
             PersistenceError: The database could not be read or written.
         """
-        return run(items.batch(self._shelf, ops), self.system.runtime)
+        return run(store_verbs.batch(self._shelf, ops), self.system.runtime)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Async `batch`."""
-        return await arun(items.batch(self._shelf, ops), self.system.runtime)
+        return await arun(store_verbs.batch(self._shelf, ops), self.system.runtime)
 
     def sweep_ttl(self) -> int:
         """Remove this owner's items that have expired, which nobody sees any more.
@@ -150,11 +150,11 @@ class ThreadMemStore(BaseStore):
         Returns:
             How many there were.
         """
-        return run(items.sweep(self._shelf), self.system.runtime)
+        return run(store_verbs.sweep(self._shelf), self.system.runtime)
 
     async def asweep_ttl(self) -> int:
         """Async `sweep_ttl`."""
-        return await arun(items.sweep(self._shelf), self.system.runtime)
+        return await arun(store_verbs.sweep(self._shelf), self.system.runtime)
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
         """Sweep at intervals in a thread, beside sync and async callers; does nothing without `ttl` settings.
@@ -231,7 +231,7 @@ class ThreadMemStore(BaseStore):
 def _sweep(shelf: Shelf, seconds: float, end: threading.Event, future: Future[None]) -> None:
     while not end.wait(seconds):
         try:
-            run(items.sweep(shelf), shelf.runtime)
+            run(store_verbs.sweep(shelf), shelf.runtime)
         except ClosedError:
             break
         except ThreadMemError as error:
@@ -247,7 +247,7 @@ def _index(system: MemorySystem, given: Any) -> Index | None:
         return Index(system.runtime.embedder)
     if not isinstance(given, dict) or given.keys() - {"embed", "dims", "fields", "distance_type"}:
         raise InputError(f"index is None, True or a dictionary of embed, dims and fields, not {given!r}")
-    fields, dims = given.get("fields") or [items.WHOLE], given.get("dims")
+    fields, dims = given.get("fields") or [store_verbs.WHOLE], given.get("dims")
     if not isinstance(fields, list | tuple) or not all(isinstance(field, str) for field in fields):
         raise InputError(f'the fields of an index are a list of paths like ["text"], not {fields!r}')
     if dims is not None and (not isinstance(dims, int) or dims < 1):

@@ -1,4 +1,4 @@
-"""Checksums: on SQLite every row carries one over all its columns, so that damage is found.
+"""Checksums of rows on SQLite, by which damage is found.
 
 SQLite trusts its file: if the disk turns over a bit of a text, a number or a state, it is read as if it had
 been written. So every table of `schema` has one more column there, `checksum`, which no other statement

@@ -1,4 +1,4 @@
-"""How a database comes to be, and how an old one becomes a new one.
+"""Creation and migration of the database schema.
 
 A migration is a numbered function with a name that says why. It runs in one transaction together
 with the row that records it, so a crash leaves it wholly done or not begun. An empty database gets

@@ -1,4 +1,4 @@
-"""The same statements on PostgreSQL, over a pool of psycopg connections.
+"""PostgreSQL databases, over connection pools of SQLAlchemy and psycopg.
 
 A transaction is a pipeline: statements that return nothing travel with the next one that does, or with the
 COMMIT, so it takes as many round trips as it asks questions. The first statement of every write takes the row
@@ -23,11 +23,11 @@ from sqlalchemy.exc import TimeoutError as NoneFreeError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
 from langchain_threadmem.errors import PersistenceError, StorageBusyError
-from langchain_threadmem.storage.database import enter_transaction, inside_transaction
+from langchain_threadmem.storage.encryption import Seal
 from langchain_threadmem.storage.migrations import check, migrate
-from langchain_threadmem.storage.sealing import Seal
 from langchain_threadmem.storage.statements import Asked, Conn, refused
 from langchain_threadmem.storage.threaded import Threaded, Transaction
+from langchain_threadmem.storage.transaction import enter_transaction, inside_transaction
 
 T = TypeVar("T")
 _SETUP_LOCK = 0x7468_7265_6164  # "thread"

@@ -1,35 +1,8 @@
-"""The tables: trees, segments and nodes are the truth, the rest is derived from them.
-
-A *segment* is a run of messages without a fork, and a node's key is
-`segment << 24 | position`. Reading a thread is therefore a few ranges of the primary key,
-from the tip's segment up through the segments it forked from; following one parent pointer
-per message takes three to five times as long. No segment id is ever used again.
-
-What was written stays where it was written: lists of messages refer to it by its keys. If a message is
-replaced or moved, the message that follows it is *grafted*: from then on it hangs, with everything below it,
-under the new version. That is one row, however long the rest of the thread is. Threads are read along the
-grafts, stored lists along the segments. A node's row never changes but for its `state` and its `parent`.
-
-`seq` is the number that people see (1, 2, 3 ... within a conversation). It rises along every
-segment, because a message is always written after the one before it; along a thread it rises but for where
-one was grafted. Only where the numbers of a segment make a leap is one entered into an index
-(`queries.strides`). The next number and, as a rule, the tip
-follow from the newest node, so that an append leaves the tree's row alone.
-
-A message is found by its id. An id that is made here ends in the number of its node (`core.numbered`), so it
-is found by that number; only other ids are entered into an index.
-
-Summaries of rank 1 and 2 are nodes too, in trees of the scope `SUMMARIES`: one beside each conversation that
-was summarised, and one for the owner's long-term memory, whose conversation has no name. So whatever works on
-nodes (words, vectors, forgetting) works on them. `digest` says what each of them is a summary of, `unit`
-what memory knows of any node: which summary covers it, when it was last needed, whether it was forgotten.
-
-The derived tables (`embedding`, `gist`, `lexicon`) follow the nodes by watermarks: `mark.seq` says up
-to which `seq` of a tree an index is complete. What lies beyond it is caught up by whoever needs
-the index next, so an append pays for no index and a crash leaves nothing half known.
-"""
+"""The tables: trees, segments and nodes are the source of truth, all others are derived from them."""
 
 from __future__ import annotations
+
+from enum import IntEnum
 
 from sqlalchemy import (
     BigInteger,
@@ -116,7 +89,7 @@ node = Table(
     Column("state", SmallInteger, nullable=False),
     Column("superseded_by", Key),  # seq of the node that replaced it
     Column("named", SmallInteger, nullable=False),  # 1: found by the index over ids, 0: by its seq
-    Column("opens", SmallInteger, nullable=False),  # 1: it begins a stride, see `queries.strides`
+    Column("opens", SmallInteger, nullable=False),  # 1: it begins a stride, see `storage.node_keys`
 )
 Index(
     "threadmem_node_seq",
@@ -158,7 +131,7 @@ choice = Table(
     Column("chances", Text, nullable=False),  # JSON: [candidate (seq, or null for a new root), probability]
 )
 
-# Turns that runs of graphs have begun in a conversation; see `core.lineage`.
+# Turns that runs of graphs have begun in a conversation; see `tree.lineage`.
 lineage = Table(
     "threadmem_lineage",
     metadata,
@@ -244,8 +217,8 @@ embedding = Table(
     Column("vector", LargeBinary, nullable=False),  # float16, unit length
 )
 
-# What recall keeps of a message (`core.gist`): ranking reads no bodies, and what was entered into the lexicon
-# can be taken out again.
+# What recall keeps of a message (`index.documents`): ranking reads no bodies, and what was entered into the
+# lexicon can be taken out again.
 gist = Table(
     "threadmem_gist",
     metadata,
@@ -313,8 +286,8 @@ write = Table(
     sqlite_with_rowid=False,
 )
 
-# What LangGraph's store interface keeps: values by namespace and key. Names are bytes (`core.namespaces`), so
-# both databases sort them alike, whatever their language settings; all below a namespace is a range.
+# What LangGraph's store interface keeps: values by namespace and key. Names are bytes (`store.namespaces`),
+# so both databases sort them alike, whatever their language settings; all below a namespace is a range.
 namespace = Table(
     "threadmem_namespace",
     metadata,
@@ -380,3 +353,16 @@ LEXICON_DDL = {
         f"CREATE INDEX {LEXICON}_words ON {LEXICON} USING GIN (words)",
     ),
 }
+
+
+class State(IntEnum):
+    """What a stored node is to the conversation; the numbers are those in the database."""
+
+    LIVE = 0
+    """Part of the conversation."""
+    SUPERSEDED = 1
+    """Replaced by an edit, a regeneration or a move: in history, out of recall."""
+    ASIDE = 2
+    """A summary or notice inside a list of messages: no part of the conversation."""
+    PURGED = 3
+    """Erased: only its number is left, so that no other message ever gets it. Nothing shows it."""

@@ -1,4 +1,4 @@
-"""Statements written once in SQLAlchemy Core, compiled once per database, run on its driver.
+"""SQLAlchemy Core statements, compiled once per database and run on its driver.
 
 SQLAlchemy gives one text for SQLite and PostgreSQL; executing through it costs some 25 µs a
 statement, which is more than SQLite needs for the work. So a `Statement` keeps the compiled
@@ -26,7 +26,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.storage.sealing import Seal
+from langchain_threadmem.storage.encryption import Seal
 
 DialectName = Literal["sqlite", "postgresql"]
 
@@ -100,7 +100,7 @@ Asked = tuple[Statement, Sequence[Any]]
 
 
 class Conn:
-    """An open transaction: what every function in `storage.queries` takes first.
+    """An open transaction: the first argument of every function that runs SQL.
 
     Results are lists of tuples, read whole: a transaction is short, and a cursor is reused.
     """

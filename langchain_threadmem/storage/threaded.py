@@ -1,4 +1,4 @@
-"""Asyncio for databases whose drivers block: one thread that writes in groups, and a few that read."""
+"""Databases whose async reads and writes run in threads."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from langchain_threadmem.core import forking
+from langchain_threadmem.common import forking
 from langchain_threadmem.errors import ClosedError
+from langchain_threadmem.storage.group_commit import Batch, GroupWriter, guarded
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.writer import Batch, GroupWriter, guarded
 
 T = TypeVar("T")
 Transaction = Callable[[Conn], T]

@@ -19,9 +19,9 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from langchain_threadmem import MemorySystem, ThreadMemSaver, ThreadMemStore
-from langchain_threadmem.cli import main
-from langchain_threadmem.converting import Converted, convert
+from langchain_threadmem.cli.main import main
 from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.transfer.convert import Converted, convert
 
 ANY = (None, None)
 Place = Callable[[], str]

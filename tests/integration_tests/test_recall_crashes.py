@@ -16,8 +16,8 @@ import pytest
 from conftest import WordEmbeddings
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.flows import index
-from langchain_threadmem.flows.indexes import Indexes
+from langchain_threadmem.index import catch_up
+from langchain_threadmem.index.indexes import Indexes
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("chroma")]
 
@@ -26,10 +26,10 @@ import os, sys
 sys.path.insert(0, sys.argv[4])
 from conftest import WordEmbeddings
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.storage.queries import embeddings
-from langchain_threadmem.storage.vectors import ChromaIndex
-from langchain_threadmem.background import Gradual
-from langchain_threadmem.flows import index
+from langchain_threadmem.index import vectors as embeddings
+from langchain_threadmem.index.vector_index import ChromaIndex
+from langchain_threadmem.common.workers import Gradual
+from langchain_threadmem.index import catch_up as index
 Gradual.want = lambda *_: None  # Nothing is done before the verb is.
 index.EXACT_BELOW = 0
 path, (where, name, when), verb = sys.argv[1], sys.argv[2].split(), sys.argv[3]
@@ -129,7 +129,7 @@ def test_erasing_again_takes_out_what_a_process_that_died_has_left(
 ) -> None:
     path = tmp_path / "memory.db"
     die(path, "chroma remove before", "reset")
-    monkeypatch.setattr(index, "EXACT_BELOW", 1000)  # So recall would not look into the index.
+    monkeypatch.setattr(catch_up, "EXACT_BELOW", 1000)  # So recall would not look into the index.
     with MemorySystem(path, embeddings=WordEmbeddings()) as system:
         assert system.conversation("c").recall("stars", scope="owner") == []
         assert vectors(system) == 2

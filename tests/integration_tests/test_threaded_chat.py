@@ -26,18 +26,13 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field
 
-from langchain_threadmem import (
-    MemorySystem,
-    TokenWindow,
-    create_threaded_chat,
-    samples,
-    select_thread_node,
-)
-from langchain_threadmem.core.nodes import State
+from langchain_threadmem import MemorySystem, TokenWindow, create_threaded_chat, select_thread_node
+from langchain_threadmem.cli import demo
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.flows.view import TreeView
 from langchain_threadmem.integrations.checkpointer import ThreadMemSaver
 from langchain_threadmem.integrations.graph import store_turn_node
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.threads.tree_view import TreeView
 
 
 class Recorder(BaseChatModel):
@@ -173,7 +168,7 @@ def test_the_same_in_async(system: MemorySystem, model: Recorder) -> None:
 
 
 def test_five_topics_cost_a_fraction_of_the_whole_history(system: MemorySystem) -> None:
-    lines = [json.loads(line) for line in samples.everyday().splitlines()]
+    lines = [json.loads(line) for line in demo.everyday().splitlines()]
     topic = {line["content"]: line["topic"] for line in lines}
 
     def selector(tree: TreeView, message: BaseMessage) -> int | None:

@@ -26,9 +26,9 @@ from langchain_threadmem import (
     create_threaded_chat,
     select_thread_node,
 )
-from langchain_threadmem.flows.selectors import AnySelector
-from langchain_threadmem.flows.view import TreeView
 from langchain_threadmem.integrations.graph import store_turn_node
+from langchain_threadmem.threads.selectors import AnySelector
+from langchain_threadmem.threads.tree_view import TreeView
 
 Durability = Literal["sync", "async", "exit"]
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "talk"}}

@@ -26,8 +26,8 @@ from langchain_threadmem.errors import (
     NodeNotFoundError,
     PersistenceError,
 )
-from langchain_threadmem.storage import folder
-from langchain_threadmem.storage.queries.parts import COPIED
+from langchain_threadmem.removal.tables import COPIED
+from langchain_threadmem.transfer import folder
 
 Wrap = Callable[[Any], Any]
 HALF = "\ud800"

@@ -24,9 +24,9 @@ from langchain_core.messages import (
     message_to_dict,
 )
 
-from langchain_threadmem.core.bodies import MESSAGE_CLASSES, clone, decode, encode, text_of
-from langchain_threadmem.core.exact import TAG
 from langchain_threadmem.errors import InputError, UnsupportedMessageError
+from langchain_threadmem.messages.codec import MESSAGE_CLASSES, clone, decode, encode, text_of
+from langchain_threadmem.messages.typed_json import TAG
 
 texts = st.text(st.characters(codec=None), max_size=12)  # lone surrogates and NUL among them
 keys = st.one_of(texts, st.sampled_from([TAG, "v", "lc", "type", "id"]))

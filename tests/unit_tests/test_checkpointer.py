@@ -30,11 +30,11 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from own_classes import ODD, Handle, Letter, Note, Point
 
 from langchain_threadmem import MemorySystem, ThreadMemSaver
-from langchain_threadmem.core.exact import Opaque
-from langchain_threadmem.core.nodes import State
+from langchain_threadmem.checkpoints import spans
+from langchain_threadmem.checkpoints.queries import pack_id, unpack_id
 from langchain_threadmem.errors import InputError, PersistenceError
-from langchain_threadmem.storage.queries import reading
-from langchain_threadmem.storage.queries.checkpoints import pack_id, unpack_id
+from langchain_threadmem.messages.typed_json import Opaque
+from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Statement
 
 STRICT = JsonPlusSerializer(allowed_msgpack_modules=None)
@@ -827,13 +827,13 @@ def test_what_was_read_before_is_read_again_only_where_it_is_new(
     first = saver.save(messages=said)
     assert saver.values()["messages"] == said
     read: list[int] = []
-    real = reading._opened
+    real = spans._opened
 
     def counted(conn: Any, rows: Any) -> Any:
         read.append(len(rows))
         return real(conn, rows)
 
-    monkeypatch.setattr(reading, "_opened", counted)
+    monkeypatch.setattr(spans, "_opened", counted)
     longer = [*said, HumanMessage("more", id="more")]
     saver.save(parent=first, version=2, messages=longer)
     assert saver.values()["messages"] == longer

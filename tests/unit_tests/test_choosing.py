@@ -8,7 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from langchain_threadmem.core.candidates import (
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.threads.choice import CHANCES_KEPT, GOES_BACK, choose, weigh
+from langchain_threadmem.threads.features.cues import HEARD, end_cues, message_cues, names, terms
+from langchain_threadmem.threads.features.learned_words import RAREST
+from langchain_threadmem.threads.features.phrases import ENGLISH, Cues
+from langchain_threadmem.threads.features.structure import (
     LEAST_CHANCE,
     RECENT_THREADS,
     RECENT_TURNS,
@@ -18,10 +23,8 @@ from langchain_threadmem.core.candidates import (
     USUALLY_STAYS,
     habits,
 )
-from langchain_threadmem.core.choosing import CHANCES_KEPT, GOES_BACK, choose, weigh
-from langchain_threadmem.core.cues import ENGLISH, Cues
-from langchain_threadmem.core.features import FEATURES, describe
-from langchain_threadmem.core.network import (
+from langchain_threadmem.threads.features.table import FEATURES, describe
+from langchain_threadmem.threads.model import (
     MOST_AT_HOME,
     WAYS,
     about,
@@ -32,10 +35,8 @@ from langchain_threadmem.core.network import (
     way_to_go,
     wording,
 )
-from langchain_threadmem.core.nodes import MessageSummary, TurnEnd
-from langchain_threadmem.core.telling import HEARD, end_cues, message_cues, names, terms
-from langchain_threadmem.core.wording import RAREST
-from langchain_threadmem.errors import InputError
+from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.tree.node import MessageSummary
 
 Floats = NDArray[np.float32]
 

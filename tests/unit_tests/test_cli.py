@@ -17,11 +17,12 @@ import psycopg
 import pytest
 from sqlalchemy.engine import make_url
 
-from langchain_threadmem import ChatMemory, MemorySystem, samples
-from langchain_threadmem.cli import main
-from langchain_threadmem.core.exchange import parse_conversation
-from langchain_threadmem.demo import turns_of
+from langchain_threadmem import ChatMemory, MemorySystem
+from langchain_threadmem.cli import demo
+from langchain_threadmem.cli.demo import turns_of
+from langchain_threadmem.cli.main import main
 from langchain_threadmem.errors import PersistenceError
+from langchain_threadmem.export.json_document import parse_conversation
 
 ROOT = Path(__file__).parents[2]
 CHAT = [
@@ -80,7 +81,7 @@ def test_the_demo_of_the_sample_shows_tree_threads_recalls_and_tokens(
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
     assert "60 messages in " in out
-    assert all(question in out for question in samples.QUESTIONS)
+    assert all(question in out for question in demo.QUESTIONS)
     assert "dough; similarity" in out
     assert "a model reads" in out
     with MemorySystem("demo-output/memory.db") as system:
@@ -93,11 +94,11 @@ def test_the_demo_of_the_sample_shows_tree_threads_recalls_and_tokens(
 
 
 def test_the_demo_finds_more_of_the_sample_s_topics_than_following_the_last_message_would() -> None:
-    topics = [json.loads(line)["topic"] for line in samples.everyday().splitlines()][::2]
+    topics = [json.loads(line)["topic"] for line in demo.everyday().splitlines()][::2]
     memory = ChatMemory.semantic()
     last_of: dict[str, int] = {}
     right = 0
-    for topic, turn in zip(topics, turns_of(parse_conversation(samples.everyday())), strict=True):
+    for topic, turn in zip(topics, turns_of(parse_conversation(demo.everyday())), strict=True):
         human, answer = memory.append(turn)
         right += human.parent_id == last_of.get(topic)
         last_of[topic] = answer.id
@@ -161,7 +162,7 @@ def test_an_interrupted_demo_leaves_no_half_conversation(
         memory.append("Hello")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("langchain_threadmem.demo.play", interrupted)
+    monkeypatch.setattr("langchain_threadmem.cli.demo.play", interrupted)
     assert main(["demo"]) == 130
     assert capsys.readouterr().err == "threadmem: interrupted\n"
     with MemorySystem("demo-output/memory.db") as system:

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import LocalEmbeddings, MemorySystem, SemanticNodeSelector
-from langchain_threadmem.core.candidates import PATH
-from langchain_threadmem.core.considering import NEWEST, alone, considered
-from langchain_threadmem.core.nodes import ConversationNode, TurnEnd
-from langchain_threadmem.core.turns import TurnIndex
-from langchain_threadmem.flows.selectors import OWN_TURNS
+from langchain_threadmem.threads.features.structure import PATH
+from langchain_threadmem.threads.selectors import OWN_TURNS
+from langchain_threadmem.threads.shortlist import NEWEST, alone, considered
+from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
+from langchain_threadmem.tree.node import ConversationNode
 
 
 def grown(above: Sequence[int | None]) -> TurnIndex:

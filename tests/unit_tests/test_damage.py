@@ -25,8 +25,8 @@ from langchain_threadmem import (
     ThreadMemStore,
     select_thread_node,
 )
-from langchain_threadmem.core.bodies import UNREADABLE
 from langchain_threadmem.errors import LostDatabaseError, PersistenceError
+from langchain_threadmem.messages.codec import UNREADABLE
 from langchain_threadmem.storage import checksums
 from langchain_threadmem.storage.schema import metadata, migration
 from langchain_threadmem.storage.statements import Conn, Statement

@@ -23,12 +23,12 @@ from langchain_threadmem.errors import (
     PersistenceError,
     StorageBusyError,
 )
-from langchain_threadmem.storage import database as module
-from langchain_threadmem.storage import postgres
-from langchain_threadmem.storage.database import Database, open_database
-from langchain_threadmem.storage.queries import trees
-from langchain_threadmem.storage.queries.growth import Append, Draft
+from langchain_threadmem.storage import postgres, sqlite, urls
+from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.statements import Conn, Statement
+from langchain_threadmem.storage.transaction import Database
+from langchain_threadmem.tree import trees
+from langchain_threadmem.tree.append import Append, Draft
 
 Run = Callable[[Callable[[Conn], Any]], Any]
 
@@ -218,7 +218,7 @@ def test_a_database_that_cannot_be_set_up_leaves_nothing_open(
     def refuse(conn: Conn, now: float) -> None:
         raise NewerDatabaseError("newer")
 
-    for place in (module, postgres):
+    for place in (sqlite, postgres):
         monkeypatch.setattr(place, "migrate", refuse)
     with pytest.raises(NewerDatabaseError):
         open_database(url)
@@ -226,7 +226,7 @@ def test_a_database_that_cannot_be_set_up_leaves_nothing_open(
 
 
 def test_a_lock_held_by_another_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
     path = tmp_path / "memory.db"
     with MemorySystem(path, embeddings=False) as system:
         memory = system.conversation("c")
@@ -273,7 +273,7 @@ def test_a_database_that_cannot_be_written_is_refused(
         # A permission bit does not stop every user who runs tests; the open mode does.
         return connect(f"file:{file}?mode=ro", uri=True, **options)
 
-    monkeypatch.setattr(module.sqlite3, "connect", read_only)
+    monkeypatch.setattr(urls.sqlite3, "connect", read_only)
     refused = pytest.raises(PersistenceError, match=r"memory\.db.*readonly.*permissions")
     with refused, MemorySystem(path, embeddings=False) as system:
         system.conversation("c").append("q", "a")

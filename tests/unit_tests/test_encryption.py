@@ -26,10 +26,10 @@ from langchain_threadmem import (
     create_threaded_chat,
     select_thread_node,
 )
-from langchain_threadmem.core.bodies import UNREADABLE
 from langchain_threadmem.errors import DriverError, EncryptionError, InputError
+from langchain_threadmem.messages.codec import UNREADABLE
+from langchain_threadmem.storage.encryption import Seal
 from langchain_threadmem.storage.schema import metadata
-from langchain_threadmem.storage.sealing import Seal
 from langchain_threadmem.storage.statements import Statement
 
 TABLES = [name for name in metadata.tables if name != "threadmem_migration"]

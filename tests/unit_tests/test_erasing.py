@@ -18,15 +18,15 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemSaver, ThreadMemStore
-from langchain_threadmem.core.nodes import State
-from langchain_threadmem.core.splicing import left_of, spliced
+from langchain_threadmem.checkpoints.load import HotSegments
 from langchain_threadmem.errors import InputError, PersistenceError
-from langchain_threadmem.flows.indexes import Indexes
-from langchain_threadmem.flows.rows import DecodedMessages
-from langchain_threadmem.flows.snapshots import HotSegments
+from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.removal.tables import PARTS
 from langchain_threadmem.storage import schema
-from langchain_threadmem.storage.queries.parts import PARTS
+from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Statement
+from langchain_threadmem.tree.graph import left_of, spliced
+from langchain_threadmem.tree.rows import DecodedMessages
 
 Wrap = Callable[[Any], Any]
 ANY = (None, None)

@@ -13,8 +13,8 @@ from conftest import DERIVED, Word
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from langchain_threadmem.core.exact import dumps, loads
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.messages.typed_json import dumps, loads
 
 texts = st.text(st.characters()) | st.sampled_from(["#", "v", "lc", '"#":', '#":', '"#', "\0", "\ud800"])
 leaves = (

@@ -21,15 +21,16 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from langchain_threadmem.core.exchange import (
+from langchain_threadmem.errors import InputError, InvalidGraphStateError, UnsupportedMessageError
+from langchain_threadmem.export.json_document import (
     from_json,
     from_jsonl,
     to_json,
     to_jsonl,
     to_jsonl_messages,
 )
-from langchain_threadmem.core.nodes import ConversationNode, MessageSummary, State
-from langchain_threadmem.errors import InputError, InvalidGraphStateError, UnsupportedMessageError
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.tree.node import ConversationNode, MessageSummary
 
 CORRUPTED = (
     "Conversation graph has become corrupted. This can happen if the same message was processed "

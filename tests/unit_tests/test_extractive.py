@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
 from langchain_threadmem import ExtractiveSummarizer, MemorySystem, Summarizer
-from langchain_threadmem.core.extracting import extract, sentences
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.flows.summarize import group_message
+from langchain_threadmem.summaries.summarizers import group_message
+from langchain_threadmem.summaries.text_rank import extract, sentences
 
 STORY = """\
 The garden needs water. Rain fills the barrel in the garden. My cousin called.

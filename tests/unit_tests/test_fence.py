@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_threadmem.core.fence import Recalled, fenced, is_made_up, marked, recall_message, recalled
-from langchain_threadmem.core.nodes import ConversationNode, Recollection, Why
-from langchain_threadmem.core.prompt import newest_human, shown, whole_exchanges
+from langchain_threadmem.messages.prompt import newest_human, shown, whole_exchanges
+from langchain_threadmem.messages.quoting import is_made_up, marked
+from langchain_threadmem.recall.quoting import Recalled, fenced, recall_message, recalled
+from langchain_threadmem.recall.results import Recollection, Why
+from langchain_threadmem.tree.node import ConversationNode
 
 TAG = re.compile(r"</?(?:memory|message)\b")
 

@@ -12,9 +12,8 @@ from conftest import WordEmbeddings
 from test_index import Counting
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.flows import embedding
-from langchain_threadmem.flows import index as module
-from langchain_threadmem.flows.indexes import Indexes
+from langchain_threadmem.index import catch_up, embed
+from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.storage.statements import Conn
 
 Wrap = Callable[[Any], Any]
@@ -76,9 +75,9 @@ def test_what_waits_in_the_background_is_embedded_in_full_batches(
         fill(system, 40)
         monkeypatch.undo()
         system.conversation("c").append("last", "words")
-        queue = system.runtime.get(embedding.EmbeddingQueue)
+        queue = system.runtime.get(embed.EmbeddingQueue)
         while queue.waiting or queue.current:
-            system.runtime.ahead.wait(embedding.EMBEDDING)
+            system.runtime.ahead.wait(embed.EMBEDDING)
         assert model.calls == 3  # 16 conversations of two messages each in a batch of 32.
         assert system.flush() == 0
 
@@ -102,8 +101,8 @@ def filling(
     url: str, owner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chroma: None
 ) -> Iterator[tuple[MemorySystem, Slow]]:
     """A memory whose index is being filled in pieces of two conversations."""
-    monkeypatch.setattr(module, "FEW_TO_ENTER", 4)
-    monkeypatch.setattr(module, "ENTERED_AT_ONCE", 4)
+    monkeypatch.setattr(catch_up, "FEW_TO_ENTER", 4)
+    monkeypatch.setattr(catch_up, "ENTERED_AT_ONCE", 4)
     with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=tmp_path / "vectors") as system:
         system.runtime.get(Indexes).chooses_index = True
         fill(system, 12)
@@ -131,8 +130,8 @@ def test_an_index_that_is_being_filled_is_no_damage(filling: tuple[MemorySystem,
     system, slow = filling
     assert verbs(system).verify().ok
     slow.go_on.set()
-    while system.runtime.ahead.busy(module.FILLING):
-        system.runtime.ahead.wait(module.FILLING)
+    while system.runtime.ahead.busy(catch_up.FILLING):
+        system.runtime.ahead.wait(catch_up.FILLING)
     assert verbs(system).verify().ok
     index = system.runtime.get(Indexes).index()
     assert index is not None

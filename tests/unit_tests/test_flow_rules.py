@@ -1,20 +1,20 @@
 """A lint of the flows: what Python does not notice and a reader overlooks.
 
 A flow that is called without `yield from` does nothing and says nothing; a flow that catches `BaseException`
-swallows cancellation. Both are found here in the source of `flows/`; the lint is tested on bad examples.
+swallows cancellation. Both are found here in the source of the package; the lint is tested on bad examples.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-import langchain_threadmem.flows as package
+import langchain_threadmem as package
 
-SOURCES = sorted(Path(package.__path__[0]).glob("*.py"))
+ROOT = Path(package.__path__[0])
 STEPS = {"Sql", "Snapshot", "Call"}
 TOO_WIDE = {"BaseException", "GeneratorExit", "CancelledError"}
 
@@ -24,18 +24,39 @@ def is_flow(node: ast.AST) -> bool:
     return returns is not None and ast.unparse(returns).startswith("Flow[")
 
 
-def flow_names(tree: ast.Module, all_flows: set[str] | frozenset[str] = frozenset()) -> set[str]:
-    """The names that stand for a step or a flow in a module: defined there, or imported from another."""
-    found = STEPS | {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and is_flow(node)}
+def defined(tree: ast.Module) -> set[str]:
+    """The functions of a module that are flows."""
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and is_flow(node)}
+
+
+def flow_names(tree: ast.Module, flows: Mapping[str, set[str]]) -> set[str]:
+    """The names that stand for a step or a flow in a module.
+
+    Args:
+        tree: The module.
+        flows: The flows that each module of the package defines.
+    """
+    found = STEPS | defined(tree) | {f"self.{name}" for name in methods(tree)}
     for node in ast.walk(tree):
-        if not isinstance(node, ast.ImportFrom):
-            continue
-        names = {alias.asname or alias.name for alias in node.names}
-        if node.module == "langchain_threadmem.flows":
-            found |= {f"{module}.{name}" for module in names for name in STEPS | all_flows}
-        elif (node.module or "").startswith("langchain_threadmem.flows."):
-            found |= names & all_flows
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                name = alias.asname or alias.name
+                found |= {f"{name}.{flow}" for flow in flows.get(f"{node.module}.{alias.name}", ())}
+                found |= {name} if alias.name in flows.get(str(node.module), ()) else set()
     return found
+
+
+def methods(tree: ast.Module) -> set[str]:
+    """The methods of a module that are flows, but those that share their name with one that is none."""
+    functions = [
+        node
+        for owner in ast.walk(tree)
+        if isinstance(owner, ast.ClassDef)
+        for node in owner.body
+        if isinstance(node, ast.FunctionDef)
+    ]
+    others = {node.name for node in functions if not is_flow(node)}
+    return {node.name for node in functions if is_flow(node)} - others
 
 
 def called(node: ast.expr) -> str:
@@ -64,22 +85,27 @@ def faults(tree: ast.Module, names: set[str]) -> Iterator[str]:
                 yield f"line {node.lineno}: catches cancellation; catch Exception"
 
 
-PARSED = {path.name: ast.parse(path.read_text()) for path in SOURCES}
-ALL = set().union(*map(flow_names, PARSED.values()))
+TREES = {
+    ".".join((ROOT.name, *path.relative_to(ROOT).with_suffix("").parts)): ast.parse(path.read_text())
+    for path in sorted(ROOT.rglob("*.py"))
+}
+FLOWS = {name: defined(tree) for name, tree in TREES.items()}
+FLOWS["langchain_threadmem.engine.flow"] = STEPS
 
 
-@pytest.mark.parametrize("name", [name for name in PARSED if name != "steps.py"])
+@pytest.mark.parametrize("name", [name for name in TREES if not name.endswith("engine.flow")])
 def test_a_module_of_flows_keeps_the_rules(name: str) -> None:
-    assert list(faults(PARSED[name], flow_names(PARSED[name], ALL))) == []
+    assert list(faults(TREES[name], flow_names(TREES[name], FLOWS))) == []
 
 
 def test_the_flows_are_found() -> None:
-    assert {"append", "recall", "reset", "tree_of", "catch_up_words", "Sql"} <= ALL
-    assert {"tree_of", "select", "append"} <= flow_names(PARSED["append.py"], ALL)
+    names = flow_names(TREES["langchain_threadmem.threads.append"], FLOWS)
+    assert {"tree_of", "select", "append"} <= names
+    assert "self.settle" in flow_names(TREES["langchain_threadmem.units.visits"], FLOWS)
 
 
 GOOD = """
-from langchain_threadmem.flows import steps
+from langchain_threadmem.engine import flow
 
 def inner() -> Flow[int]:
     return (yield from Sql(read))
@@ -96,6 +122,13 @@ def outer() -> Flow[None]:
     except BaseException:
         undo()
         raise
+
+class Kept:
+    def _read(self) -> Flow[int]:
+        return (yield from inner())
+
+    def outer(self) -> Flow[int]:
+        return (yield from self._read())
 """
 
 
@@ -106,18 +139,19 @@ def outer() -> Flow[None]:
         ("    yield from inner()\n", "    yield inner()\n"),
         ("    value = yield from inner()\n", "    value = inner()\n"),
         ("        yield from Call(call)\n", "        Call(call)\n"),
-        ("        yield from Call(call)\n", "        steps.Call(call)\n"),
+        ("        yield from Call(call)\n", "        flow.Call(call)\n"),
         ("        yield from Call(call)\n", "        Call[int](call)\n"),
         ("    except Exception:\n", "    except BaseException:\n"),
         ("    except Exception:\n", "    except:\n"),
         ("    except Exception:\n", "    except (ValueError, asyncio.CancelledError) as error:\n"),
         ("        undo()\n        raise\n", "        undo()\n"),
+        ("        return (yield from self._read())\n", "        self._read()\n"),
     ],
 )
 def test_the_lint_finds_a_fault(right: str, wrong: str) -> None:
     bad = GOOD.replace(right, wrong)
     assert bad != GOOD
-    names = flow_names(ast.parse(GOOD))
+    names = flow_names(ast.parse(GOOD), FLOWS)
     assert list(faults(ast.parse(GOOD), names)) == []
     assert len(list(faults(ast.parse(bad), names))) == 1
 
@@ -125,7 +159,7 @@ def test_the_lint_finds_a_fault(right: str, wrong: str) -> None:
 def test_no_flow_is_a_coroutine() -> None:
     mixed = [
         function.name
-        for tree in PARSED.values()
+        for tree in TREES.values()
         for function in ast.walk(tree)
         if isinstance(function, ast.AsyncFunctionDef)
         and function.returns is not None

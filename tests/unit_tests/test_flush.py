@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from test_index import Counting
 
-from langchain_threadmem import ChatMemory, MemorySystem, background
+from langchain_threadmem import ChatMemory, MemorySystem
+from langchain_threadmem.common import workers
 from langchain_threadmem.errors import EmbeddingError
-from langchain_threadmem.flows import embedding as module
+from langchain_threadmem.index import embed
 
 Wrap = Callable[[ChatMemory], Any]
 SOON = 120.0
@@ -45,7 +46,7 @@ def eventually(holds: Callable[[], bool]) -> bool:
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FEW", 20)
+    monkeypatch.setattr(embed, "FEW", 20)
 
 
 def test_flush_embeds_once_what_is_not_embedded(url: str, owner: str, verbs: Wrap) -> None:
@@ -87,7 +88,7 @@ def test_a_system_flushes_every_conversation_and_says_how_far_it_is(url: str, ow
 def test_another_model_goes_on_where_its_flush_was_interrupted(
     url: str, owner: str, verbs: Wrap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "VECTORS_AT_ONCE", 4)
+    monkeypatch.setattr(embed, "VECTORS_AT_ONCE", 4)
     with MemorySystem(url, owner=owner, embeddings=Counting("one")) as system:
         memory = system.conversation("c")
         memory.extend(f"word{n}" for n in range(10))
@@ -135,7 +136,7 @@ def test_an_import_is_found_by_its_words_until_it_is_embedded(url: str, owner: s
     model = Held()
     with MemorySystem(url, owner=owner, embeddings=model) as system:
         memory = verbs(system.conversation("c"))
-        memory.extend(f"word{n}" for n in range(module.FEW + 1))
+        memory.extend(f"word{n}" for n in range(embed.FEW + 1))
         for scope in ("conversation", "owner"):
             hit = memory.recall("word7", 1, scope=scope)[0]
             assert (hit.node.id, hit.why.similarity) == (8, None)
@@ -143,13 +144,13 @@ def test_an_import_is_found_by_its_words_until_it_is_embedded(url: str, owner: s
         model.go_on.set()
         memory.flush()
         assert memory.recall("word7", 1)[0].why.similarity > 0.9
-        assert len(model.texts) == len(set(model.texts)) == module.FEW + 1
+        assert len(model.texts) == len(set(model.texts)) == embed.FEW + 1
 
 
 def test_a_recall_can_wait_for_an_import(url: str, owner: str, verbs: Wrap) -> None:
     with MemorySystem(url, owner=owner, embeddings=Counting()) as system:
         memory = verbs(system.conversation("c"))
-        memory.extend(f"word{n}" for n in range(module.FEW + 1))
+        memory.extend(f"word{n}" for n in range(embed.FEW + 1))
         for scope in ("conversation", "owner"):
             assert memory.recall("word7", 1, wait=True, scope=scope)[0].why.similarity > 0.9
 
@@ -172,14 +173,14 @@ def test_a_failure_in_the_background_is_logged_and_raised_by_the_next_recall(
         memory.recall("stars")
         model.broken = True
         with caplog.at_level(logging.WARNING):
-            memory.extend(f"word{n}" for n in range(module.FEW + 1))
+            memory.extend(f"word{n}" for n in range(embed.FEW + 1))
             assert eventually(lambda: "no network" in caplog.text)
         with pytest.raises(EmbeddingError, match="no network"):
             memory.recall("word7")
         with pytest.raises(EmbeddingError, match="no network"):
             memory.flush()
         model.broken = False
-        assert memory.flush() == module.FEW + 1
+        assert memory.flush() == embed.FEW + 1
 
 
 def test_an_append_is_not_troubled_by_a_model_that_fails(url: str, owner: str, verbs: Wrap) -> None:
@@ -197,7 +198,7 @@ def test_an_append_is_not_troubled_by_a_model_that_fails(url: str, owner: str, v
 def test_closing_does_not_wait_for_a_model_that_hangs(
     url: str, owner: str, verbs: Wrap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background, "GRACE", 0.1)
+    monkeypatch.setattr(workers, "GRACE", 0.1)
     model = Held()
     with MemorySystem(url, owner=owner, embeddings=model) as system:
         memory = verbs(system.conversation("c"))

@@ -13,11 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.core.forgetting import Candidate, centrality, decay, least_important
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.flows.indexes import Indexes
-from langchain_threadmem.storage.queries import embeddings, lexicon, marks, memory
+from langchain_threadmem.index import lexicon, watermarks
+from langchain_threadmem.index import vectors as embeddings
+from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.removal.scores import centrality, decay, least_important
 from langchain_threadmem.storage.statements import Statement
+from langchain_threadmem.units import memory
+from langchain_threadmem.units.memory import Candidate
 
 Wrap = Callable[[Any], Any]
 ANY = (None, None)
@@ -139,7 +142,7 @@ def test_what_is_forgotten_is_in_no_index(system: MemorySystem, verbs: Wrap) -> 
         lambda conn: (
             embeddings.of_owner(conn, system.owner, "words"),
             lexicon.holding(conn, ["fact"], lexicon.Scope(system.owner))[0],
-            marks.total(conn, system.owner, runtime.get(Indexes).lexicon),
+            watermarks.total(conn, system.owner, runtime.get(Indexes).lexicon),
         )
     )
     assert len(held.keys) == len(words) == mark.documents == 2

@@ -21,10 +21,10 @@ from langchain_threadmem import (
     MessageWindow,
     select_thread_node,
 )
-from langchain_threadmem.core.nodes import State
 from langchain_threadmem.errors import InputError, SelectionError
-from langchain_threadmem.flows.view import TreeView
 from langchain_threadmem.integrations.graph import recall_node, store_turn_node
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.threads.tree_view import TreeView
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "talk"}}
 Invoke = Callable[..., dict[str, Any]]

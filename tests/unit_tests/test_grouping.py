@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.core.grouping import Limits, calls, count_tokens, group, own_threads
+from langchain_threadmem.summaries.grouping import Limits, calls, count_tokens, group, own_threads
 
 limits = st.builds(Limits, st.integers(2, 8), st.integers(1, 60))
 sizes = st.lists(st.integers(1, 40), max_size=40)

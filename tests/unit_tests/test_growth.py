@@ -19,10 +19,12 @@ from hypothesis.stateful import (
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from langchain_threadmem import ChatMemory, MemorySystem
-from langchain_threadmem.core.nodes import MessageSummary, State
 from langchain_threadmem.errors import MessageIdConflictError
-from langchain_threadmem.storage.queries import ends, following
+from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Statement
+from langchain_threadmem.tree import append as writer
+from langchain_threadmem.tree import ends
+from langchain_threadmem.tree.node import MessageSummary
 
 SEGMENTS = "SELECT count(*) FROM threadmem_segment s JOIN threadmem_tree t ON t.id = s.tree WHERE t.owner = "
 COUNT = Statement.of(sqlite=f"{SEGMENTS} ?", postgresql=f"{SEGMENTS} %s")
@@ -101,7 +103,7 @@ def test_a_fork_is_one_segment(system: MemorySystem, verbs: Callable[..., Any]) 
 def test_a_full_segment_goes_on_in_a_new_one(
     system: MemorySystem, verbs: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (ends, following):
+    for module in (ends, writer):
         monkeypatch.setattr(module, "LAST_POSITION", 3)
     memory = verbs(system.conversation("c"))
     memory.extend(f"m{n}" for n in range(6))

@@ -20,7 +20,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
 
 from langchain_threadmem import MemorySystem, MemoryUnit, MessageSummary, ThreadMemSaver
-from langchain_threadmem.core.grouping import own_threads
+from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import (
     ClosedError,
     InputError,
@@ -28,12 +28,13 @@ from langchain_threadmem.errors import (
     SessionNotFoundError,
     UnitNotFoundError,
 )
-from langchain_threadmem.flows.index import catch_up_owner
-from langchain_threadmem.flows.indexes import Indexes
-from langchain_threadmem.flows.steps import run
-from langchain_threadmem.storage.queries import digests, marks
+from langchain_threadmem.index import watermarks
+from langchain_threadmem.index.catch_up import catch_up_owner
+from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.storage.schema import metadata
 from langchain_threadmem.storage.statements import Statement
+from langchain_threadmem.summaries import queries as summary_queries
+from langchain_threadmem.summaries.grouping import own_threads
 
 TABLES = [name for name in metadata.tables if name != "threadmem_migration"]
 
@@ -544,7 +545,11 @@ def test_removing_a_session_drops_what_was_kept_for_an_unfinished_run(opened: Op
     mine = {
         tree
         for scope in ("", "a", "b", "c")
-        if (tree := system.runtime.database.read(lambda c, s=scope: digests.tree_of(c, system.owner, s)))  # type: ignore[misc]
+        if (
+            tree := system.runtime.database.read(
+                lambda c, s=scope: summary_queries.tree_of(c, system.owner, s)
+            )
+        )  # type: ignore[misc]
     }
     assert mine.isdisjoint(row[0] for row in system.runtime.database.read(lambda c: c.all(drafts)))
 
@@ -621,7 +626,7 @@ def test_summaries_that_were_replaced_leave_the_indexes(opened: Open, tmp_path: 
         units = 2 * number + 2 + len([unit for unit in all_units(system, root) if unit.rank])
         assert index.count() == units
         words = system.runtime.database.read(
-            lambda c: marks.total(c, system.owner, system.runtime.get(Indexes).lexicon)
+            lambda c: watermarks.total(c, system.owner, system.runtime.get(Indexes).lexicon)
         )
         assert words.documents == units
     system.remove_session("s", cascade="delete")

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from langchain_threadmem.core.choosing import CHANCES_KEPT, choose
-from langchain_threadmem.core.cues import ENGLISH
-from langchain_threadmem.core.features import FEATURES
-from langchain_threadmem.core.hindsight import LATE, SURE, Chances, SecondLook, look_again, reconsidered
-from langchain_threadmem.core.network import networks, reader
-from langchain_threadmem.core.nodes import TurnEnd
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.threads.choice import CHANCES_KEPT, choose
+from langchain_threadmem.threads.features.phrases import ENGLISH
+from langchain_threadmem.threads.features.table import FEATURES
+from langchain_threadmem.threads.model import networks, reader
+from langchain_threadmem.threads.second_look import LATE, SURE, Chances, SecondLook, look_again, reconsidered
+from langchain_threadmem.threads.turn_ends import TurnEnd
 
 CSV = TurnEnd(2, None, "How do I read a CSV file in pandas?", "Call pandas.read_csv with its path.")
 WINE = TurnEnd(4, None, "Which wine goes with grilled salmon?", "A dry Riesling or a Pinot Noir.")

@@ -11,8 +11,7 @@ from langchain_core.embeddings import Embeddings
 
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.errors import EmbeddingError
-from langchain_threadmem.flows import embedding
-from langchain_threadmem.flows import index as module
+from langchain_threadmem.index import catch_up, embed
 from langchain_threadmem.storage.statements import Statement
 
 VECTORS = """SELECT count(*) FROM threadmem_embedding e WHERE e.model = {}
@@ -101,8 +100,8 @@ def test_another_model_embeds_anew_and_the_first_finds_its_own(
 def test_a_long_conversation_is_caught_up_in_batches(
     system: MemorySystem, verbs: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "VECTORS_AT_ONCE", 4)
-    monkeypatch.setattr(module, "WORDS_AT_ONCE", 4)
+    monkeypatch.setattr(embed, "VECTORS_AT_ONCE", 4)
+    monkeypatch.setattr(catch_up, "WORDS_AT_ONCE", 4)
     memory = verbs(system.conversation("c"))
     memory.extend(f"word{n}" for n in range(12))
     for n in (0, 4, 11):

@@ -11,11 +11,11 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from own_classes import Handle, Note
 
-from langchain_threadmem.core.interning import (
+from langchain_threadmem.checkpoints.values import (
     CHUNK,
     Inline,
-    Mixture,
     Run,
+    StoredValue,
     digests,
     is_message_list,
     put_together,
@@ -23,7 +23,7 @@ from langchain_threadmem.core.interning import (
     unpack,
 )
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.flows.parts import Parts
+from langchain_threadmem.messages.parts import Parts
 
 SERDE = JsonPlusSerializer(allowed_msgpack_modules=None)
 
@@ -40,7 +40,7 @@ lists = st.lists(messages | others, max_size=6)
 values = lists | st.dictionaries(st.sampled_from(["messages", "notes", "x"]), lists | others, max_size=3)
 
 
-def again(mixture: Mixture) -> Any:
+def again(mixture: StoredValue) -> Any:
     return put_together(mixture, lambda run: [], lambda kind, data: SERDE.loads_typed((kind, data)))
 
 
@@ -61,7 +61,9 @@ def test_a_value_that_was_taken_apart_and_stored_is_put_together_again(value: An
 
 
 def test_a_run_of_stored_messages_stands_where_they_stood() -> None:
-    mixture = Mixture({None: (Run(3, 4), Inline("h5", '{"type":"human","data":{"content":"new"}}'))}, True)
+    mixture = StoredValue(
+        {None: (Run(3, 4), Inline("h5", '{"type":"human","data":{"content":"new"}}'))}, True
+    )
     rows = [
         ("h3", '{"type":"human","data":{"content":"3"}}'),
         ("h4", '{"type":"human","data":{"content":"4"}}'),

@@ -14,17 +14,17 @@ from langchain_core.messages import HumanMessage
 from sqlalchemy import func, select
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.core.bodies import encode
-from langchain_threadmem.core.nodes import ConversationNode
 from langchain_threadmem.errors import MessageIdConflictError, NodeNotFoundError, UnsupportedMessageError
-from langchain_threadmem.flows.rows import messages_of
+from langchain_threadmem.messages.codec import encode
+from langchain_threadmem.messages.convert import messages_of
 from langchain_threadmem.storage import schema
-from langchain_threadmem.storage.database import Database, open_database
-from langchain_threadmem.storage.queries import nodes, trees
-from langchain_threadmem.storage.queries.following import Chain
-from langchain_threadmem.storage.queries.growth import TIP, Append, Draft
+from langchain_threadmem.storage.database import open_database
+from langchain_threadmem.storage.group_commit import run_all
 from langchain_threadmem.storage.statements import Conn, Statement
-from langchain_threadmem.storage.writer import run_all
+from langchain_threadmem.storage.transaction import Database
+from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.tree.append import TIP, Append, Chain, Draft
+from langchain_threadmem.tree.node import ConversationNode
 
 NAMES = ("one", "two")
 STEM = "new-"

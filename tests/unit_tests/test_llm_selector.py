@@ -24,7 +24,7 @@ from langchain_threadmem import (
     SemanticNodeSelector,
 )
 from langchain_threadmem.errors import InputError, SelectionError
-from langchain_threadmem.flows.llm_selector import NodeSelection
+from langchain_threadmem.threads.llm_selector import NodeSelection
 
 TURNS = [("Python?", "A language."), ("Tea?", "A drink."), ("Oslo?", "A city.")]
 

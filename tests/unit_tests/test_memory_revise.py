@@ -10,8 +10,8 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langchain_threadmem import ChatMemory, MemorySystem
-from langchain_threadmem.core.nodes import State
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, NodeNotFoundError
+from langchain_threadmem.storage.schema import State
 
 Wrap = Callable[[ChatMemory], Any]
 

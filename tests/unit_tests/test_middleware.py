@@ -32,17 +32,12 @@ from langgraph.types import Command
 from own_classes import Handle, Note
 from pydantic import Field
 
-from langchain_threadmem import (
-    LinearNodeSelector,
-    MemorySystem,
-    MessageWindow,
-    ThreadMemMiddleware,
-    samples,
-)
-from langchain_threadmem.core.nodes import State
+from langchain_threadmem import LinearNodeSelector, MemorySystem, MessageWindow, ThreadMemMiddleware
+from langchain_threadmem.cli import demo
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.flows.view import TreeView
 from langchain_threadmem.integrations.checkpointer import ThreadMemSaver
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.threads.tree_view import TreeView
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "talk"}}
 
@@ -200,7 +195,7 @@ def test_the_state_says_which_thread_and_what_was_recalled(
 
 
 def test_a_recorded_conversation_on_five_topics(system: MemorySystem) -> None:
-    lines = [json.loads(line) for line in samples.everyday().splitlines()]
+    lines = [json.loads(line) for line in demo.everyday().splitlines()]
     turns = list(zip(lines[::2], lines[1::2], strict=True))
     topic = {line["content"]: line["topic"] for line in lines}
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from langchain_threadmem.core.namespaces import (
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.store.namespaces import (
     LONGEST,
     Namespace,
     below,
@@ -18,7 +19,6 @@ from langchain_threadmem.core.namespaces import (
     encode_label,
     matches,
 )
-from langchain_threadmem.errors import InputError
 
 AWKWARD = [
     "",

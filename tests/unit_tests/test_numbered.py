@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem import ChatMemory, MemorySystem
-from langchain_threadmem.core.nodes import State
-from langchain_threadmem.core.numbered import is_numbered, new_stem, number_in, numbered, stem
 from langchain_threadmem.errors import MessageIdConflictError
-from langchain_threadmem.storage.queries import copying, nodes, trees
-from langchain_threadmem.storage.queries.nodes import NodeRow
+from langchain_threadmem.messages.ids import is_numbered, new_stem, number_in, numbered, stem
+from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn, Statement
+from langchain_threadmem.tree import copying, nodes, trees
+from langchain_threadmem.tree.nodes import NodeRow
 
 IDS = st.text("0123456789-aé٣", max_size=16)
 IN_INDEX = Statement.of(

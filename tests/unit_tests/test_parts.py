@@ -22,10 +22,10 @@ from own_classes import DOCUMENT, ODD, OWN, Handle, Note, Point
 from pydantic import BaseModel
 
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemSaver
-from langchain_threadmem.core.bodies import decode, encode
-from langchain_threadmem.core.exact import UNTRUSTED, Opaque
 from langchain_threadmem.errors import UnsupportedMessageError
-from langchain_threadmem.flows.parts import Parts
+from langchain_threadmem.messages.codec import decode, encode
+from langchain_threadmem.messages.parts import Parts
+from langchain_threadmem.messages.typed_json import UNTRUSTED, Opaque
 from langchain_threadmem.storage.statements import Statement
 
 Wrap = Callable[[Any], Any]

@@ -15,10 +15,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
-from langchain_threadmem.core import tree
-from langchain_threadmem.core.nodes import ConversationNode, State
-from langchain_threadmem.core.placing import Element, Follow, New, Place, Planned, Step, Use, plan_list, runs
+from langchain_threadmem.checkpoints.placing import (
+    Element,
+    Follow,
+    New,
+    Place,
+    Planned,
+    Step,
+    Use,
+    plan_list,
+    runs,
+)
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.tree import graph
+from langchain_threadmem.tree.node import ConversationNode
 
 
 def elements(words: str) -> list[Element]:
@@ -115,7 +126,7 @@ class Tree:
         ]
 
     def threads(self) -> list[str]:
-        return [" ".join(node.message.text for node in thread) for thread in tree.threads(self.nodes())]
+        return [" ".join(node.message.text for node in thread) for thread in graph.threads(self.nodes())]
 
     def words(self, state: State) -> list[str]:
         return [str(row.content) for row in self.rows.values() if row.state == state]
@@ -507,7 +518,7 @@ def check_store(conversation: Tree, words: str) -> None:
     live = Counter(row.message_id for row in conversation.rows.values() if row.state == State.LIVE)
     assert all(count == 1 for count in live.values())
     assert conversation.plan(words) == [Use(key) for key in keys]
-    tree.validate(conversation.nodes())
+    graph.validate(conversation.nodes())
 
 
 @settings(max_examples=150)

@@ -1,6 +1,6 @@
 """Conditions of `recall`: whose messages, from when, from where; age, reranking; reasons that are told.
 
-Each holds for both ways to find (`flows.finding`): the whole conversation, or candidates from the indexes.
+Each holds for both ways to find (`recall.search`): the whole conversation, or candidates from the indexes.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langchain_threadmem import ChatMemory, Language, MemorySystem, Recollection
-from langchain_threadmem.core.wanted import Conditions, Wanted
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.flows import finding
-from langchain_threadmem.flows import recall as flow
+from langchain_threadmem.recall import search
+from langchain_threadmem.recall import verbs as recall_verbs
+from langchain_threadmem.recall.options import Conditions, RecallOptions
 
 Wrap = Callable[[ChatMemory], Any]
 FILLER = ("The weather is mild.", "Supper was good.", "Trains were late.", "Music helps.")
@@ -25,7 +25,7 @@ FILLER = ("The weather is mild.", "Supper was good.", "Trains were late.", "Musi
 @pytest.fixture(params=["whole", "candidates"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "candidates":
-        monkeypatch.setattr(flow, "READ_WHOLE", 0)
+        monkeypatch.setattr(recall_verbs, "READ_WHOLE", 0)
     return str(request.param)
 
 
@@ -169,7 +169,7 @@ def test_bad_conditions_are_refused_by_value(
 
 
 def test_the_conditions_are_those_of_wanted() -> None:
-    assert set(get_type_hints(Conditions)) == set(Wanted.__slots__) - {"n_results"}
+    assert set(get_type_hints(Conditions)) == set(RecallOptions.__slots__) - {"n_results"}
 
 
 def test_hostile_speakers_find_nothing(memory: ChatMemory, verbs: Wrap, way: str) -> None:
@@ -199,13 +199,13 @@ def test_another_language_is_another_index(
 def test_both_ways_find_the_same_first(memory: ChatMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     queries = ["kite", "Ada flew", "What tore in June?", "supper", "music helps trains"]
     whole = [memory.recall(query, 1)[0].node.message.content for query in queries]
-    monkeypatch.setattr(flow, "READ_WHOLE", 0)
+    monkeypatch.setattr(recall_verbs, "READ_WHOLE", 0)
     assert [memory.recall(query, 1)[0].node.message.content for query in queries] == whole
 
 
 def test_a_very_common_word_does_not_hide_a_rare_one(system: MemorySystem, way: str) -> None:
     memory = system.conversation("long")
-    memory.extend([f"tea number {n}" for n in range(finding.FEWEST_CANDIDATES * 12)])
+    memory.extend([f"tea number {n}" for n in range(search.FEWEST_CANDIDATES * 12)])
     memory.extend(["tea with cardamom", *(f"tea again {n}" for n in range(500))])
     assert texts(memory.recall("tea cardamom", 1)) == ["tea with cardamom"]
 
@@ -228,7 +228,7 @@ def test_filters(memory: ChatMemory, verbs: Wrap, way: str, filters: Any, found:
 def test_a_filter_finds_what_is_far_down_the_ranking(
     memory: ChatMemory, verbs: Wrap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flow, "READ_AT_ONCE", 2)
+    monkeypatch.setattr(recall_verbs, "READ_AT_ONCE", 2)
     memory.extend([HumanMessage("kite kite kite")] * 20)
     last = HumanMessage("Is it a kite, that thing far away up there?", additional_kwargs={"topic": "sky"})
     memory.extend([last])

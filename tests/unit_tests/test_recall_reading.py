@@ -12,12 +12,11 @@ from langchain_core.messages import HumanMessage
 from snowballstemmer import stemmer
 
 from langchain_threadmem import Language
-from langchain_threadmem.core import english
-from langchain_threadmem.core.asking import question_of
-from langchain_threadmem.core.dates import DAY, said_at, span_of
-from langchain_threadmem.core.english import ENGLISH, MONTHS
-from langchain_threadmem.core.gist import Traits, gist_of, unpack
-from langchain_threadmem.core.language import PLAIN, split
+from langchain_threadmem.index import language
+from langchain_threadmem.index.dates import DAY, said_at, span_of
+from langchain_threadmem.index.documents import Traits, document_of, unpack
+from langchain_threadmem.index.language import ENGLISH, MONTHS, PLAIN, split
+from langchain_threadmem.recall.question import question_of
 
 NOW = datetime(2024, 3, 20, 15, tzinfo=UTC).timestamp()
 
@@ -28,8 +27,8 @@ def day(text: str) -> float:
 
 @given(st.text(max_size=60))
 def test_every_text_has_terms_that_a_database_can_hold(text: str) -> None:
-    for language in (ENGLISH, PLAIN):
-        terms = language.terms(text)
+    for spoken in (ENGLISH, PLAIN):
+        terms = spoken.terms(text)
         assert len(terms) == len(split(text))
         assert all(term and not set(term) & set(" '’§\n\x00") for term in terms)
 
@@ -44,7 +43,7 @@ def test_stems_do_not_depend_on_what_else_is_installed(monkeypatch: pytest.Monke
     monkeypatch.setattr(
         "snowballstemmer.stemmer", lambda language: pytest.fail("asked for whatever is there")
     )
-    english._stemmer.cache_clear()
+    language._stemmer.cache_clear()
     assert ENGLISH.stem is not None
     assert ENGLISH.stem("horses") == "hors"
 
@@ -166,7 +165,7 @@ def test_traits_survive_packing(traits: Traits) -> None:
 
 def test_a_gist_keeps_words_and_code_apart() -> None:
     text = "Last week I ran 3 jobs. Why did it fail?\n```python\nrun(jobs)\n```"
-    gist = gist_of(HumanMessage(text, name="Ada Byron"), text, 7.0, ENGLISH)
+    gist = document_of(HumanMessage(text, name="Ada Byron"), text, 7.0, ENGLISH)
     said, code = gist.lines()
     assert "job" in said
     assert code == ["python", "run", "job"]
@@ -176,10 +175,10 @@ def test_a_gist_keeps_words_and_code_apart() -> None:
 
 @pytest.mark.parametrize("name", ["user", "Assistant", None, " "])
 def test_a_role_is_no_name(name: str | None) -> None:
-    assert gist_of(HumanMessage("hi", name=name), "hi", 0.0, ENGLISH).speaker == ""
+    assert document_of(HumanMessage("hi", name=name), "hi", 0.0, ENGLISH).speaker == ""
 
 
 def test_the_time_of_a_message_is_the_one_it_brings() -> None:
     said = HumanMessage("hi", additional_kwargs={"time": "8 May, 2023"})
-    assert gist_of(said, "hi", 7.0, ENGLISH).time == day("2023-05-08")
-    assert gist_of(HumanMessage("hi", additional_kwargs={"time": "soon"}), "hi", 7.0, ENGLISH).time == 7.0
+    assert document_of(said, "hi", 7.0, ENGLISH).time == day("2023-05-08")
+    assert document_of(HumanMessage("hi", additional_kwargs={"time": "soon"}), "hi", 7.0, ENGLISH).time == 7.0

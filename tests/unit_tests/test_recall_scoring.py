@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
-from langchain_threadmem.core.asking import question_of
-from langchain_threadmem.core.english import ENGLISH
-from langchain_threadmem.core.gist import gist_of
-from langchain_threadmem.core.ledger import REACH, SESSION, Ledger, Record
-from langchain_threadmem.core.promising import promising
-from langchain_threadmem.core.recall_weights import ASSISTANT, PEOPLE
-from langchain_threadmem.core.scoring import assistance, parts_of, people_parts, scores, turn_parts
+from langchain_threadmem.index.documents import Record, document_of
+from langchain_threadmem.index.language import ENGLISH
+from langchain_threadmem.recall.neighbourhoods import likely_keys
+from langchain_threadmem.recall.postings import REACH, SESSION, Postings
+from langchain_threadmem.recall.question import question_of
+from langchain_threadmem.recall.scoring import assistance, parts_of, people_parts, scores, turn_parts
+from langchain_threadmem.recall.weights import ASSISTANT, PEOPLE
 
 SMALL_TALK = ("The weather is mild.", "Supper was good.", "Trains were late.", "Music helps.")
 LONG = " ".join(f"word{n} explains detail{n} of the matter." for n in range(60))
@@ -25,26 +25,26 @@ LONG = " ".join(f"word{n} explains detail{n} of the matter." for n in range(60))
 
 def ledger_of(
     texts: Sequence[Any], times: Sequence[float] | None = None, segments: Sequence[int] | None = None
-) -> Ledger:
+) -> Postings:
     """Texts said in turns; a pair is (speaker, text)."""
-    ledger = Ledger()
+    ledger = Postings()
     for n, one in enumerate(texts):
         name, text = one if isinstance(one, tuple) else (None, one)
         message = (HumanMessage if n % 2 == 0 else AIMessage)(text, name=name)
         key = ((segments[n] if segments else 1) << 24) | n
-        gist = gist_of(message, text, times[n] if times else 0.0, ENGLISH)
+        gist = document_of(message, text, times[n] if times else 0.0, ENGLISH)
         ledger.add([Record(key, n + 1, n or None, message.type, True, gist)])
     return ledger
 
 
-def score(ledger: Ledger, query: str, cosine: Any = None) -> list[float]:
+def score(ledger: Postings, query: str, cosine: Any = None) -> list[float]:
     newest = float(ledger.rows["time"].max())
     asked = question_of(query, ENGLISH, ledger.names, newest, newest)
     parts = parts_of(ledger, asked, ledger.figures(asked.terms), cosine)
     return [float(value) for value in scores(ledger, asked, parts)]
 
 
-def best(ledger: Ledger, query: str) -> int:
+def best(ledger: Postings, query: str) -> int:
     return int(np.argmax(score(ledger, query)))
 
 
@@ -181,10 +181,10 @@ def test_within_a_turn_the_one_who_is_meant_comes_first(query: str, first: int) 
 def test_messages_may_be_added_twice_and_in_any_portions() -> None:
     texts = ["red kite", "tea", "blue kite", "oil"]
     whole = ledger_of(texts)
-    again = Ledger()
+    again = Postings()
     records = [
         Record(int(row["key"]), int(row["seq"]), n or None, "human" if row["human"] else "ai", True,
-               gist_of(HumanMessage(texts[n]), texts[n], 0.0, ENGLISH))
+               document_of(HumanMessage(texts[n]), texts[n], 0.0, ENGLISH))
         for n, row in enumerate(whole.rows)
     ]  # fmt: skip
     for part in (records[:1], records[:3], records):
@@ -200,7 +200,7 @@ def test_what_is_promising_by_lists_is_what_holds_terms_or_stands_beside_them(
     lists: list[list[int]], most: int
 ) -> None:
     segment = 1 << 24
-    keys, windows = promising([segment + np.array(one) for one in lists], [1.0] * len(lists), most, 24)
+    keys, windows = likely_keys([segment + np.array(one) for one in lists], [1.0] * len(lists), most, 24)
     own, around = PEOPLE["own"][1], PEOPLE["window"][1]
     worth = np.zeros(120 + REACH + 1)
     for one in lists:
@@ -216,6 +216,6 @@ def test_what_is_promising_by_lists_is_what_holds_terms_or_stands_beside_them(
 
 
 def test_a_neighbour_in_another_segment_is_not_promising() -> None:
-    first, _ = promising([np.array([(2 << 24) + 1])], [1.0], 100, 24)
+    first, _ = likely_keys([np.array([(2 << 24) + 1])], [1.0], 100, 24)
     assert sorted(first & 0xFFFFFF) == list(range(REACH + 2))
     assert set((first >> 24).tolist()) == {2}

@@ -1,6 +1,6 @@
 """Summaries in `recall`: found like messages, below the message that holds the answer; unfolded from there.
 
-Each holds for both ways to find (`flows.finding`): the whole conversation, or candidates from the indexes.
+Each holds for both ways to find (`recall.search`): the whole conversation, or candidates from the indexes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from langchain_threadmem import (
     Recollection,
     ThreadMemRetriever,
 )
-from langchain_threadmem.core.fence import fenced, recalled
+from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.flows import recall as flow
-from langchain_threadmem.flows.route import recall_elsewhere
-from langchain_threadmem.flows.steps import run
 from langchain_threadmem.integrations.retriever import recall_tool
+from langchain_threadmem.recall import verbs as recall_verbs
+from langchain_threadmem.recall.quoting import fenced, recalled
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.threads.route import recall_elsewhere
 
 Wrap = Callable[[Any], Any]
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -59,7 +59,7 @@ class Says:
 @pytest.fixture(params=["whole", "candidates"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "candidates":
-        monkeypatch.setattr(flow, "READ_WHOLE", 0)
+        monkeypatch.setattr(recall_verbs, "READ_WHOLE", 0)
     return str(request.param)
 
 

@@ -20,9 +20,11 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from langchain_threadmem.core.nodes import ConversationNode, MessageSummary, State
-from langchain_threadmem.core.render import to_html, to_mermaid, to_outline, to_svg, to_text
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, NodeNotFoundError
+from langchain_threadmem.export.page import to_html, to_svg
+from langchain_threadmem.export.text import to_mermaid, to_outline, to_text
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.tree.node import ConversationNode, MessageSummary
 
 HOSTILE = "</style></details><script>alert(1)</script><img src=x onerror=alert(1)>\"'`];\x00\u2028--> end"
 

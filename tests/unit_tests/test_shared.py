@@ -7,7 +7,7 @@ from pathlib import Path
 from langchain_core.messages import HumanMessage
 
 from langchain_threadmem import ThreadMemChatMessageHistory, ThreadMemMiddleware, ThreadMemRetriever
-from langchain_threadmem.shared import shared_system
+from langchain_threadmem.integrations._system import shared_system
 
 
 def test_there_is_one_system_for_each_database_and_owner(tmp_path: Path) -> None:

@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 from numpy.typing import NDArray
 
-from langchain_threadmem.core.asking import Question, question_of
-from langchain_threadmem.core.english import ENGLISH
-from langchain_threadmem.core.filters import Kind, parse
-from langchain_threadmem.core.gist import Gist, gist_of
-from langchain_threadmem.core.short_term import Hit, ShortTermMemory
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.filters.conditions import Kind, parse
+from langchain_threadmem.index.documents import Document, document_of
+from langchain_threadmem.index.language import ENGLISH
+from langchain_threadmem.long_term.short_term import Hit, ShortTermMemory
+from langchain_threadmem.recall.question import Question, question_of
 
 EVERYTHING = (None, None)
 
 
-def gist(text: str) -> Gist:
-    return gist_of(HumanMessage(text), text, 0.0, ENGLISH)
+def gist(text: str) -> Document:
+    return document_of(HumanMessage(text), text, 0.0, ENGLISH)
 
 
 def asked(text: str) -> Question:

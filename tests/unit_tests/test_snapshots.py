@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 import pytest
 
 from langchain_threadmem import ChatMemory, MemorySystem, MessageWindow
-from langchain_threadmem.converting import convert
-from langchain_threadmem.core.nodes import State
-from langchain_threadmem.core.wanted import Wanted
+from langchain_threadmem.engine.flow import Call, Flow, Snapshot, Sql, Step, arun, run
 from langchain_threadmem.errors import DriverError, PersistenceError
-from langchain_threadmem.flows import recall
-from langchain_threadmem.flows.steps import Call, Flow, Snapshot, Sql, Step, arun, run
-from langchain_threadmem.storage.queries import nodes, trees
+from langchain_threadmem.recall import verbs as recall_verbs
+from langchain_threadmem.recall.options import RecallOptions
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.transfer.convert import convert
+from langchain_threadmem.tree import nodes, trees
 
 T = TypeVar("T")
 Drive = Callable[[Flow[Any] | Step[Any]], Any]
@@ -159,7 +159,7 @@ def beside(flow: Flow[T], system: MemorySystem, step: int, write: Callable[[], o
 def test_a_message_that_is_edited_meanwhile_is_found_once_and_as_it_is(
     system: MemorySystem, options: Any, whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recall, "READ_WHOLE", 10_000 if whole else 0)
+    monkeypatch.setattr(recall_verbs, "READ_WHOLE", 10_000 if whole else 0)
     memory = system.conversation("zoo", context_depth=1, window=MessageWindow(1))
     last = memory.append("a zebra", "indeed")[0].id
 
@@ -168,7 +168,7 @@ def test_a_message_that_is_edited_meanwhile_is_found_once_and_as_it_is(
         last = memory.edit(last, f"a zebra once more, {last}").id
 
     for step in range(16):
-        flow = recall.recall(memory._conversation, "zebra", Wanted(3, **options), 1)
+        flow = recall_verbs.recall(memory._conversation, "zebra", RecallOptions(3, **options), 1)
         found = [hit.node for hit in beside(flow, system, step, edit) if "zebra" in hit.node.message.text]
         assert [(len(found), node.state) for node in found] == [(1, State.LIVE)], step
 

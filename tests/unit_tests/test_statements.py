@@ -10,8 +10,8 @@ from sqlalchemy import bindparam, select, text
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.storage import schema
-from langchain_threadmem.storage.queries import trees
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+from langchain_threadmem.tree import trees
 
 
 class FakeCursor:

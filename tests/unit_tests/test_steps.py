@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from langchain_threadmem import ChatMemory, MemorySystem
+from langchain_threadmem.engine import flow
+from langchain_threadmem.engine.flow import Call, Flow, Sql, Step, arun, run
+from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import DriverError
-from langchain_threadmem.flows import steps
-from langchain_threadmem.flows.embedding import embed
-from langchain_threadmem.flows.runtime import Runtime
-from langchain_threadmem.flows.steps import Call, Flow, Sql, Step, arun, run
-from langchain_threadmem.storage.queries import trees
+from langchain_threadmem.index.embed import embed
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree import trees
 
 Drive = Callable[[Flow[Any] | Step[Any]], Any]
 SOON = 10
@@ -258,7 +258,7 @@ def test_nothing_is_cached_of_a_transaction_that_was_rolled_back(drive: Drive, s
 
 
 def test_the_worked_example_runs() -> None:
-    found = doctest.testmod(steps)
+    found = doctest.testmod(flow)
     assert found.failed == 0
     assert found.attempted >= 6
 

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from sqlalchemy import BigInteger, bindparam, select
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.storage.database import SqliteDatabase
-from langchain_threadmem.storage.queries import digests, growth, nodes, strides, trees
-from langchain_threadmem.storage.queries.growth import Draft
+from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import node
+from langchain_threadmem.storage.sqlite import SqliteDatabase
 from langchain_threadmem.storage.statements import Conn, Statement
+from langchain_threadmem.summaries import queries as summary_queries
+from langchain_threadmem.tree import append as writer
+from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.tree.append import Draft
 
 IN_INDEX = Statement.of(
     sqlite="SELECT seq FROM threadmem_node WHERE tree = ? AND opens = 1 ORDER BY seq",
@@ -25,7 +28,7 @@ CLOSE = Statement.of(
     sqlite="UPDATE threadmem_node SET opens = 0 WHERE tree = ? AND seq = ?",
     postgresql="UPDATE threadmem_node SET opens = 0 WHERE tree = %s AND seq = %s",
 )
-_before = strides.before(
+_before = node_keys.before(
     select(node.c.seq), bindparam("tree", type_=BigInteger()), bindparam("seq", type_=BigInteger())
 )
 BEFORE = Statement(_before, "tree", "seq")
@@ -49,7 +52,7 @@ def grown(conn: Conn, tree: int, choices: list[int]) -> int:
     count = 0
     for n, choice in enumerate(choices):
         drafts = [Draft(f"m{n}-{k}", "human", "{}", 0.0, given=True) for k in range(1 + choice % 2)]
-        growth.append(conn, tree, drafts, choice % (count + 1) or None)
+        writer.append(conn, tree, drafts, choice % (count + 1) or None)
         count += len(drafts)
     return count
 
@@ -132,7 +135,7 @@ def steps_of(read: Callable[[Conn, int, int], Any], messages: int) -> int:
     """How many instructions SQLite runs for a read in a conversation without forks."""
     system = MemorySystem(None, embeddings=False)
     drafts = [Draft(f"m{n}", "human", "{}", 0.0, given=True) for n in range(messages)]
-    of_tree(system, lambda conn, tree: growth.append(conn, tree, drafts))
+    of_tree(system, lambda conn, tree: writer.append(conn, tree, drafts))
     count = 0
 
     def counted() -> int:
@@ -156,8 +159,8 @@ def steps_of(read: Callable[[Conn, int, int], Any], messages: int) -> int:
 def test_what_follows_a_deleted_summary_is_found(system: MemorySystem) -> None:
     def look(conn: Conn, tree: int) -> list[int]:
         drafts = [Draft(f"m{n}", "human", "{}", 0.0, given=True) for n in range(5)]
-        places = growth.append(conn, tree, drafts)
-        digests.delete(conn, [places[0].key, places[1].key, places[3].key])
+        places = writer.append(conn, tree, drafts)
+        summary_queries.delete(conn, [places[0].key, places[1].key, places[3].key])
         return [row.seq for row in nodes.since(conn, tree)]
 
     assert of_tree(system, look) == [3, 5]

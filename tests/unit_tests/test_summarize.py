@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_threadmem import ChatMemory, LLMSummarizer, MemorySystem, MessageSummary, Summarizer
 from langchain_threadmem.errors import InputError, NodeNotFoundError
-from langchain_threadmem.flows.summarize import group_message
+from langchain_threadmem.summaries.summarizers import group_message
 
 Wrap = Callable[[ChatMemory], Any]
 

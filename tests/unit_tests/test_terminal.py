@@ -7,8 +7,9 @@ from typing import Any
 from langchain_core.messages import AIMessage, HumanMessage
 from rich.console import Console
 
-from langchain_threadmem import ChatMemory, terminal
-from langchain_threadmem.demo import play, questions_for, turns_of
+from langchain_threadmem import ChatMemory
+from langchain_threadmem.cli import terminal
+from langchain_threadmem.cli.demo import play, questions_for, turns_of
 
 CHAT = [
     ("Where is Lisbon?", "In Portugal."),

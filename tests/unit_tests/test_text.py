@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, ChatMessage, HumanMessage
 from rich.console import Console
 
-from langchain_threadmem import terminal
-from langchain_threadmem.core.nodes import ConversationNode, MessageSummary, Placement, Recollection, Why
-from langchain_threadmem.core.render import to_html, to_mermaid, to_outline, to_svg, to_text
-from langchain_threadmem.core.text import one_line, visible
+from langchain_threadmem.cli import terminal
+from langchain_threadmem.export.page import to_html, to_svg
+from langchain_threadmem.export.text import to_mermaid, to_outline, to_text
+from langchain_threadmem.messages.text import one_line, visible
+from langchain_threadmem.recall.results import Recollection, Why
+from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement
 
 C0 = [chr(code) for code in range(32) if chr(code) not in "\t\n\r"]
 C1 = [chr(code) for code in range(0x7F, 0xA0)]

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from langchain_threadmem.core.nodes import ConversationNode, State
-from langchain_threadmem.core.tree import leaves, orderly, path, roots, threads, to_graph, traverse, validate
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, NodeNotFoundError
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.tree.graph import leaves, orderly, path, roots, threads, to_graph, traverse, validate
+from langchain_threadmem.tree.node import ConversationNode
 
 DEEP = 5_000
 """More messages than Python would let a recursive function descend."""
@@ -66,7 +67,7 @@ def test_graph_of_nodes_without_their_parents_is_refused() -> None:
 
 
 def test_networkx_is_not_imported_before_a_graph_is_asked_for() -> None:
-    code = "import sys, langchain_threadmem.core.tree; sys.exit('networkx' in sys.modules)"
+    code = "import sys, langchain_threadmem.tree.graph; sys.exit('networkx' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.core.nodes import ConversationNode, State
-from langchain_threadmem.core.turns import TurnIndex, is_answer
-from langchain_threadmem.flows.index import turns
-from langchain_threadmem.flows.steps import run
+from langchain_threadmem.engine.flow import run
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.threads.tree_view import turns
+from langchain_threadmem.threads.turn_ends import TurnIndex
+from langchain_threadmem.tree.node import ConversationNode, is_answer
 
 CALL = {"name": "f", "args": {}, "id": "c1", "type": "tool_call"}
 

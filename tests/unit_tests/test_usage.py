@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from langchain_threadmem import ChatMemory, LLMSummarizer, MemorySystem, create_threaded_chat
-from langchain_threadmem.core.usage import Usage, Used
+from langchain_threadmem.common.usage import Usage, Used
 
 Wrap = Callable[[Any], Any]
 

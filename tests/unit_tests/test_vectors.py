@@ -20,11 +20,11 @@ from conftest import WordEmbeddings
 from numpy.typing import NDArray
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.flows import index as module
-from langchain_threadmem.flows.indexes import Indexes
-from langchain_threadmem.flows.steps import run
-from langchain_threadmem.storage.queries.embeddings import Vectors
-from langchain_threadmem.storage.vectors import Claim, ExactIndex, Found, open_chroma
+from langchain_threadmem.engine.flow import run
+from langchain_threadmem.index import catch_up
+from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.vector_index import Claim, ExactIndex, Found, open_chroma
+from langchain_threadmem.index.vectors import Vectors
 
 OTHER = """
 import sys, logging
@@ -32,7 +32,7 @@ logging.basicConfig(level=logging.WARNING)
 sys.path.insert(0, sys.argv[2])
 from conftest import WordEmbeddings
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.flows import index
+from langchain_threadmem.index import catch_up as index
 index.EXACT_BELOW = 0
 with MemorySystem(sys.argv[1], embeddings=WordEmbeddings()) as system:
     memory = system.conversation("c")
@@ -240,11 +240,11 @@ def test_many_vectors_move_to_chroma_and_stay_there(tmp_path: Path, monkeypatch:
         stars(system)
         index: Any = system.runtime.get(Indexes).index()
         assert index.count() == 0
-        monkeypatch.setattr(module, "EXACT_BELOW", 5)
+        monkeypatch.setattr(catch_up, "EXACT_BELOW", 5)
         system.conversation("e").append("How do stars die?", "In a supernova.")
         assert "stars" in stars(system)
         assert index.count() == 6
-        monkeypatch.setattr(module, "EXACT_BELOW", 100)
+        monkeypatch.setattr(catch_up, "EXACT_BELOW", 100)
         system.conversation("e").append("And the sun?", "It will swell.")
         assert system.conversation("c").recall("sun", scope="owner")[0].why.similarity is not None
         assert index.count() == 8
@@ -254,7 +254,7 @@ def test_many_vectors_move_to_chroma_and_stay_there(tmp_path: Path, monkeypatch:
 def test_many_vectors_enter_chroma_in_the_background_and_are_searched_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "FEW_TO_ENTER", 2)
+    monkeypatch.setattr(catch_up, "FEW_TO_ENTER", 2)
     goes_on = threading.Event()
     with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
         fill(system)
@@ -265,7 +265,7 @@ def test_many_vectors_enter_chroma_in_the_background_and_are_searched_meanwhile(
         assert "stars" in stars(system)
         assert index.count() == 0
         goes_on.set()
-        while system.runtime.ahead.busy(module.FILLING):
+        while system.runtime.ahead.busy(catch_up.FILLING):
             time.sleep(0.01)
         assert index.count() == 6
         assert "stars" in stars(system)
@@ -278,11 +278,11 @@ def test_an_index_that_was_half_filled_is_filled_on(tmp_path: Path, monkeypatch:
         fill(system)
         system.flush()
         index: Any = system.runtime.get(Indexes).index()
-        monkeypatch.setattr(module, "ENTERED_AT_ONCE", 1)
-        assert run(module._fill_some(system.runtime, index, {}), system.runtime)
+        monkeypatch.setattr(catch_up, "ENTERED_AT_ONCE", 1)
+        assert run(catch_up._fill_some(system.runtime, index, {}), system.runtime)
         assert index.count() == 1
         monkeypatch.undo()
-        monkeypatch.setattr(module, "EXACT_BELOW", 0)
+        monkeypatch.setattr(catch_up, "EXACT_BELOW", 0)
         assert "stars" in stars(system)
         assert index.count() == 4
         assert system.verify().ok
@@ -321,7 +321,7 @@ def test_reindexing_few_vectors_leaves_them_to_exact_search(tmp_path: Path) -> N
 def test_reindexing_many_vectors_waits_for_all_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "FEW_TO_ENTER", 1)
+    monkeypatch.setattr(catch_up, "FEW_TO_ENTER", 1)
     with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
         fill(system)
         assert system.reindex() == 4
@@ -335,4 +335,4 @@ def test_what_another_process_forgot_is_searched_no_more(url: str, owner: str) -
         with MemorySystem(url, owner=owner, embeddings=WordEmbeddings()) as other:
             other.conversation("c").reset()
         stars(system)
-        assert len(system.runtime.get(module.OwnerVectors).whole.index.vectors.keys) == 2
+        assert len(system.runtime.get(catch_up.OwnerVectors).whole.index.vectors.keys) == 2

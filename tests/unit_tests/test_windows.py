@@ -32,8 +32,8 @@ from langchain_threadmem import (
     TokenWindow,
     TokenWindowChatMemory,
 )
-from langchain_threadmem.core.windows import LimitedWindow, bound
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.messages.windows import LimitedWindow, bound
 
 Counter = Callable[[list[BaseMessage]], int]
 

@@ -14,9 +14,9 @@ import pytest
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import ClosedError, DriverError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage.database import open_database
-from langchain_threadmem.storage.queries import trees
+from langchain_threadmem.storage.group_commit import MOST_AT_ONCE, GroupWriter, Write
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.storage.writer import MOST_AT_ONCE, GroupWriter, Write
+from langchain_threadmem.tree import trees
 
 SOON = 60.0
 CONN: Any = None

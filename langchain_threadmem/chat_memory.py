@@ -1,0 +1,668 @@
+"""`ChatMemory`: one conversation, kept as a tree.
+
+Every method is a verb of `flows`, run in the calling thread. Here are those that write, show and keep;
+`langchain_threadmem.chat_memory` has those that read, `langchain_threadmem.chat_memory` all of them for
+asyncio. The memory holds no messages itself: what it returns was just read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from uuid import uuid4
+
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.engine.flow import Flow, Step, T, arun, run
+from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.export import files, formats
+from langchain_threadmem.index import embed
+from langchain_threadmem.messages.convert import Given
+from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.windows import Window, bound
+from langchain_threadmem.recall import verbs as recall_verbs
+from langchain_threadmem.recall.options import Conditions, RecallOptions
+from langchain_threadmem.recall.results import Recollection
+from langchain_threadmem.removal import reset
+from langchain_threadmem.summaries import summarizers
+from langchain_threadmem.summaries.summarizers import LLMSummarizer, Summarizer
+from langchain_threadmem.threads import append
+from langchain_threadmem.threads.llm_selector import LLMNodeSelector
+from langchain_threadmem.threads.selectors import (
+    AnySelector,
+    LinearNodeSelector,
+    NodeSelector,
+    SemanticNodeSelector,
+)
+from langchain_threadmem.tree import graph, read, restore, revise
+from langchain_threadmem.tree.conversation import Conversation, OnFailure, check_on_failure, tree_of
+from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.verify import Verification, verify_conversation
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from langchain_core.embeddings import Embeddings
+
+    from langchain_threadmem.engine.chat_model import Model
+    from langchain_threadmem.memory_system import MemorySystem
+
+
+class ReadingVerbs:
+    """What `ChatMemory` knows of the conversation; nothing here changes a message."""
+
+    _conversation: Conversation
+
+    @property
+    def messages(self) -> list[BaseMessage]:
+        """What a model is shown: the newest system message, then the active thread through the window."""
+        return run(read.messages(self._conversation), self._conversation.runtime)
+
+    @property
+    def tip(self) -> ConversationNode | None:
+        """The node that the active thread ends in; `None` if nothing was said yet."""
+        return run(read.tip(self._conversation), self._conversation.runtime)
+
+    @property
+    def history(self) -> list[ConversationNode]:
+        """Every message that was ever stored, superseded ones included, in the order of writing."""
+        return run(read.everything(self._conversation), self._conversation.runtime)
+
+    @property
+    def graph(self) -> nx.DiGraph[int]:
+        """The tree as a NetworkX graph: live nodes and their ancestors, node data `{"node":
+        ConversationNode}`.
+
+        Built anew at each use, at some 20 µs a node.
+        """
+        return graph.to_graph(graph.living(self.history))
+
+    def threads(self) -> list[list[ConversationNode]]:
+        """Every thread from its root to its leaf, the oldest leaf first."""
+        return graph.threads(self.history)
+
+    def thread(self, node_id: int) -> list[ConversationNode]:
+        """The nodes from the root to a node, oldest first.
+
+        Raises:
+            NodeNotFoundError: There is no such node.
+        """
+        return run(read.thread(self._conversation, node_id), self._conversation.runtime)
+
+    def roots(self) -> list[ConversationNode]:
+        """The nodes that continue nothing: where threads began."""
+        return graph.roots(self.history)
+
+    def retrieve(
+        self,
+        query: str,
+        n_results: int = 10,
+        context_depth: int | None = None,
+        order: recall_verbs.Order = "chronological",
+        *,
+        fallback: recall_verbs.Fallback = "nothing",
+    ) -> list[BaseMessage]:
+        """The messages a model should be shown for a query; a linear memory gives its last ones.
+
+        Otherwise `recall` finds them, each with its context, each message once. A tool's result never comes
+        without its call.
+
+        Args:
+            query: What they are to be about.
+            n_results: How many hits; context comes on top.
+            context_depth: How many ancestors of each hit; `None` for the memory's default, 0 for the hits
+                alone.
+            order: "chronological": oldest first, threads in one piece; "relevance": the best hit first, then
+                its ancestors upwards.
+            fallback: What to return if nothing fits: "nothing", or the "recent" messages.
+
+        Raises:
+            InputError: A number is negative, or an option unknown.
+
+        Example:
+            >>> from langchain_threadmem import ChatMemory
+            >>> memory = ChatMemory()
+            >>> nodes = memory.extend(["one", ("ai", "two"), "three", ("ai", "four")])
+            >>> [message.content for message in memory.retrieve("anything", n_results=3)]
+            ['two', 'three', 'four']
+        """
+        return run(
+            recall_verbs.retrieve(self._conversation, query, n_results, context_depth, order, fallback),
+            self._conversation.runtime,
+        )
+
+    def recall(
+        self,
+        query: str,
+        n_results: int = 10,
+        context_depth: int | None = None,
+        **conditions: Unpack[Conditions],
+    ) -> list[Recollection]:
+        """Find what was said, by words and by meaning, the best hit first; summaries of it too.
+
+        The first call embeds what was said; from then on that is done in the background after each append. A
+        turn of a moment ago is found by its meaning all the same: the call embeds what is missing, up to
+        2,000 messages. When more is, as after a large import, it does not wait, and words alone speak for
+        that: call `flush` first, or pass `wait=True`. Without an embedding model words alone decide, and a
+        query that shares none with any message finds nothing. Names of people who take part
+        (`message.name`), dates and times in the query count; a message's time is `additional_kwargs["time"]`
+        where it can be read (ISO 8601, seconds since 1970, "8 May, 2023"), else when it was stored.
+
+        A conversation of 2,000 messages takes 1 to 2 ms beside embedding the query.
+
+        Args:
+            query: A question, or words.
+            n_results: How many hits at most.
+            context_depth: How many ancestors each hit's `thread` holds; `None` for the memory's default.
+            **conditions: As in `recall.options.RecallOptions`: `scope` (the active "thread", this
+                "conversation", or all of the "owner"), `include_superseded`, `speaker`, `role`
+                ("human" or "ai"), `rank` (0 for messages, 1 and 2 for summaries of conversations and of the
+                long-term memory, or several),
+                `since` and `until` (datetimes), `half_life` (a timedelta in which odds halve), `max_tokens`
+                (fill so many with whole turns that the window does not show), `reranker`, `wait` (`True`:
+                embed everything first; `False`: nothing), `filters` on content, role, speaker, time, rank and
+                metadata: `{"metadata.topic": "bread"}`.
+
+        Returns:
+            Hits with score, thread and reason; each node once. A summary says what it covers, and
+            `MemorySystem.unfold` leads from it to the messages.
+
+        Raises:
+            InputError: A number is negative, or an option unknown.
+            EmbeddingError: The embedding model failed; nothing is lost.
+
+        Example:
+            >>> from langchain_threadmem import ChatMemory
+            >>> memory = ChatMemory(embeddings=False)
+            >>> nodes = memory.append("How do I read CSV files?", "Use pandas.read_csv.")
+            >>> hit = memory.recall("csv")[0]
+            >>> hit.node.id, str(hit.why)
+            (1, 'shares csv')
+        """
+        wanted = RecallOptions(n_results, **conditions)
+        return run(
+            recall_verbs.recall(self._conversation, query, wanted, context_depth), self._conversation.runtime
+        )
+
+    def flush(self) -> int:
+        """Embed now what is not embedded yet, so that no recall has to; how many messages and summaries that
+        were.
+
+        Call it after an import, off the reply's path. An interrupted one goes on where it was.
+        """
+        runtime = self._conversation.runtime
+        return run(embed.flush(runtime, run(tree_of(self._conversation), runtime)), runtime)
+
+
+class AsyncVerbs:
+    """The async twins of `ChatMemory`'s methods."""
+
+    _conversation: Conversation
+
+    def _arun(self, flow: Flow[T] | Step[T]) -> Coroutine[Any, Any, T]:
+        return arun(flow, self._conversation.runtime)
+
+    async def aappend(self, human: Given, ai: Given | None = None, *more: Given) -> list[ConversationNode]:
+        """Async `append`."""
+        answers = more if ai is None else (ai, *more)
+        return await self._arun(append.append(self._conversation, human, *answers))
+
+    async def aextend(
+        self, messages: Iterable[Given], timestamps: Iterable[datetime] | None = None
+    ) -> list[ConversationNode]:
+        """Async `extend`."""
+        return await self._arun(append.extend(self._conversation, messages, timestamps))
+
+    async def aedit(self, node_id: int, message: Given) -> ConversationNode:
+        """Async `edit`."""
+        return await self._arun(revise.edit(self._conversation, node_id, message))
+
+    async def aregenerate(self, node_id: int, message: Given) -> list[ConversationNode]:
+        """Async `regenerate`."""
+        return await self._arun(revise.regenerate(self._conversation, node_id, message))
+
+    async def aplace(self, node_id: int, parent_id: int | None) -> ConversationNode:
+        """Async `place`."""
+        return await self._arun(revise.place(self._conversation, node_id, parent_id))
+
+    async def acheckout(self, node_id: int) -> ConversationNode:
+        """Async `checkout`."""
+        return await self._arun(revise.checkout(self._conversation, node_id))
+
+    async def asummarize(self, node_id: int | None = None) -> list[ConversationNode]:
+        """Async `summarize`."""
+        return await self._arun(summarizers.summarize(self._conversation, node_id))
+
+    async def areset(self) -> None:
+        """Async `reset`."""
+        await self._arun(reset.reset(self._conversation))
+
+    async def amessages(self) -> list[BaseMessage]:
+        """Async `messages`."""
+        return await self._arun(read.messages(self._conversation))
+
+    async def atip(self) -> ConversationNode | None:
+        """Async `tip`."""
+        return await self._arun(read.tip(self._conversation))
+
+    async def ahistory(self) -> list[ConversationNode]:
+        """Async `history`."""
+        return await self._arun(read.everything(self._conversation))
+
+    async def agraph(self) -> nx.DiGraph[int]:
+        """Async `graph`."""
+        return graph.to_graph(graph.living(await self.ahistory()))
+
+    async def athreads(self) -> list[list[ConversationNode]]:
+        """Async `threads`."""
+        return graph.threads(await self.ahistory())
+
+    async def athread(self, node_id: int) -> list[ConversationNode]:
+        """Async `thread`."""
+        return await self._arun(read.thread(self._conversation, node_id))
+
+    async def aroots(self) -> list[ConversationNode]:
+        """Async `roots`."""
+        return graph.roots(await self.ahistory())
+
+    async def aretrieve(
+        self,
+        query: str,
+        n_results: int = 10,
+        context_depth: int | None = None,
+        order: recall_verbs.Order = "chronological",
+        *,
+        fallback: recall_verbs.Fallback = "nothing",
+    ) -> list[BaseMessage]:
+        """Async `retrieve`."""
+        return await self._arun(
+            recall_verbs.retrieve(self._conversation, query, n_results, context_depth, order, fallback)
+        )
+
+    async def arecall(
+        self,
+        query: str,
+        n_results: int = 10,
+        context_depth: int | None = None,
+        **conditions: Unpack[Conditions],
+    ) -> list[Recollection]:
+        """Async `recall`."""
+        wanted = RecallOptions(n_results, **conditions)
+        return await self._arun(recall_verbs.recall(self._conversation, query, wanted, context_depth))
+
+    async def aflush(self) -> int:
+        """Async `flush`."""
+        tree = await self._arun(tree_of(self._conversation))
+        return await self._arun(embed.flush(self._conversation.runtime, tree))
+
+    async def ato_mermaid(self, **options: Any) -> str:
+        """Async `to_mermaid`."""
+        return formats.mermaid(await self.ahistory(), **options)
+
+    async def aexport(self, format: str = "json") -> str:
+        """Async `export`."""
+        return await self._arun(formats.export(self._conversation, format))
+
+    async def asave(self, path: str | Path) -> None:
+        """Async `save`."""
+        await asyncio.to_thread(files.write_text, path, await self.aexport("json"))
+
+    @classmethod
+    async def aload(cls, path: str | Path, **options: Any) -> Self:
+        """Async `load`."""
+        document, tip, implied = formats.load(await asyncio.to_thread(files.read_text, path))
+        memory = cls(**{**implied, **options})
+        await memory._arun(restore.restore(memory._conversation, document.nodes, tip))
+        return memory
+
+    async def averify(self) -> Verification:
+        """Async `verify`."""
+        return await self._arun(verify_conversation(self._conversation))
+
+    async def aclose(self) -> None:
+        """Async `close`."""
+        await self._conversation.runtime.aclose()
+
+
+class ChatMemory(ReadingVerbs, AsyncVerbs):
+    """A conversation as a tree: each message is attached to the one it answers.
+
+    With no arguments it is linear, lives in memory, and asks no model of any kind. `ChatMemory.semantic()`
+    sorts messages into threads by meaning, `ChatMemory.threaded(model)` lets a language model do it. Several
+    threads and processes may use the same conversation at once.
+
+    Args:
+        node_selector: Chooses the answer that a human message continues; by default the last one.
+        summarizer: Writes summaries for `summarize`.
+        context_depth: How many ancestors of a hit `retrieve` and `recall` return by default.
+        window: What `messages` shows of the thread: a `MessageWindow`, a `TokenWindow`, or any function from
+            messages to messages.
+        system: The `MemorySystem` it belongs to; by default one of its own, in memory.
+        conversation_id: Its name within the system; by default a new one.
+        embeddings: Embedding model of a system of its own: `None` for the default, `False` for words alone.
+        single_tree: Attach to the tip what the selector would make a new root.
+        on_selection_failure: Where a message goes whose selector fails: after the "latest" answer, to a new
+            "root", or nowhere ("raise").
+
+    Raises:
+        InputError: An option is out of its range.
+
+    Example:
+        >>> memory = ChatMemory()
+        >>> nodes = memory.append("Let's talk about Python", "It is great for data science.")
+        >>> [(node.id, node.parent_id) for node in nodes]
+        [(1, None), (2, 1)]
+        >>> [message.content for message in memory.messages]
+        ["Let's talk about Python", 'It is great for data science.']
+    """
+
+    def __init__(
+        self,
+        node_selector: AnySelector | None = None,
+        summarizer: Summarizer | None = None,
+        context_depth: int = 5,
+        *,
+        window: Window | None = None,
+        system: MemorySystem | None = None,
+        conversation_id: str | None = None,
+        embeddings: Embeddings | Literal[False] | None = None,
+        single_tree: bool = False,
+        on_selection_failure: OnFailure = "latest",
+    ) -> None:
+        if not hasattr(context_depth, "__index__"):
+            raise InputError(f"context_depth must be a number, not {context_depth!r}")
+        if context_depth < 0:
+            raise InputError("context_depth must be non-negative")
+        if summarizer is not None and not isinstance(summarizer, Summarizer):
+            raise InputError(f"{summarizer!r} is no summarizer; pass an object with summarize(message)")
+        check_on_failure(on_selection_failure)
+        if conversation_id is not None:
+            check_name("a conversation_id", conversation_id)
+        if node_selector is not None and not (
+            callable(node_selector) or isinstance(node_selector, NodeSelector)
+        ):
+            raise InputError(
+                f"{node_selector!r} is no node selector; pass a function (tree, message) -> int | None, "
+                "or an object with select_parent"
+            )
+        if system is not None and embeddings is not None:
+            raise InputError("embeddings belong to the system; pass them to MemorySystem(embeddings=...)")
+        if not hasattr(system, "runtime") and system is not None:
+            raise InputError(f"system is a MemorySystem, not {system!r}; pass MemorySystem(url)")
+        runtime = system.runtime if system else Runtime.open(None, owner="user", embeddings=embeddings)
+        name = conversation_id or str(uuid4())
+        self._conversation = Conversation(
+            runtime,
+            name,
+            node_selector or LinearNodeSelector(),
+            summarizer,
+            context_depth,
+            bound(window, name),
+            single_tree,
+            on_selection_failure,
+        )
+
+    @classmethod
+    def semantic(cls, **options: Any) -> ChatMemory:
+        """A memory that finds threads by meaning and recency: no language model, no key.
+
+        Args:
+            **options: As for `ChatMemory`.
+        """
+        return cls(**{"node_selector": SemanticNodeSelector(), **options})
+
+    @classmethod
+    def threaded(cls, model: Model = "gpt-4o-mini", **options: Any) -> ChatMemory:
+        """A memory whose threads a language model finds.
+
+        Args:
+            model: A chat model, or the name of one for `ChatOpenAI`; nothing is asked before it is needed.
+            **options: As for `ChatMemory`; they win over what `model` implies.
+        """
+        implied = {"node_selector": LLMNodeSelector(model), "summarizer": LLMSummarizer(model)}
+        return cls(**{**implied, **options})
+
+    @property
+    def conversation_id(self) -> str:
+        """The conversation's name within its system."""
+        return self._conversation.name
+
+    @property
+    def context_depth(self) -> int:
+        """How many ancestors of a hit are returned by default."""
+        return self._conversation.context_depth
+
+    @property
+    def node_selector(self) -> AnySelector:
+        """What chooses the answer that a human message continues."""
+        return self._conversation.selector
+
+    @property
+    def summarizer(self) -> Summarizer | None:
+        """What writes summaries, if anything."""
+        return self._conversation.summarizer
+
+    # Writing
+
+    def append(self, human: Given, ai: Given | None = None, *more: Given) -> list[ConversationNode]:
+        """Store one turn: a human message and the AI and tool messages that answer it.
+
+        The human message goes where the node selector says; answers go below what they answer. An answer that
+        comes later is appended on its own and goes below the tip. A message that has an `id` is stored once,
+        however often it is appended; one without gets an id and is new each time. A system message equal to
+        the newest one is ignored.
+
+        Args:
+            human: A message, text, or anything LangChain takes for a message; also a list of them.
+            ai: The answer, likewise; text speaks for the AI.
+            *more: Further answers and tool results of the same turn.
+
+        Returns:
+            The nodes, in order. They are durable when this returns.
+
+        Raises:
+            InputError: The messages are not one turn, or are empty.
+            MessageIdConflictError: A message id is taken by other content.
+            PersistenceError: The turn could not be stored; nothing of it was.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> memory.append("Hello", "Hi!")[1].message.content
+            'Hi!'
+        """
+        answers = more if ai is None else (ai, *more)
+        return run(append.append(self._conversation, human, *answers), self._conversation.runtime)
+
+    def extend(
+        self, messages: Iterable[Given], timestamps: Iterable[datetime] | None = None
+    ) -> list[ConversationNode]:
+        """Store many messages as one chain below the tip: for imports.
+
+        Args:
+            messages: Messages of any role, in order; plain text speaks for the human.
+            timestamps: When each was said; by default now. A time without a zone is UTC.
+
+        Returns:
+            The nodes, in order; all are stored in one transaction, at some 100,000 messages in 3 seconds.
+
+        Raises:
+            InputError: A message cannot be used, or there is not one timestamp for each.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> [node.id for node in memory.extend([("user", "Hello"), ("assistant", "Hi!")])]
+            [1, 2]
+        """
+        return run(append.extend(self._conversation, messages, timestamps), self._conversation.runtime)
+
+    def edit(self, node_id: int, message: Given) -> ConversationNode:
+        """Put a new version of a message beside it, and make it the tip.
+
+        The old version and the answers it got in its turn are superseded: they stay in `history` and leave
+        recall. Later turns stay as they are, in the thread they were said in.
+
+        Args:
+            node_id: The node to replace.
+            message: The new version, of the same role; plain text is enough.
+
+        Raises:
+            NodeNotFoundError: There is no such node.
+            InputError: The roles differ.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> nodes = memory.append("Helo", "Pardon?")
+            >>> memory.edit(1, "Hello").id, [message.content for message in memory.messages]
+            (3, ['Hello'])
+        """
+        return run(revise.edit(self._conversation, node_id, message), self._conversation.runtime)
+
+    def regenerate(self, node_id: int, message: Given) -> list[ConversationNode]:
+        """Put a new answer beside the old one, and make it the tip.
+
+        The AI and tool messages of the turn are superseded; later turns stay as they are.
+
+        Args:
+            node_id: Any message of the turn.
+            message: The new answer; a list for one with tool calls.
+
+        Returns:
+            The new nodes, below the human message of the turn.
+
+        Raises:
+            NodeNotFoundError: There is no such node.
+            InputError: It answers no human message, or the new answer holds one.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> nodes = memory.append("Hello", "Whatever.")
+            >>> memory.regenerate(2, "Hi!")[0].parent_id
+            1
+        """
+        return run(revise.regenerate(self._conversation, node_id, message), self._conversation.runtime)
+
+    def place(self, node_id: int, parent_id: int | None) -> ConversationNode:
+        """Move a turn, and what follows it, to the message that it really answers.
+
+        The message gets a new place with a new id; the old one is superseded and points at the new. What
+        follows it keeps its ids and hangs under the new place.
+
+        Args:
+            node_id: The node to move, usually a human message.
+            parent_id: The node it goes below; `None` makes it a root.
+
+        Returns:
+            The node in its new place; its `placement` says that it was moved by hand.
+
+        Raises:
+            NodeNotFoundError: One of the nodes does not exist.
+            InvalidGraphStateError: The parent descends from the node.
+            InputError: The node is not live, or the parent is in the middle of a tool call.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> nodes = memory.extend([("user", "a"), ("ai", "b"), ("user", "c"), ("ai", "d")])
+            >>> memory.place(3, None).id, len(memory.roots())
+            (5, 2)
+        """
+        return run(revise.place(self._conversation, node_id, parent_id), self._conversation.runtime)
+
+    def checkout(self, node_id: int) -> ConversationNode:
+        """Make a node the tip: the thread that ends in it is the active one.
+
+        Raises:
+            NodeNotFoundError: There is no such node.
+        """
+        return run(revise.checkout(self._conversation, node_id), self._conversation.runtime)
+
+    def summarize(self, node_id: int | None = None) -> list[ConversationNode]:
+        """Write summaries with the memory's summarizer: of one node, or of every answer that has none.
+
+        One model call for each; a failure leaves that message without, with a warning, to be tried again.
+
+        Returns:
+            The nodes that were summarised, with their `summary`.
+
+        Raises:
+            InputError: The memory has no summarizer.
+        """
+        return run(summarizers.summarize(self._conversation, node_id), self._conversation.runtime)
+
+    def reset(self) -> None:
+        """Remove every message of this conversation, with its words and vectors. Other conversations are not
+        touched. Its bytes stay in free space of the files until `MemorySystem.scrub`.
+        """
+        run(reset.reset(self._conversation), self._conversation.runtime)
+
+    # Showing and keeping
+
+    def to_mermaid(self, **options: Any) -> str:
+        """The tree as a Mermaid diagram; options as for `export.text.to_mermaid`."""
+        return formats.mermaid(self.history, **options)
+
+    def export(self, format: str = "json") -> str:
+        """The conversation as text.
+
+        Args:
+            format: "json" (everything, superseded messages too), "jsonl" (one line a thread, OpenAI's
+                fine-tuning shape), "jsonl_messages", "text" (also "plain_text"), "mermaid", "html" or "svg".
+
+        Raises:
+            InputError: The format is unknown.
+        """
+        return run(formats.export(self._conversation, format), self._conversation.runtime)
+
+    def save(self, path: str | Path) -> None:
+        """Write the conversation to a JSON file, whole or not at all.
+
+        Raises:
+            PersistenceError: The file cannot be written.
+        """
+        files.write_text(path, self.export("json"))
+
+    @classmethod
+    def load(cls, path: str | Path, **options: Any) -> ChatMemory:
+        """Read a conversation that `save` wrote, or another program in the same shape.
+
+        No language model is set up: a conversation that had threads gets a semantic selector, unless one is
+        passed.
+
+        Args:
+            path: The file.
+            **options: As for `ChatMemory`; with `system`, the conversation is stored there.
+
+        Raises:
+            PersistenceError: The file cannot be read.
+            InputError: It is no saved conversation, or the conversation it goes into is not empty.
+            InvalidGraphStateError: Its nodes do not form a tree.
+        """
+        document, tip, implied = formats.load(files.read_text(path))
+        memory = cls(**{**implied, **options})
+        run(restore.restore(memory._conversation, document.nodes, tip), memory._conversation.runtime)
+        return memory
+
+    def verify(self) -> Verification:
+        """Check the database and every node of this conversation; `.ok` and `.problems` say what was
+        found. Damage of any kind is reported, never raised.
+        """
+        return run(verify_conversation(self._conversation), self._conversation.runtime)
+
+    def close(self) -> None:
+        """Close the database behind this memory, and with it every memory of the same system."""
+        self._conversation.runtime.close()
+
+    def __len__(self) -> int:
+        return len(graph.living(self.history))
+
+    def __bool__(self) -> bool:
+        return True  # An empty memory is still a memory: `memory or default` must not drop it.
+
+    def __repr__(self) -> str:
+        return f"ChatMemory(conversation_id={self.conversation_id!r}, node_selector={self.node_selector!r})"
+
+    def _repr_mimebundle_(self, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> dict[str, str]:
+        """What Jupyter shows: a picture of the tree, and an outline where there are no pictures."""
+        return run(formats.mime_bundle(self._conversation), self._conversation.runtime)

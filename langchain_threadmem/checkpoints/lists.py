@@ -1,0 +1,448 @@
+"""SQL: the placing rule applied to stored lists.
+
+`checkpoints.placing` says where each message of a list lives; here that is looked up and written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import bindparam, exists, literal_column, select
+
+from langchain_threadmem.checkpoints.placing import (
+    Element,
+    New,
+    Place,
+    Planned,
+    Use,
+    live_of,
+    plan,
+    plan_list,
+)
+from langchain_threadmem.checkpoints.values import Said
+from langchain_threadmem.messages.codec import decode_stored, is_unreadable
+from langchain_threadmem.messages.ids import number_in
+from langchain_threadmem.messages.windows import follows_call
+from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node, segment
+from langchain_threadmem.storage.statements import Asked, Conn, Statement
+from langchain_threadmem.tree import grafts, nodes, revision, trees
+
+
+class Located(NamedTuple):
+    """Where a message of a list lives.
+
+    Attributes:
+        key: Its key.
+        follows: Key of the node that it was written under.
+        aside: Whether it is no part of the conversation.
+    """
+
+    key: int
+    follows: int | None
+    aside: bool
+
+
+class Stored(NamedTuple):
+    """A list that was stored.
+
+    Attributes:
+        located: Where each of its messages lives.
+        shared: See `checkpoints.placing.Plan`.
+        former: Whether a message of it is superseded.
+    """
+
+    located: list[Located]
+    shared: int | None
+    former: bool
+
+
+_WRITTEN = f"CASE WHEN n.key & {LAST_POSITION} = 0 THEN s.parent ELSE n.key - 1 END"
+_FOUND = f"SELECT n.key, {_WRITTEN}, g.parent, n.message, n.body, n.state, n.seq FROM threadmem_node n "
+_OF_SEGMENT = (
+    f"LEFT JOIN threadmem_segment s ON s.id = n.key >> {POSITION_BITS} "
+    "LEFT JOIN threadmem_graft g ON g.key = n.key "
+)
+
+
+def _by_ids(ids: str, numbers: str, mark: str) -> tuple[str, str]:
+    # As `nodes.of_message`, for many: without, and with those that are found by their numbers.
+    wanted = f"n.tree = {mark} AND n.message {ids}"
+    key_at = (
+        "SELECT (SELECT o.key + one.value - o.seq FROM threadmem_node o "
+        f"WHERE o.tree = {mark} AND o.opens = 1 AND o.seq <= one.value ORDER BY o.seq DESC LIMIT 1) "
+        f"FROM {numbers} AS one"
+    )
+    named = " UNION ALL ".join(
+        f"{_FOUND}{_OF_SEGMENT}WHERE {wanted} AND n.named = 1 AND n.state {state}" for state in ("= 0", "> 0")
+    )
+    at_keys = f"n.key IN ({key_at})" if mark == "?" else f"n.key = ANY (ARRAY({key_at}))"
+    numbered = f"{_FOUND}{_OF_SEGMENT}WHERE {at_keys} AND {wanted} AND n.named = 0"
+    return named, f"{named} UNION ALL {numbered}"
+
+
+_PLACES, _PLACES_BY_NUMBER = (
+    Statement.of(sqlite=sqlite, postgresql=postgresql)
+    for sqlite, postgresql in zip(
+        _by_ids("IN (SELECT value FROM json_each(?))", "json_each(?)", "?"),
+        _by_ids(
+            "= ANY (ARRAY(SELECT json_array_elements_text(CAST(%s AS json))))",
+            "(SELECT json_array_elements_text(CAST(%s AS json))::bigint AS value)",
+            "%s",
+        ),
+        strict=True,
+    )
+)
+_next = node.alias("following")
+_STATE = Statement(
+    select(
+        *node.c["message", "role", "state", "seq"],
+        exists().where(_next.c.key == node.c.key + literal_column("1")),
+    ).where(node.c.key == bindparam("key")),
+    "key",
+)
+_NODE = Statement(select(node.c.seq).where(node.c.key == bindparam("key")), "key")
+_NEW_SEGMENT = Statement(
+    segment.insert().values(tree=bindparam("tree"), parent=bindparam("parent")).returning(segment.c.id),
+    "tree",
+    "parent",
+)
+
+
+def find(conn: Conn, tree_id: int, messages: Sequence[Said]) -> list[Located | None]:
+    """Where messages live that are stored already; `None` for those that are not. Changes nothing."""
+    return found(conn, messages, conn.each(finding(tree_id, messages))[0])
+
+
+def finding(tree_id: int, messages: Sequence[Said]) -> Asked:
+    """The question for the places of messages."""
+    ids = json.dumps([message.id for message in messages])
+    numbers = [number for message in messages if (number := number_in(message.id))]
+    if not numbers:
+        return _PLACES, (tree_id, ids, tree_id, ids)
+    return _PLACES_BY_NUMBER, (tree_id, ids, tree_id, ids, tree_id, json.dumps(numbers), tree_id, ids)
+
+
+def found(conn: Conn, messages: Sequence[Said], rows: Sequence[tuple[Any, ...]]) -> list[Located | None]:
+    """The answer to `finding`, as `find` gives it."""
+    places = _places(conn, rows, messages)
+    if not places:
+        return [None] * len(messages)
+    if len({message.id for message in messages}) < len(messages):
+        return [_best(message, places.get(message.id, ())) for message in messages]
+    known = {row.place.key: row.place for rows in places.values() for row in rows}
+    steps = plan_list(_elements(messages), _values(places), None)
+    keys = [step.copies if isinstance(step, New) else step.key for step in steps]
+    return [None if key is None else _located(known[key]) for key in keys]
+
+
+class Ground(NamedTuple):
+    """What a list is placed by: the head of its tree, and where its messages and the one before them lie."""
+
+    head: trees.Head
+    places: Sequence[tuple[Any, ...]]
+    after: Sequence[tuple[Any, ...]]
+
+
+def surveying(tree_id: int, messages: Sequence[Said], after: int | None) -> list[Asked]:
+    """The questions for the ground of a list, or of what follows a part of it that is stored."""
+    return [
+        trees.asking_head(tree_id),
+        finding(tree_id, messages),
+        (_STATE, (after if messages else None,)),
+    ]
+
+
+def ground(answers: Iterator[Sequence[tuple[Any, ...]]]) -> Ground:
+    """The answers to `surveying`."""
+    return Ground(trees.head_of(next(answers)), next(answers), next(answers))
+
+
+def place(
+    conn: Conn,
+    tree_id: int,
+    messages: Sequence[Said],
+    after: int | None,
+    now: float,
+    seen: Ground | None = None,
+    ending: Sequence[Located] = (),
+) -> tuple[Stored, trees.Head]:
+    """Store a list's messages where the placing rule says, and let the active thread end in its last one.
+
+    Args:
+        conn: A write transaction.
+        tree_id: The tree, which is locked.
+        messages: The list, or what follows a part of it that is stored and shared with no other version;
+            each id once.
+        after: Key of the last message of that part that is no aside.
+        now: Seconds since 1970, for the new rows.
+        seen: Its ground, read after the tree was locked; `None` to read it here.
+        ending: Where the last of `messages`, and what follows it in the list, lived in another list.
+
+    Returns:
+        Where each message lives, and the head with the version that the tree has now. Beside the messages
+        that are new, one row is written, however many follow.
+    """
+    if seen is None:
+        seen = ground(iter(conn.each(*surveying(tree_id, messages, after))))
+    head = seen.head
+    places = _places(conn, seen.places, messages)
+    known = {row.place.key: row for rows in places.values() for row in rows}
+    seqs = {key: row.seq for key, row in known.items()}
+    home = _home(conn, tree_id, after, seqs, seen.after) if messages else None
+    elements = _elements(messages, _results(conn, tree_id, messages, places, after))
+    planned = plan(elements, _values(places), head.tip, after=after, home=home)
+    if ending:
+        last = planned.steps[-1]
+        if isinstance(last, New) or last.key != ending[0].key:
+            whole = [*messages, *_said(conn, ending[1:])]
+            return place(conn, tree_id, whole, after, now)
+    growing = _Growth(conn, tree_id, head, seqs, now)
+    if home is not None and home == after:
+        growing.taken[home] = bool(seen.after[0][-1])
+    located: list[Located] = []
+    for step, message in zip(planned.steps, messages, strict=True):
+        if isinstance(step, Use):
+            located.append(_located(known[step.key].place))
+            continue
+        parent = located[step.parent.index].key if isinstance(step.parent, Planned) else step.parent
+        if isinstance(step, New):
+            located.append(growing.add(step, parent, message))
+        else:
+            assert parent is not None
+            above = planned.steps[step.parent.index]
+            is_version = isinstance(above, New) and not above.beside
+            is_answer = is_version and message.role not in ("human", "system")
+            growing.graft(step.key, parent, is_answer=is_answer)
+            located.append(_located(known[step.key].place))
+    located += ending[1:]
+    growing.supersede_answers_to_old_versions({where.key for where in located})
+    spoken = [where.key for where in located if not where.aside]
+    head = growing.finish(spoken[-1] if spoken else after if after is not None else head.tip)
+    former = any(
+        isinstance(step, Use) and known[step.key].place.state == State.SUPERSEDED for step in planned.steps
+    )
+    return Stored(located, planned.shared, former), head
+
+
+class _Growth:
+    """New rows of one tree, on their way in."""
+
+    def __init__(self, conn: Conn, tree_id: int, head: trees.Head, seqs: dict[int, int], now: float) -> None:
+        self._conn = conn
+        self._tree = tree_id
+        self._head = head
+        self._seqs = seqs
+        self._now = now
+        self._next = head.next_seq
+        self._system = head.system
+        self._rows: dict[int, tuple[object, ...]] = {}
+        self._changed = False  # the state or the place of a stored node
+        self.taken: dict[int, bool] = {}
+        """Of some stored nodes, whether the key after theirs is in use."""
+        # By the key of what was replaced, or answered it and follows: the number of the new version.
+        self._replaced: dict[int, int] = {}
+
+    def add(self, new: New, parent: int | None, message: Said) -> Located:
+        """Take a key for a message; what it replaces is superseded at once, since one place may be live."""
+        aside = new.state == State.ASIDE
+        stored = parent is not None and parent not in self._rows
+        under = None if parent is None else self._seq(parent)
+        key = None
+        if parent is not None and not aside and parent & LAST_POSITION != LAST_POSITION:
+            if not self._is_taken(parent):
+                key = parent + 1
+            elif stored and under is not None and new.supersedes is None and not (new.copies or new.beside):
+                self._supersede_answers(parent, under, message.role)
+        if key is None:
+            row = self._conn.one(_NEW_SEGMENT, self._tree, parent)
+            assert row is not None
+            key = int(row[0]) << POSITION_BITS
+        if new.supersedes is not None:
+            self._supersede([new.supersedes], self._next)
+            if message.role != "system":
+                self._replaced[new.supersedes] = self._next
+        created, by = self._now, None
+        if new.copies is not None:
+            original = nodes.by_keys(self._conn, [new.copies])[0]
+            created, by = original.created, original.superseded_by or original.seq
+        self._rows[key] = (
+            *(key, self._tree, self._next, under, message.id, message.role, message.body, created),
+            *(int(new.state), by, nodes.named(message.id, self._next)),
+            node_keys.opens(key, self._next, under),
+        )
+        self._seqs[key] = self._next
+        self._next += 1
+        if message.role == "system" and new.state == State.LIVE:
+            self._system = key
+        return Located(key, parent, aside)
+
+    def graft(self, key: int, parent: int, *, is_answer: bool) -> None:
+        """Let a stored message, and all that follows it, hang under another one, which it perhaps answers as
+        a new version.
+        """
+        if is_answer:
+            self._replaced[key] = self._seq(parent)
+        grafts.hang(self._conn, self._tree, key, parent, self._seq(parent))
+        trees.changed(self._conn, self._tree)
+        self._changed = True
+
+    def _is_taken(self, parent: int) -> bool:
+        """Whether the key after a node's is in use."""
+        if parent + 1 in self._rows:
+            return True
+        if parent not in self.taken:
+            self.taken[parent] = bool(self._conn.all(_NODE, parent + 1))
+        return self.taken[parent]
+
+    def _supersede(self, keys: Sequence[int], by: int) -> None:
+        self._changed = True
+        revision.supersede(self._conn, self._tree, keys, by)
+
+    def _supersede_answers(self, parent: int, under: int, role: str) -> None:
+        """A second answer to the same message is a regeneration: what answered before is superseded.
+
+        AI and tool messages of that turn, that is; other people's messages and later turns stay.
+        """
+        if role in ("human", "system"):
+            return
+        old = nodes.answers(self._conn, self._tree, parent, under, lambda row: row.state == State.LIVE)
+        if old:
+            self._supersede([row.key for row in old], self._next)
+
+    def supersede_answers_to_old_versions(self, kept: Collection[int]) -> None:
+        """What answered an old version of a message is superseded with it, but for what the list still shows.
+
+        That is `ChatMemory.edit`: AI and tool messages of that turn go, later turns stay.
+        """
+        for key, version in self._replaced.items():
+            rows = nodes.answers(
+                *(self._conn, self._tree, key, self._seq(key)), lambda row: row.key not in self._replaced
+            )
+            old = [row.key for row in rows if row.state == State.LIVE and row.key not in kept]
+            if old:
+                self._supersede(old, version)
+
+    def _seq(self, key: int) -> int:
+        if key not in self._seqs:
+            row = self._conn.one(_NODE, key)
+            assert row is not None, f"node {key} is gone"
+            self._seqs[key] = row[0]
+        return self._seqs[key]
+
+    def finish(self, tip: int | None) -> trees.Head:
+        """Write the rows, and where the active thread ends now; returns the head with its new version."""
+        before = after = self._head
+        if self._rows:
+            nodes.insert(self._conn, list(self._rows.values()))
+        if self._changed:
+            after = trees.head(self._conn, self._tree)
+            if self._system == before.system:  # it may have been superseded, and another taken its place
+                self._system = after.system
+        if not self._rows and tip == before.tip:
+            return after
+        follows = not before.pinned and tip == max(self._rows, key=self._number, default=before.tip)
+        if not follows or self._system != after.system:
+            trees.settle(self._conn, self._tree, tip, self._system)
+        return after
+
+    def _number(self, key: int) -> int:
+        return self._seqs[key]
+
+
+class _Found(NamedTuple):
+    place: Place
+    seq: int
+
+
+def _places(conn: Conn, rows: Sequence[tuple[Any, ...]], messages: Sequence[Said]) -> dict[str, list[_Found]]:
+    unread = {message.id: message.body for message in messages if is_unreadable(message.body)}
+    found: dict[str, list[_Found]] = {}
+    for key, written, parent, message, body, state, seq in rows:
+        if message in unread:  # The list has it from here, and what it stands for is there.
+            body = unread[message]
+        elif conn.seal is not None:
+            body = conn.seal.open_body(message, "", body)
+        former = None if parent in (None, written) else written
+        hangs = written if former is None else parent
+        place = Place(key, hangs, message, body, State(state), former)
+        found.setdefault(message, []).append(_Found(place, seq))
+    return found
+
+
+def _home(
+    conn: Conn, tree_id: int, key: int | None, seqs: dict[int, int], rows: Sequence[tuple[Any, ...]]
+) -> int | None:
+    """The home of a node, as `checkpoints.placing` has it; `None` for a former version.
+
+    `rows` is what `surveying` found of the node, which is enough as a rule. Adds the numbers of the nodes it
+    has looked at to `seqs`.
+    """
+    found: int | None = None
+    while key is not None:
+        rows = rows or conn.all(_STATE, key)
+        assert rows, f"node {key} is gone"
+        message, role, state, seqs[key], _ = rows[0]
+        rows = ()
+        if state == State.LIVE:
+            return key if found is None else found
+        if role == "system" and found is not None:
+            return found  # A system message that was rewritten makes no other version of what follows it.
+        places = [one.place for one in _places_of(conn, tree_id, Said(message, "", role))]
+        own = next(place for place in places if place.key == key)
+        live = live_of(place for place in places if place.content == own.content)
+        if live is None:
+            return None
+        found, key = live if found is None else found, own.parent
+    return found
+
+
+def _places_of(conn: Conn, tree_id: int, message: Said) -> list[_Found]:
+    return _places(conn, conn.each(finding(tree_id, [message]))[0], [message])[message.id]
+
+
+def _said(conn: Conn, located: Sequence[Located]) -> list[Said]:
+    row_of = {row.key: row for row in nodes.by_keys(conn, [one.key for one in located])}
+    rows = [row_of[one.key] for one in located]
+    return [Said(row.message, row.body, row.role) for row in rows]
+
+
+def _values(places: dict[str, list[_Found]]) -> dict[str, list[Place]]:
+    return {message: [row.place for row in rows] for message, rows in places.items()}
+
+
+def _elements(messages: Sequence[Said], results: Collection[int] = ()) -> list[Element]:
+    return [
+        Element(message.id, message.body, message.role == "system", n in results)
+        for n, message in enumerate(messages)
+    ]
+
+
+def _results(
+    conn: Conn, tree_id: int, messages: Sequence[Said], places: Mapping[str, object], after: int | None
+) -> Collection[int]:
+    """The positions of new tools' results before a stored message that come right after their calls."""
+    last = max((n for n, message in enumerate(messages) if message.id in places), default=0)
+    new = [n for n in range(last) if messages[n].role == "tool" and messages[n].id not in places]
+    if not new:
+        return ()
+    row = None if after is None else nodes.by_key(conn, after)
+    before: list[tuple[str, str]] = []
+    while row is not None:  # The call may be part of what is known of the list.
+        before.insert(0, (row.message, row.body))
+        above = row.parent if row.role == "tool" else None
+        row = None if above is None else nodes.by_seq(conn, tree_id, above)
+    found = decode_stored([*before, *((message.id, message.body) for message in messages[:last])])
+    return {n for n in new if follows_call(found[: len(before) + n + 1])}
+
+
+def _best(message: Said, found: Sequence[_Found]) -> Located | None:
+    same = [row.place for row in found if row.place.content == message.body]
+    best = max(same, key=lambda place: (place.state == State.LIVE, place.key), default=None)
+    return None if best is None else _located(best)
+
+
+def _located(place: Place) -> Located:
+    return Located(place.key, place.written, place.state == State.ASIDE)

@@ -1,0 +1,217 @@
+"""`threadmem demo`: a conversation is sorted into threads, turn by turn."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from importlib.resources import files
+from itertools import count
+from pathlib import Path
+
+from langchain_core.messages import BaseMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from langchain_threadmem.chat_memory import ChatMemory
+from langchain_threadmem.cli import terminal
+from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.export.files import read_text, write_text
+from langchain_threadmem.export.json_document import parse_conversation
+from langchain_threadmem.memory_system import MemorySystem
+from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.summaries.text_rank import STOP_WORDS, words
+from langchain_threadmem.threads.selectors import SemanticNodeSelector
+from langchain_threadmem.tree import graph
+from langchain_threadmem.tree.node import ConversationNode
+
+Turn = list[BaseMessage]
+
+
+def demo(
+    file: Path | None,
+    index: int = 0,
+    out: Path = Path("demo-output"),
+    database: str | None = None,
+    owner: str = "user",
+) -> None:
+    """Play a conversation through a semantic memory and print what came out.
+
+    Args:
+        file: JSON or JSON Lines as for `parse_conversation`; `None` for the sample.
+        index: Which conversation of the file, from 0.
+        out: Directory for `tree.mmd` and `tree.html`, made if need be.
+        database: As for `MemorySystem`; by default `memory.db` in `out`.
+        owner: Whose memory it goes into.
+
+    Raises:
+        InputError: The file holds no usable conversation; nothing was written.
+        PersistenceError: A file could not be read or written.
+    """
+    turns = _read(file, index)
+    _check_folder(out)
+    console = Console()
+    if database is None:
+        out.mkdir(parents=True, exist_ok=True)
+    with MemorySystem(database or out / "memory.db", owner=owner) as system:
+        out.mkdir(parents=True, exist_ok=True)
+        name = _free_name(system, file.stem if file else "everyday")
+        memory = system.conversation(name, node_selector=SemanticNodeSelector())
+        try:
+            shown, whole = _play_with_bar(console, memory, turns)
+        except BaseException:
+            memory.reset()  # Half a conversation is of no use to anyone.
+            raise
+        history = memory.history
+        _print(console, "The tree", terminal.draw_tree(history))
+        _print(console, "Its threads", terminal.list_threads(history))
+        console.print(Text("\nTwo questions to it\n", style="bold underline"))
+        for question in QUESTIONS if file is None else questions_for(history):
+            hits = memory.recall(question, n_results=2, context_depth=1)
+            console.print(terminal.show_recall(question, hits))
+        console.print(_saving(shown, whole))
+        write_text(out / "tree.mmd", memory.to_mermaid() + "\n")
+        write_text(out / "tree.html", memory.export("html"))
+    console.print(
+        Text(f"\nThe tree is in {out / 'tree.html'} (open it in a browser) and {out / 'tree.mmd'} (Mermaid).")
+    )
+    if database is None:
+        console.print(Text(f"The conversation is kept: threadmem show {out / 'memory.db'} {name}"))
+
+
+def turns_of(messages: Iterable[BaseMessage]) -> list[Turn]:
+    """Cut a conversation into turns: each human or system message begins one.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage, HumanMessage
+        >>> [len(turn) for turn in turns_of([HumanMessage("a"), AIMessage("b"), HumanMessage("c")])]
+        [2, 1]
+    """
+    turns: list[Turn] = []
+    for message in messages:
+        if not turns or message.type in ("human", "system"):
+            turns.append([])
+        turns[-1].append(message)
+    return turns
+
+
+def play(memory: ChatMemory, turns: Iterable[Turn], after_each: Callable[[], object]) -> tuple[int, int]:
+    """Append turns as a chat program would, and count what a model would read.
+
+    Args:
+        memory: Where they go.
+        turns: Turns, as from `turns_of`.
+        after_each: Called after each turn.
+
+    Returns:
+        Tokens (counted approximately) over all turns with a human message: of the threads that were shown,
+        and of the whole history up to each.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage, HumanMessage
+        >>> play(ChatMemory(), [[HumanMessage("Hello"), AIMessage("Hi!")]], lambda: None)
+        (6, 6)
+    """
+    shown = whole = said = 0
+    for first, *answers in turns:
+        memory.append([first])
+        said += count_tokens_approximately([first])
+        if first.type == "human":
+            shown += count_tokens_approximately(memory.messages)
+            whole += said
+        if answers:
+            memory.append(answers)
+            said += count_tokens_approximately(answers)
+        after_each()
+    return shown, whole
+
+
+def questions_for(history: Sequence[ConversationNode], how_many: int = 2) -> list[str]:
+    """Queries where nobody wrote questions: the words that set the longest threads apart.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> questions_for([ConversationNode(1, HumanMessage("Tomato soup needs ripe tomatoes"))])
+        ['tomato soup needs ripe']
+    """
+    everywhere = Counter(word for node in history for word in words(text_of(node.message)))
+    longest = sorted(graph.threads(history), key=len, reverse=True)[:how_many]
+    queries = []
+    for thread in longest:
+        here = Counter(word for node in thread for word in words(text_of(node.message)))
+        telling = [word for word in here if len(word) > 3 and not word.isdigit() and word not in STOP_WORDS]
+        telling.sort(key=lambda word: here[word] ** 2 / everywhere[word], reverse=True)
+        queries += [" ".join(telling[:4])] if telling else []
+    return queries
+
+
+def _read(file: Path | None, index: int) -> list[Turn]:
+    """The turns of a file, once it is certain that every one of them can be stored."""
+    text = everyday() if file is None else read_text(file)
+    try:
+        turns = turns_of(parse_conversation(text, index=index))
+        rehearsal = ChatMemory(embeddings=False)
+        for turn in turns:
+            rehearsal.append(turn)
+        rehearsal.close()
+    except InputError as error:
+        raise InputError(f"{file or 'the sample'}: {error}") from error
+    return turns
+
+
+def _check_folder(out: Path) -> None:
+    """Find out whether files can be written to a directory before anything is."""
+    nearest = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
+    if not nearest.is_dir():
+        raise PersistenceError(
+            f"Cannot write to {str(out)!r}: {str(nearest)!r} is no directory; choose another --out"
+        )
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise PersistenceError(f"Cannot write to {str(out)!r}; check its permissions or choose another --out")
+
+
+def _free_name(system: MemorySystem, name: str) -> str:
+    taken = set(system.conversations())
+    return next(free for n in count(1) if (free := name if n == 1 else f"{name}-{n}") not in taken)
+
+
+def _play_with_bar(console: Console, memory: ChatMemory, turns: Sequence[Turn]) -> tuple[int, int]:
+    columns = (
+        TextColumn("Sorting"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("turns"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("", total=len(turns))
+        return play(memory, turns, lambda: progress.advance(task))
+
+
+def _saving(shown: int, whole: int) -> Text:
+    percent = f" ({100 * shown / whole:.0f} %)" if whole else ""
+    return Text(
+        f"\nShown its thread alone, a model reads {shown:,} tokens over all turns{percent}; "
+        f"shown the whole history each time, {whole:,}."
+    )
+
+
+def _print(console: Console, heading: str, what: object) -> None:
+    console.print(Text(f"\n{heading}\n", style="bold underline"))
+    console.print(what)
+
+
+QUESTIONS = ("How long should the dough rise in a warm kitchen?", "Why are the leaves getting brown spots?")
+"""Two questions that the sample answers, in other words than its own."""
+
+
+def everyday() -> str:
+    """The sample as JSON Lines.
+
+    Example:
+        >>> len(everyday().splitlines())
+        60
+    """
+    return files(__package__).joinpath("sample.jsonl").read_text(encoding="utf-8")

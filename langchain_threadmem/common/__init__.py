@@ -1,0 +1,1 @@
+"""Caches, background threads and counters, which know nothing of memory."""

@@ -1,0 +1,104 @@
+"""A least-recently-used cache that threads may share."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
+from typing import Generic, TypeVar
+
+from langchain_threadmem.common import forking
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class LruCache(Generic[K, V]):
+    """Keeps the `capacity` values that were used last.
+
+    Example:
+        >>> cache = LruCache[str, int](2)
+        >>> for name, value in [("a", 1), ("b", 2), ("c", 3)]:
+        ...     cache.put(name, value)
+        >>> cache.get("a"), cache.get("c")
+        (None, 3)
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._lock = forking.rlock()
+
+    def __reduce__(self) -> tuple[type[LruCache[K, V]], tuple[int]]:
+        return type(self), (self._capacity,)  # A copy in another process begins empty.
+
+    def get(self, key: K) -> V | None:
+        """The value, which becomes the most recently used; `None` if it is not held."""
+        with self._lock:
+            found = self._values.get(key)
+            if found is not None:
+                self._values.move_to_end(key)
+            return found
+
+    def put(self, key: K, value: V) -> None:
+        """Hold a value; the least recently used one may go."""
+        with self._lock:
+            self._values[key] = value
+            self._values.move_to_end(key)
+            self._trim()
+
+    def resize(self, capacity: int) -> None:
+        """Hold fewer values from now on, or more; the least recently used ones go."""
+        with self._lock:
+            self._capacity = capacity
+            self._trim()
+
+    def __iter__(self) -> Iterator[K]:
+        """The keys of the values held, the least recently used first."""
+        with self._lock:
+            return iter(list(self._values))
+
+    def _trim(self) -> None:
+        while len(self._values) > self._capacity:
+            self._dropped(*self._values.popitem(last=False))
+
+    def _dropped(self, key: K, value: V) -> None:
+        """Called with what is no longer held; for caches that keep more beside it."""
+
+    def setdefault(self, key: K, make: Callable[[], V]) -> V:
+        """The value held, or a new one that is held from now on."""
+        found = self.get(key)
+        if found is None:
+            self.put(key, found := make())
+        return found
+
+    def several(self, keys: Sequence[K], make: Callable[[K], V]) -> list[V]:
+        """The value of each key, those that are not held made by a function and held from now on.
+
+        Example:
+            >>> cache = LruCache[str, int](4)
+            >>> cache.several(["one", "three", "one"], len), len(cache)
+            ([3, 5, 3], 2)
+        """
+        values = self._values
+        with self._lock:
+            found = [values.get(key) for key in keys]
+            for key, value in zip(keys, found, strict=True):
+                if value is not None:
+                    values.move_to_end(key)
+        return [
+            self.setdefault(key, partial(make, key)) if value is None else value
+            for key, value in zip(keys, found, strict=True)
+        ]
+
+    def drop(self, key: K) -> None:
+        """Forget a value, if it is held."""
+        with self._lock:
+            if key in self._values:
+                self._dropped(key, self._values.pop(key))
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._values
+
+    def __len__(self) -> int:
+        return len(self._values)

@@ -1,0 +1,107 @@
+"""Counts of model calls and tokens, by purpose and conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from langchain_threadmem.common import forking
+
+Purpose = Literal["selection", "summary", "answer"]
+"""What a model was asked for: where a message goes, a summary, or the answer of a ready-made graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Calls, and the tokens that the models said these took.
+
+    Example:
+        >>> Used(1, 100, 20) + Used(1, 50, 10)
+        Used(calls=2, input_tokens=150, output_tokens=30)
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """Those that were read and those that were written."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Used) -> Used:
+        return Used(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+        )
+
+
+class Usage:
+    """Counts model calls since the memory was opened; any thread may count and read.
+
+    A call whose answer names no tokens counts as a call, and so does one that failed. What a selector or
+    summarizer of your own asks is not seen here.
+
+    Example:
+        >>> usage = Usage()
+        >>> usage.add("summary", "monday", {"input_tokens": 90, "output_tokens": 10, "total_tokens": 100})
+        >>> usage.add("selection", "monday", None)
+        >>> usage.of("summary").total_tokens, usage.of(conversation="monday").calls, usage.total.calls
+        (100, 2, 2)
+        >>> usage.by_purpose()["summary"]
+        Used(calls=1, input_tokens=90, output_tokens=10)
+    """
+
+    def __init__(self) -> None:
+        self._lock = forking.lock()
+        self._used: dict[tuple[str, str], Used] = {}
+
+    def add(self, purpose: Purpose, conversation: str, tokens: Mapping[str, Any] | None) -> None:
+        """Count one call.
+
+        Args:
+            purpose: What for.
+            conversation: Its id; empty for what is about all of them.
+            tokens: The `usage_metadata` of the answer, if it has any.
+        """
+        told = tokens or {}
+        used = Used(1, int(told.get("input_tokens") or 0), int(told.get("output_tokens") or 0))
+        with self._lock:
+            self._used[purpose, conversation] = self._used.get((purpose, conversation), Used()) + used
+
+    def of(self, purpose: Purpose | None = None, conversation: str | None = None) -> Used:
+        """What one purpose or one conversation took, or both together; all of it if nothing is named."""
+        with self._lock:
+            return sum(
+                (
+                    used
+                    for (what, where), used in self._used.items()
+                    if purpose in (None, what) and conversation in (None, where)
+                ),
+                Used(),
+            )
+
+    @property
+    def total(self) -> Used:
+        """All of it."""
+        return self.of()
+
+    def by_purpose(self) -> dict[str, Used]:
+        """What each purpose took."""
+        return self._by(0)
+
+    def by_conversation(self) -> dict[str, Used]:
+        """What each conversation took."""
+        return self._by(1)
+
+    def _by(self, part: int) -> dict[str, Used]:
+        found: dict[str, Used] = {}
+        with self._lock:
+            for names, used in self._used.items():
+                found[names[part]] = found.get(names[part], Used()) + used
+        return found
+
+    def __repr__(self) -> str:
+        return f"Usage({self.by_purpose()!r})"

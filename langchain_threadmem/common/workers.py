@@ -1,0 +1,220 @@
+"""Background threads of the package: one queue of jobs, one periodic job.
+
+`Background` is for what somebody asked for: each thing gets done, and its result is handed out. `Gradual` is
+for what nobody waits for: it is done piece by piece, may stop between any two, and keeps no process from
+ending.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+import time
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+from weakref import WeakSet
+
+from langchain_threadmem.common import forking
+from langchain_threadmem.errors import ClosedError
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+GRACE = 2.0
+"""Seconds to wait for a piece of work that is being done when nothing more shall be."""
+
+
+class Background(forking.Forkable):
+    """Runs functions in a thread of its own, in the order in which they were submitted.
+
+    Example:
+        >>> background = Background()
+        >>> background.submit("adding", lambda: 1 + 1).result()
+        2
+        >>> background.close()
+    """
+
+    def __init__(self) -> None:
+        self._lock = forking.lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._closed = False
+        self.watch()
+
+    def after_fork(self, *, child: bool) -> None:
+        """In a child nothing was submitted yet: the parent does what was."""
+        if child:
+            self._pool = None
+
+    def submit(self, what: str, work: Callable[[], T]) -> Future[T]:
+        """Have something done; an error in it is logged under `what`, and raised by the future's `result`.
+
+        Raises:
+            ClosedError: After `close`.
+        """
+        with self._lock:
+            if self._closed:
+                raise ClosedError(f"{what} cannot begin: the memory was closed; open it again")
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(1, thread_name_prefix="threadmem-background")
+            future = self._pool.submit(work)
+        future.add_done_callback(lambda done: _report(what, done))
+        return future
+
+    def close(self) -> None:
+        """Finish what is being done, and drop what waits."""
+        with self._lock:
+            self._closed = True
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
+
+
+def _report(what: str, done: Future[T]) -> None:
+    if not done.cancelled() and (error := done.exception()) is not None:
+        log.warning("%s failed: %r", what, error)
+
+
+class Gradual(forking.Forkable):
+    """Does jobs piece by piece, in a thread that ends when there is nothing left.
+
+    A job is a function that does the next piece and says whether there is more. What fails is logged, kept
+    for `failure`, and tried again when it is next wanted.
+
+    Args:
+        what: What is done, for the log and the thread's name.
+
+    Example:
+        >>> todo = ["b", "a"]
+        >>> gradual = Gradual("emptying a list")
+        >>> gradual.want("list", lambda: bool(todo.pop() and todo))
+        >>> while gradual.busy("list"):
+        ...     pass
+        >>> todo
+        []
+        >>> gradual.close()
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._jobs: dict[Hashable, Callable[[], bool]] = {}
+        self._failed: dict[Hashable, Exception] = {}
+        self._gentle: set[Hashable] = set()
+        self._doing: Hashable = None
+        self._dropped = False
+        self._pieces = 0
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._done = threading.Condition()
+        self.watch()
+
+    def after_fork(self, *, child: bool) -> None:
+        """In a child nothing is wanted yet: the parent does what was."""
+        if child:
+            self._jobs.clear()
+            self._doing, self._thread = None, None
+            self._done = threading.Condition()
+
+    def want(self, job: Hashable, piece: Callable[[], bool], *, gently: bool = False) -> None:
+        """Have a job done; returns at once.
+
+        Args:
+            job: Its name.
+            piece: Does the next piece; whether there is more.
+            gently: Rest after each piece for as long as it took: for pieces that let no other thread run.
+        """
+        with self._done:
+            if self._closed:
+                return
+            self._jobs[job] = piece
+            if gently:
+                self._gentle.add(job)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(
+                    target=self._work, name=f"threadmem {self._what}", daemon=True
+                )
+                self._thread.start()
+                _working.add(self)
+
+    def busy(self, name: Hashable) -> bool:
+        """Whether a job waits or is being done."""
+        with self._done:
+            return name in self._jobs or self._doing == name
+
+    def failure(self, name: Hashable) -> Exception | None:
+        """What a job failed with, if it did since this was last asked; it has not succeeded since."""
+        with self._done:
+            return self._failed.pop(name, None)
+
+    def drop(self, name: Hashable) -> None:
+        """Do no more of a job, and wait for the piece that is being done: to go on with it oneself."""
+        with self._done:
+            self._jobs.pop(name, None)
+            self._dropped = self._dropped or self._doing == name
+            now = self._pieces
+            self._done.wait_for(lambda: self._doing != name or self._pieces != now)
+
+    def wait(self, name: Hashable) -> None:
+        """Wait for the piece of a job that is being done, if one is."""
+        with self._done:
+            now = self._pieces
+            self._done.wait_for(lambda: self._doing != name or self._pieces != now)
+
+    def close(self) -> None:
+        """Do no more of any job from now on; waits a little for the piece that is being done."""
+        with self._done:
+            self._closed = True
+            self._jobs.clear()
+            thread, self._thread = self._thread, None
+        if thread is not None and thread.is_alive():
+            thread.join(GRACE)
+
+    def _work(self) -> None:
+        while (job := self._next()) is not None:
+            name, piece = job
+            begin = time.monotonic()
+            more, error = False, None
+            try:
+                more = piece()
+            except Exception as raised:
+                error = raised
+            finally:
+                self._finish(name, piece if more else None, error)
+            if name in self._gentle:
+                time.sleep(min(time.monotonic() - begin, GRACE))
+
+    def _next(self) -> tuple[Hashable, Callable[[], bool]] | None:
+        with self._done:
+            if not self._jobs:
+                self._thread = None
+                return None
+            name = next(iter(self._jobs))
+            self._doing, self._dropped = name, False
+            return name, self._jobs.pop(name)
+
+    def _finish(self, name: Hashable, more: Callable[[], bool] | None, error: Exception | None) -> None:
+        with self._done:
+            self._doing = None
+            self._pieces += 1
+            self._done.notify_all()
+            if self._closed:
+                return
+            if more is not None and not self._dropped:
+                self._jobs.setdefault(name, more)
+            if error is None:
+                self._failed.pop(name, None)
+            else:
+                self._jobs.pop(name, None)
+                self._failed[name] = error
+        if error is not None:
+            log.warning("%s failed: %r", self._what, error)
+
+
+_working: WeakSet[Gradual] = WeakSet()
+
+
+@atexit.register
+def _rest() -> None:
+    """A thread that is amid a model's code when the interpreter goes may take the process down with it."""
+    for gradual in list(_working):
+        gradual.close()

@@ -1,1 +1,0 @@
-"""Pure thinking: no SQL, no model, no clock, no randomness."""

@@ -1,0 +1,1 @@
+"""How verbs run: flows, the runtime, models."""

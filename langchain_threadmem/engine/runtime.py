@@ -1,0 +1,236 @@
+"""The runtime of a flow: a database, an owner, an embedding model, and the components of the capabilities.
+
+One `Runtime` is shared by all conversations of a `MemorySystem`. It holds resources and derived values only:
+closing it loses nothing. It knows no capability: each defines `Component`s, of which a runtime has one each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+
+from langchain_threadmem.common import forking
+from langchain_threadmem.common.cache import LruCache
+from langchain_threadmem.common.usage import Usage
+from langchain_threadmem.common.workers import Gradual
+from langchain_threadmem.engine.embedder import Embedder
+from langchain_threadmem.engine.flow import Flow, arun, run
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.parts import Parts
+from langchain_threadmem.storage import encryption_keys
+from langchain_threadmem.storage.database import ServerDatabase, unopened
+from langchain_threadmem.storage.encryption import Cipher, Seal
+from langchain_threadmem.storage.sqlite import SqliteDatabase
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.storage.transaction import on_event_loop
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+
+V = TypeVar("V")
+C = TypeVar("C", bound="Component")
+CACHED_TREES = 64
+
+
+class Component:
+    """State of one capability for one owner: a cache, a queue, an index.
+
+    `runtime.get(Kind)` makes the component of a runtime at its first use and returns it from then on.
+
+    Args:
+        runtime: The runtime that it belongs to.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        """Drop all that was derived from removed nodes.
+
+        Args:
+            removed: Keys of the nodes, by tree.
+        """
+
+    def settle(self) -> Flow[None]:
+        """Write down what is only counted in memory; called before the database closes."""
+        yield from ()
+
+    def close(self) -> None:
+        """Release what is open; called after the database is closed."""
+
+    def survives_fork(self) -> bool:
+        """Whether a forked child keeps the component; if not, the child makes a new one."""
+        return False
+
+
+class TreeCache(Component, Generic[V]):
+    """A cache of values that are derived from one tree each; the first item of a key is the tree."""
+
+    capacity = CACHED_TREES
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self.values = LruCache[tuple[int, *tuple[object, ...]], V](self.capacity)
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        for key in self.values:
+            if key[0] in removed:
+                self.values.drop(key)
+
+
+class Runtime(forking.Forkable):
+    """Resources and components of one owner's memory; made by `Runtime.open`.
+
+    Args:
+        database: The database.
+        owner: The owner; every query names the owner.
+        embedder: The embedding model.
+    """
+
+    def __init__(self, database: SqliteDatabase | ServerDatabase, owner: str, embedder: Embedder) -> None:
+        self.database = database
+        self.owner = owner
+        self.embedder = embedder
+        self.parts = Parts()
+        """Writes and reads parts of messages that JSON does not know; a saver puts its own in their place."""
+        self.ahead = Gradual("indexing in the background")
+        """The background work of the owner: embedding, filling the index."""
+        self.usage = Usage()
+        self.gone: set[int] = set()
+        """Trees that were erased: a conversation that knows one looks its tree up again."""
+        self._components: dict[type[Component], Component] = {}
+        self._lock = forking.rlock()
+        self.watch()
+
+    def get(self, kind: type[C]) -> C:
+        """The component of a kind, made at the first call."""
+        component = self._components.get(kind)
+        if component is None:
+            with self._lock:
+                component = self._components.get(kind)
+                if component is None:
+                    component = self._components[kind] = kind(self)
+        assert isinstance(component, kind)
+        return component
+
+    def drop(self, removed: Mapping[int, Collection[int]], trees: Iterable[int] = ()) -> None:
+        """Drop from memory all that was derived from removed nodes.
+
+        Args:
+            removed: Keys of the nodes, by tree.
+            trees: Trees that are gone themselves.
+        """
+        self.gone.update(trees)
+        for component in list(self._components.values()):
+            component.drop(removed)
+        self.embedder.forget()
+
+    def after_fork(self, *, child: bool) -> None:
+        """In a child most components are made anew: another thread may have been changing them."""
+        if child:
+            kept = {kind: one for kind, one in self._components.items() if one.survives_fork()}
+            self._components = kept
+
+    @classmethod
+    def open(
+        cls,
+        url: str | Path | None,
+        *,
+        owner: str,
+        embeddings: Embeddings | Literal[False] | None = None,
+        cipher: Cipher | None = None,
+        pool_size: int | None = None,
+        max_overflow: int | None = None,
+        read_only: bool = False,
+    ) -> Runtime:
+        """Open the database behind a URL; see `MemorySystem` for the arguments.
+
+        On an event loop, where opening would block all that run on it, the first transaction opens it.
+        """
+        check_name("an owner", owner)
+        database = unopened(url, pool_size=pool_size, max_overflow=max_overflow, read_only=read_only)
+        runtime = cls(database, owner, Embedder(embeddings))
+        try:
+            if cipher is not None:
+                runtime.encrypt(cipher)
+            if not on_event_loop():
+                database.open()
+        except BaseException:
+            database.close()
+            raise
+        return runtime
+
+    def encrypt(self, cipher: Cipher) -> None:
+        """Encrypt what is said from now on, and read nothing else.
+
+        Raises:
+            InputError: It is encrypted with another key already, or `cipher` is no cipher.
+            EncryptionError: What is stored was written with another key.
+        """
+        if not (callable(getattr(cipher, "encrypt", None)) and callable(getattr(cipher, "decrypt", None))):
+            raise InputError(
+                f"{cipher!r} is no cipher; pass an object with encrypt() and decrypt(), such as "
+                "EncryptedSerializer.from_pycryptodome_aes(...).cipher"
+            )
+        seal = self.database.seal
+        if seal is None:
+            seal = Seal(cipher, self.owner)
+
+            def admitted(conn: Conn) -> None:
+                if encryption_keys.admit(conn, seal):
+                    encryption_keys.claim(conn, seal)
+
+            if on_event_loop() and not self.database.opened:
+                self.database.first = admitted
+            elif self.database.read(lambda conn: encryption_keys.admit(conn, seal)):
+                self.database.write(admitted)
+            self.database.encrypt(seal)
+        else:
+            seal.check(cipher)
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether what is said is encrypted: then no index on disk may hold it."""
+        return self.database.seal is not None
+
+    def close(self) -> None:
+        """Write down what is counted only, close the database and let go of the index.
+
+        What is being embedded is waited for a little; what is not embedded yet is when it is next needed.
+        """
+        self.ahead.close()
+        try:
+            if not self.database.closed:
+                run(self._settle(), self)
+        finally:
+            self.database.close()
+            self._release()
+
+    async def aclose(self) -> None:
+        """`close`, on the event loop."""
+        await asyncio.to_thread(self.ahead.close)
+        try:
+            if not self.database.closed:
+                await arun(self._settle(), self)
+        finally:
+            await self.database.aclose()
+            self._release()
+
+    def _settle(self) -> Flow[None]:
+        for component in list(self._components.values()):
+            yield from component.settle()
+
+    def _release(self) -> None:
+        for component in list(self._components.values()):
+            component.close()
+
+
+@cache
+def bare() -> Runtime:
+    """A runtime for flows that ask a model and touch no memory: one for the process, empty."""
+    return Runtime.open(None, owner="nobody", embeddings=False)

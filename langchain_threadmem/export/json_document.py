@@ -1,0 +1,390 @@
+"""A conversation as JSON or JSON Lines, and back.
+
+`to_json` writes the whole tree in a shape that other tools can read: role, content, parent
+and time of each message. What role and content cannot say (tool calls, names, lists of
+content blocks, state) stands beside them, so that `from_json(to_json(nodes)).nodes` equals
+the nodes. `to_jsonl` writes threads for fine-tuning, `parse_conversation` reads what people have.
+
+Files are data. Nothing in one can name a class or reach an import: messages are built from
+a fixed list of classes (see `bodies`) and checked, and `{"lc": 1, ...}` stays a dictionary.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from langchain_core.messages import BaseMessage, convert_to_openai_messages
+
+from langchain_threadmem.errors import InputError, InvalidGraphStateError, UnsupportedMessageError
+from langchain_threadmem.messages.codec import clone, decode, encode, text_of
+from langchain_threadmem.messages.records import (
+    KINDS,
+    as_list,
+    as_object,
+    dumps,
+    loads,
+    message_from,
+    reason,
+    role_of,
+)
+from langchain_threadmem.messages.typed_json import UNTRUSTED, Opaque, Writer
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.tree import graph
+from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummary
+
+VERSION = "1.0"
+MODES = {"linear": "linear", "graph": "graph", "threaded": "graph"}
+"""What a mode is called in documents, and what it is written as."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What `from_json` read.
+
+    Attributes:
+        nodes: The nodes, in the order of their ids.
+        mode: "linear" or "graph".
+        metadata: The document's metadata as it stood there.
+    """
+
+    nodes: list[ConversationNode]
+    mode: str
+    metadata: dict[str, Any]
+
+
+def to_json(
+    nodes: Sequence[ConversationNode],
+    *,
+    mode: str = "linear",
+    created_at: datetime | None = None,
+    last_modified: datetime | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    other: Writer | None = None,
+) -> str:
+    """Write a conversation as one JSON document that `from_json` reads back exactly.
+
+    Args:
+        nodes: All nodes of one conversation, in any order.
+        mode: "linear" or "graph".
+        created_at: When the conversation began; without it, the time of the oldest node.
+        last_modified: When it last changed; without it, the time of the newest node.
+        metadata: More to keep in the document's metadata, as JSON values.
+        other: Writes the parts of messages that JSON does not know; without it they are refused.
+
+    Returns:
+        JSON text. Times without a zone are taken as UTC. About 50 ms per 1,000 nodes.
+
+    Raises:
+        InvalidGraphStateError: The nodes are no forest, or a parent is not among them.
+        UnsupportedMessageError: A message holds a value that cannot be written exactly.
+        InputError: `mode` is unknown, or `metadata` holds what JSON cannot.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> document = json.loads(to_json([ConversationNode(1, HumanMessage("Hello"))]))
+        >>> document["nodes"][0]["role"], document["nodes"][0]["content"]
+        ('user', 'Hello')
+    """
+    nodes = _whole(nodes)
+    times = [_zoned(node.timestamp) for node in nodes]
+    document = {
+        "version": VERSION,
+        "metadata": {
+            **(metadata or {}),
+            "created_at": _iso(created_at or min(times, default=None)),
+            "last_modified": _iso(last_modified or max(times, default=None)),
+            "mode": _mode(mode),
+            "total_messages": len(nodes),
+        },
+        "nodes": [_node_record(node, other) for node in nodes],
+        "edges": [{"from": parent, "to": child} for parent, child in _edges(nodes)],
+    }
+    return dumps(document, "the metadata", indent=2)
+
+
+def from_json(text: str) -> Document:
+    """Read a document written by `to_json`, or by another tool in the same shape.
+
+    Args:
+        text: JSON text. `summary`, `parent_id`, `timestamp`, `edges` and `metadata` may be missing;
+            a time without a zone is taken as UTC.
+
+    Returns:
+        The nodes in the order of their ids, the mode and the metadata.
+
+    Raises:
+        InputError: The text is no such document, or of a newer version; says which node is wrong.
+        InvalidGraphStateError: The nodes and edges do not form a tree; names the ids.
+
+    Example:
+        >>> from_json('{"version": "1.0", "nodes": [{"id": 1, "role": "user", "content": "Hi"}]}').mode
+        'linear'
+    """
+    document = as_object(loads(text.removeprefix("\ufeff"), "the document"), "the document")
+    version = document.get("version", VERSION)
+    if str(version).partition(".")[0] != VERSION.partition(".")[0]:
+        raise InputError(f"cannot read version {version!r} of the document, only 1.x; upgrade this package")
+    metadata = as_object(document.get("metadata") or {}, "'metadata'")
+    records = as_list(document.get("nodes"), "'nodes'")
+    nodes = _whole(_read_node(record, n) for n, record in enumerate(records, 1))
+    if document.get("edges") is not None:
+        edges = [as_object(edge, "an edge") for edge in as_list(document["edges"], "'edges'")]
+        differing = {(str(edge.get("from")), str(edge.get("to"))) for edge in edges}
+        differing ^= {(str(parent), str(child)) for parent, child in _edges(nodes)}
+        if differing:
+            shown = ", ".join(f"{parent} to {child}" for parent, child in sorted(differing))
+            raise _corrupted(f"edges that disagree with 'parent_id': {shown}")
+    return Document(nodes, _mode(metadata.get("mode", "linear")), metadata)
+
+
+def to_jsonl(nodes: Sequence[ConversationNode]) -> str:
+    """Write each thread as one line `{"messages": [...]}`, the shape of OpenAI fine-tuning.
+
+    Args:
+        nodes: Nodes of one conversation, in any order.
+
+    Returns:
+        One line per thread, root to leaf, in the order of the leaves' ids. What several threads
+        share is repeated in each: the size is the sum of their lengths.
+
+    Raises:
+        InvalidGraphStateError: The nodes are no forest.
+        UnsupportedMessageError: A message has no OpenAI shape; names the node.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> to_jsonl([ConversationNode(1, HumanMessage("Hello"))])
+        '{"messages": [{"role": "user", "content": "Hello"}]}'
+    """
+    graph.validate(nodes)
+    shapes: dict[int, str] = {}
+    for node in nodes:
+        try:
+            shapes[node.id] = dumps(convert_to_openai_messages([node.message]), f"node {node.id}")[1:-1]
+        except (ValueError, KeyError, TypeError) as error:
+            raise UnsupportedMessageError(
+                f"node {node.id} has no OpenAI shape ({error!r}); export it with to_json"
+            ) from error
+    threads = (", ".join(shapes[node.id] for node in thread) for thread in graph.threads(nodes))
+    return "\n".join(f'{{"messages": [{thread}]}}' for thread in threads)
+
+
+def to_jsonl_messages(nodes: Sequence[ConversationNode]) -> str:
+    """Write each message as one line `{"role": ..., "content": ...}`, in the order of ids.
+
+    Args:
+        nodes: Nodes of one conversation, in any order.
+
+    Returns:
+        One line per node, whatever its state; tool calls and names are not in this shape.
+
+    Raises:
+        InputError: A content block holds what JSON cannot; names the node.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> to_jsonl_messages([ConversationNode(1, HumanMessage("Hello"))])
+        '{"role": "user", "content": "Hello"}'
+    """
+    return "\n".join(
+        dumps({"role": role_of(node.message), "content": node.message.content}, f"node {node.id}")
+        for node in sorted(nodes, key=lambda node: node.id)
+    )
+
+
+def from_jsonl(text: str) -> list[list[BaseMessage]]:
+    """Read back what `to_jsonl` or `to_jsonl_messages` wrote.
+
+    Args:
+        text: JSON Lines; a "messages" line is one thread, all other lines together are one more.
+
+    Returns:
+        The threads in the order of the text.
+
+    Raises:
+        InputError: A line is not of either shape; names the line and what is wrong.
+
+    Example:
+        >>> from_jsonl('{"role": "user", "content": "Hi"}')[0][0].text
+        'Hi'
+    """
+    threads: list[list[BaseMessage]] = []
+    loose: list[BaseMessage] = []
+    for where, line in _lines(text):
+        record = as_object(loads(line, where), where)
+        if "messages" in record:
+            threads.append([message_from(item, at) for at, item in _items(record, where)])
+        else:
+            if not loose:
+                threads.append(loose)
+            loose.append(message_from(record, where))
+    return threads
+
+
+def parse_conversation(text: str, *, index: int = 0) -> list[BaseMessage]:
+    """Read one conversation from whichever common shape it has.
+
+    Args:
+        text: A JSON list of messages, the same as JSON Lines, or a list or lines of conversations
+            `{"messages": [...]}`. A message is `{"type": "human", "data": {...}}` or has its role
+            (`role` or `type`) beside its content (`content` or `text`).
+        index: Which conversation to take, from 0, where there are several.
+
+    Returns:
+        The messages in order. Ids are kept where they are text.
+
+    Raises:
+        InputError: No JSON, an unknown role, empty content, no messages, or no such conversation;
+            names the line or the element.
+
+    Example:
+        >>> parse_conversation('[{"role": "user", "content": "Hello"}]')[0].text
+        'Hello'
+    """
+    text = text.removeprefix("\ufeff")
+    if text.lstrip().startswith("["):
+        found = [(f"element {n}", item) for n, item in enumerate(loads(text, "the text"), 1)]
+    else:
+        found = [(where, loads(line, where)) for where, line in _lines(text)]
+    conversations = [(at, item) for at, item in found if isinstance(item, dict) and "messages" in item]
+    if not 0 <= index < max(len(conversations), 1):
+        count = max(len(conversations), 1)
+        raise InputError(f"there is no conversation {index!r}; choose from 0 to {count - 1}")
+    if conversations:
+        where, chosen = conversations[index]
+        found = _items(chosen, where)
+    if not found:
+        raise InputError("there are no messages; pass at least one")
+    messages = [message_from(item, where) for where, item in found]
+    for message, (where, _) in zip(messages, found, strict=True):
+        blank = message.content.strip() == "" if isinstance(message.content, str) else not message.content
+        if blank and not getattr(message, "tool_calls", None):
+            raise InputError(f"{where} has empty content; give it text or leave the message out")
+    return messages
+
+
+def _node_record(node: ConversationNode, other: Writer | None) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "id": node.id,
+        "role": role_of(node.message),
+        "content": text_of(node.message),
+        "timestamp": _iso(_zoned(node.timestamp)),
+        "summary": node.summary.model_dump() if node.summary else None,
+        "parent_id": node.parent_id,
+    }
+    if node.message.id is not None:
+        record["message_id"] = node.message.id
+    body = json.loads(encode(node.message, other))
+    if isinstance(node.message.content, str):
+        del body["data"]["content"]
+    if body["data"] or KINDS.get(record["role"]) != body["type"]:
+        record["message"] = body
+    if node.state != State.LIVE:
+        record["state"] = State(node.state).name.lower()
+    if node.superseded_by is not None:
+        record["superseded_by"] = node.superseded_by
+    return record
+
+
+def _read_node(value: object, n: int) -> ConversationNode:
+    record = as_object(value, f"node number {n}")
+    links: dict[str, Any] = {name: record.get(name) for name in ("id", "parent_id", "superseded_by")}
+    where = f"node {links['id']!r}"
+    for name, link in links.items():
+        if not (type(link) is int and link > 0) and not (link is None and name != "id"):
+            raise _corrupted(f"node number {n} has the {name} {link!r}, which is no positive number")
+    state = record.get("state", "live")
+    if state not in [known.name.lower() for known in State]:
+        raise InputError(f"{where} has the state {state!r}; use live, superseded or aside")
+    summary, time = record.get("summary"), record.get("timestamp")
+    try:
+        timestamp = EPOCH if time is None else _zoned(datetime.fromisoformat(time))
+        parsed = None if summary is None else MessageSummary.model_validate(summary)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where} has a bad timestamp or summary: {reason(error)}") from error
+    message = _node_message(record, where)
+    return ConversationNode(
+        links["id"],
+        message,
+        links["parent_id"],
+        parsed,
+        timestamp,
+        State[state.upper()],
+        links["superseded_by"],
+    )
+
+
+def _node_message(record: dict[str, Any], where: str) -> BaseMessage:
+    message_id = record.get("message_id")
+    if not isinstance(message_id, str | None):
+        raise InputError(f"{where} has the message_id {message_id!r}; give text or leave it out")
+    if record.get("message") is None:
+        return message_from({**record, "type": None, "data": None, "id": message_id}, where)
+    body = as_object(record["message"], f"'message' of {where}")
+    data = {"content": record.get("content"), **as_object(body.get("data"), f"'data' of {where}")}
+    body = {**body, "data": {name: value for name, value in data.items() if name not in ("id", "type")}}
+    try:
+        message = clone(decode([("", json.dumps(body))], other=_untrusted)[0], id=message_id)
+        # Validated for its errors alone: a validator may change what it is given.
+        type(message).model_validate(dict(message))
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise InputError(f"{where} has a 'message' that cannot be read: {reason(error)}") from error
+    role, told = role_of(message), record.get("role")
+    if told != role and KINDS.get(str(told)) != KINDS.get(role, ""):
+        raise InputError(f"{where} has the role {told!r} but a message of role {role!r}; make them agree")
+    return message
+
+
+def _untrusted(part: Opaque) -> Opaque:
+    return part if part.format.startswith(UNTRUSTED) else replace(part, format=UNTRUSTED + part.format)
+
+
+def _whole(nodes: Iterable[ConversationNode]) -> list[ConversationNode]:
+    """Order the nodes by id, once they are known to form a forest."""
+    whole = sorted(nodes, key=lambda node: node.id)
+    try:
+        graph.validate(whole)
+    except InvalidGraphStateError as error:
+        raise _corrupted(str(error)) from error
+    return whole
+
+
+def _edges(nodes: Iterable[ConversationNode]) -> Iterator[tuple[int, int]]:
+    return ((node.parent_id, node.id) for node in nodes if node.parent_id is not None)
+
+
+def _corrupted(found: str) -> InvalidGraphStateError:
+    return InvalidGraphStateError(
+        "Conversation graph has become corrupted. "
+        "This can happen if the same message was processed multiple times. "
+        f"Use memory.reset() to clear the conversation and start fresh. Found: {found}"
+    )
+
+
+def _mode(mode: object) -> str:
+    if not isinstance(mode, str) or mode not in MODES:
+        raise InputError(f"unknown mode {mode!r}; use 'linear' or 'graph'")
+    return MODES[mode]
+
+
+def _zoned(time: datetime) -> datetime:
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _iso(time: datetime | None) -> str | None:
+    text = None if time is None else _zoned(time).isoformat()
+    return text[:-6] + "Z" if text and text.endswith("+00:00") else text
+
+
+def _lines(text: str) -> list[tuple[str, str]]:
+    lines = text.removeprefix("\ufeff").split("\n")
+    return [(f"line {n}", line) for n, line in enumerate(lines, 1) if line.strip()]
+
+
+def _items(record: dict[str, Any], where: str) -> list[tuple[str, Any]]:
+    items = as_list(record["messages"], f"'messages' of {where}")
+    return [(f"{where}, message {n}", item) for n, item in enumerate(items, 1)]

@@ -1,1 +1,0 @@
-"""The verbs, each written once for sync and async."""

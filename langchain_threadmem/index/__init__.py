@@ -1,0 +1,1 @@
+"""Indexes derived from messages, which can be built again."""

@@ -1,0 +1,340 @@
+"""Verbs that bring words and the owner-wide index up to date.
+
+An append writes messages and nothing else. Whoever needs an index first brings it up to date: words in one
+transaction, vectors in batches (`index.embed`), the owner-wide index from the vectors in SQL. Each piece
+of this work takes in the news of as many conversations as fill it, so it costs by messages, not by
+conversations.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from langchain_threadmem.engine.flow import Call, Flow, Sql, run
+from langchain_threadmem.engine.runtime import Component, Runtime
+from langchain_threadmem.index import lexicon, watermarks
+from langchain_threadmem.index import queries as documents_sql
+from langchain_threadmem.index import vectors as embeddings
+from langchain_threadmem.index.documents import document_of, unpack
+from langchain_threadmem.index.embed import EmbeddingQueue, embed_as_wanted, embedded, in_pieces, model_of
+from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.queries import Kept
+from langchain_threadmem.index.vector_index import ClearableIndex, ExactIndex, VectorIndex, Whole
+from langchain_threadmem.index.vectors import NONE, Vectors
+from langchain_threadmem.index.watermarks import At, Mark, Reached
+from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.tree.rows import is_recallable, nodes_of
+from langchain_threadmem.units import memory
+
+WORDS_AT_ONCE = 5000
+EXACT_BELOW = 20_000
+"""From so many vectors on, an owner's are searched in Chroma; `benchmarks/owners.py` measures it. An exact
+search of 20,000 takes 1 ms and 30 MB of memory, one in Chroma 2 to 4 ms; exact is faster even at 50,000.
+Chroma takes half a millisecond for each vector that enters it, and 600 KB on disk for an owner with 200.
+"""
+FEW_TO_ENTER = 1_000
+"""How many vectors a search enters into Chroma itself, half a second; more are entered in the background, and
+searched exactly meanwhile."""
+ENTERED_AT_ONCE = 300
+"""Vectors that enter Chroma in one piece, some 0.2 s, for which an erasure waits."""
+FILLING = "filling the index"
+"""The job of the background that enters vectors into Chroma."""
+
+
+class OwnerVectors(Component):
+    """All vectors of the owner in memory, while they are few."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self.whole = Whole()
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        self.whole = Whole()
+
+
+def kept_of(runtime: Runtime, rows: list[nodes.NodeRow]) -> list[Kept]:
+    """What recall keeps of stored nodes; of those that it may not return, nothing but who and when."""
+    language = runtime.get(Indexes).language
+    return [
+        Kept(
+            row.key,
+            document_of(
+                node.message, text_of(node.message) if is_recallable(node) else "", row.created, language
+            ),
+        )
+        for row, node in zip(rows, nodes_of(rows), strict=True)
+    ]
+
+
+def catch_up_words(runtime: Runtime, tree: int) -> Flow[None]:
+    """Enter into the lexicon what was said in a conversation since it was last asked."""
+    lexicon_name = runtime.get(Indexes).lexicon
+    if (yield from Sql(lambda conn: is_behind(conn, tree, lexicon_name))):
+        while (yield from Sql(lambda conn: _enter_words(conn, runtime, [tree]), write=True)):
+            pass
+
+
+def _enter_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
+    """Enter the next messages of trees into the lexicon; whether there may be more of a single tree."""
+    name, owner = runtime.get(Indexes).lexicon, runtime.owner
+    trees.lock_all(conn, chosen)
+    for tree, other in watermarks.other_lexicons(conn, chosen, name):
+        # It was entered under another language: those words are found by nobody any more.
+        documents_sql.forget_words(conn, tree, owner)
+        watermarks.drop(conn, tree, other)
+    at = {tree: one.mark for tree, one in watermarks.of_trees(conn, name, chosen).items()}
+    rows = nodes.after_marks(conn, name, {tree: mark.seq for tree, mark in at.items()}, WORDS_AT_ONCE)
+    if rows:
+        absent = memory.absent_among(conn, [row.key for _, row in rows])
+        known = [(tree, row) for tree, row in rows if row.key not in absent]
+        kept = kept_of(runtime, [row for _, row in known])
+        documents_sql.put(conn, kept)
+        entries: dict[int, list[lexicon.Entry]] = {tree: [] for tree, _ in rows}
+        words: Counter[int] = Counter()
+        for (tree, _), one in zip(known, kept, strict=True):
+            entry = documents_sql.entry_of(one.key, one.gist.terms, one.gist.speaker)
+            entries[tree] += [entry] if entry.words else []
+            words[tree] += unpack(one.gist.traits).length
+        lexicon.add(conn, owner, entries)
+        reached = {
+            tree: Mark(seq, at[tree].documents + len(entries[tree]), at[tree].words + words[tree])
+            for tree, seq in {tree: row.seq for tree, row in rows}.items()
+        }
+        watermarks.put_all(conn, name, reached)
+    return len(at) == 1 and len(rows) == WORDS_AT_ONCE
+
+
+def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorIndex | ExactIndex | None]:
+    """Bring words, vectors and the owner-wide index up to date for every conversation of the owner.
+
+    Fewer than `EXACT_BELOW` vectors are searched exactly, in memory: unless an index was passed, or filled
+    when they were more. So are all as long as the index lacks many, which enter it in the background.
+
+    Args:
+        runtime: What to work with.
+        wait: As for `index.embed.catch_up_vectors`.
+    """
+    owner, model, indexes = runtime.owner, (yield from model_of(runtime)), runtime.get(Indexes)
+    runtime.get(EmbeddingQueue).searched = True
+    unread = yield from Sql(lambda conn: watermarks.missing(conn, owner, indexes.lexicon))
+    for piece in in_pieces(unread, WORDS_AT_ONCE):
+        while (yield from Sql(lambda conn: _enter_words(conn, runtime, piece), write=True)):  # noqa: B023 - driven before the next turn
+            pass
+    if not model:
+        return None
+    if wait is not False:
+        lacking = yield from Sql(
+            lambda conn: watermarks.missing(conn, owner, watermarks.embeddings_of(model))
+        )
+        yield from embed_as_wanted(runtime, lacking, wait)
+    if indexes.chooses_index:
+        counts = yield from Sql(lambda conn: _counts(conn, owner, model))
+        if counts[0] < EXACT_BELOW and not counts[1]:
+            return (yield from _exact_of_owner(runtime))
+    index = yield from Call(indexes.index)
+    if index is None:
+        return None
+    yield from _compare(runtime, index)
+    if indexes.chooses_index:
+        made, indexed = yield from Sql(lambda conn: _counts(conn, owner, model))
+        if made - indexed > FEW_TO_ENTER:
+            left: dict[int, int] = {}
+            # Chroma lets no other thread run while it takes vectors in.
+            runtime.ahead.want(FILLING, lambda: run(_fill_some(runtime, index, left), runtime), gently=True)
+        if runtime.ahead.busy(FILLING):
+            return (yield from _exact_of_owner(runtime))
+    yield from _fill(runtime, index)
+    return index
+
+
+def _fill(runtime: Runtime, index: VectorIndex) -> Flow[None]:
+    """Enter every vector that an index lacks."""
+    lacking: dict[int, int] = {}
+    while (yield from _fill_some(runtime, index, lacking)):
+        pass
+
+
+def _compare(runtime: Runtime, index: VectorIndex) -> Flow[None]:
+    """Empty an index that does not hold what it should: it was deleted, put back from a copy, or missed a
+    removal. Looked at once, or whenever it is empty.
+    """
+    indexes = runtime.get(Indexes)
+    held = yield from Call(index.count)
+    if not held or not indexes.compared:
+        indexes.compared = True
+        if held != (yield from Sql(lambda conn: watermarks.total(conn, runtime.owner, index.name))).documents:
+            yield from empty(index, runtime.owner)
+
+
+def _fill_some(runtime: Runtime, index: VectorIndex, lacking: dict[int, int]) -> Flow[bool]:
+    """Enter the next vectors that an index lacks; whether there may be more.
+
+    Args:
+        runtime: What to work with.
+        index: The index.
+        lacking: The trees that are left to do, and how many vectors of each; looked up if there is none.
+    """
+    owner, model = runtime.owner, runtime.get(Indexes).model
+    if not lacking:
+        lacking.update((yield from Sql(lambda conn: watermarks.lacking(conn, owner, model, index.name))))
+    piece = next(in_pieces(lacking, ENTERED_AT_ONCE), [])
+    more = (yield from _enter_some(runtime, index, piece)) if piece else False
+    if more is None:
+        lacking.clear()
+        return True
+    if not more:
+        for tree in piece:
+            del lacking[tree]
+    return bool(lacking)
+
+
+def _counts(conn: Conn, owner: str, model: str) -> tuple[int, int]:
+    """How many vectors an owner has, and how many of them are in an index of its own."""
+    names = watermarks.embeddings_of(model), watermarks.index_of(model)
+    made, indexed = (watermarks.total(conn, owner, name).documents for name in names)
+    return made, indexed
+
+
+def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
+    """All vectors of the owner, kept in memory and brought up to date: those of each tree are read once."""
+    owner, model = runtime.owner, runtime.get(Indexes).model
+    name, vectors = watermarks.embeddings_of(model), runtime.get(OwnerVectors)
+    held = vectors.whole
+
+    def news(conn: Conn) -> tuple[dict[int, Reached], bool, list[Vectors]]:
+        now = watermarks.reached(conn, owner, name)
+        whole = all(
+            tree in now and now[tree].epoch == old.epoch and now[tree].documents >= old.documents
+            for tree, old in held.reached.items()
+        )
+        before = held.reached if whole and held.model == model else {}
+        news = [tree for tree in now if tree not in before]
+        # Those that have grown since the last time are not more than what was said.
+        parts = [
+            embedded(conn, tree, model, old.seq) for tree, old in before.items() if old.seq < now[tree].seq
+        ]
+        return now, bool(before), [embeddings.after_marks(conn, model, name, "", news)[0], *parts]
+
+    now, more, parts = yield from Sql(news)
+    if more:
+        held.add(parts, now)
+        return held.index
+    # Something was taken out, or this is the first time.
+    held = vectors.whole = Whole(model)
+    held.add(parts, now)
+    return held.index
+
+
+def empty(index: VectorIndex, owner: str) -> Flow[str]:
+    """Empty an index, which is filled again when it is next searched.
+
+    Returns:
+        Why bytes of what it held may be left in files; empty if they are not.
+    """
+    yield from Sql(lambda conn: watermarks.clear(conn, owner, index.name), write=True)
+    if isinstance(index, ClearableIndex):
+        return (yield from Call(index.clear))
+    keys = yield from Call(index.keys)
+    yield from Call(lambda: index.remove(keys))
+    return f"the index {index.name!r}: it can only remove vectors, and keeps its files itself"
+
+
+def _enter_some(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) -> Flow[bool | None]:
+    """Enter the next vectors of trees; whether there may be more of a single tree, `None` if the index is
+    empty again, since some of them were erased or forgotten in the meantime.
+    """
+    model, name = runtime.get(Indexes).model, index.name
+    made = watermarks.embeddings_of(model)
+
+    def read(conn: Conn) -> tuple[dict[int, At], dict[int, int], Vectors, list[int]]:
+        at = watermarks.of_trees(conn, name, chosen)
+        ends = {tree: one.mark.seq for tree, one in watermarks.of_trees(conn, made, chosen).items()}
+        if len(at) > 1:
+            return at, ends, *embeddings.after_marks(conn, model, made, name, list(at))
+        for tree, one in at.items():
+            news = embedded(conn, tree, model, one.mark.seq, ENTERED_AT_ONCE)
+            return at, ends, news, [tree] * len(news.keys)
+        return at, ends, NONE, []
+
+    at, ends, news, of_tree = yield from Sql(read)
+    more = len(at) == 1 and len(of_tree) == ENTERED_AT_ONCE
+    if more:
+        ends[of_tree[0]] = int(news.seqs[-1])
+    entered: list[int] = news.keys.tolist()
+    yield from Call(lambda: index.add(entered, news.matrix))
+
+    def record(conn: Conn) -> bool:
+        trees.lock_all(conn, at)
+        now = watermarks.of_trees(conn, name, at)
+        same = {tree for tree, one in at.items() if tree in now and now[tree].epoch == one.epoch}
+        vectors = {key for key, model_of in embeddings.models_of(conn, entered) if model_of == model}
+        here = [tree for tree, key in zip(of_tree, entered, strict=True) if tree in same and key in vectors]
+        counts = Counter(here)
+        reached = {
+            tree: Mark(ends[tree], at[tree].mark.documents + counts[tree])
+            for tree in same
+            if now[tree].mark == at[tree].mark  # Else somebody else has changed them too.
+        }
+        watermarks.put_all(conn, name, reached)
+        return len(here) < len(entered)
+
+    if (yield from Sql(record, write=True)):
+        # An index that is told to remove a vector may keep its bytes.
+        yield from empty(index, runtime.owner)
+        return None
+    return more
+
+
+def needs_index(runtime: Runtime, vectors: int) -> bool:
+    """Whether so many vectors are searched in an index outside of the database."""
+    return vectors >= EXACT_BELOW or not runtime.get(Indexes).chooses_index
+
+
+def is_behind(conn: Conn, tree: int, name: str) -> bool:
+    """Whether an index does not know yet what was said last in a tree."""
+    return watermarks.get(conn, tree, name).seq < trees.head(conn, tree).next_seq - 1
+
+
+def index_problems(runtime: Runtime) -> Flow[list[str]]:
+    """How the owner-wide index differs from SQL; an index that was never filled is not opened for it."""
+    owner, model = runtime.owner, (yield from model_of(runtime))
+
+    def used(conn: Conn) -> bool:
+        return any(watermarks.indexed(conn, tree) for _, tree in trees.conversations(conn, owner))
+
+    index = (yield from Call(runtime.get(Indexes).index)) if model and (yield from Sql(used)) else None
+    if index is None:
+        return []
+    # What somebody is entering or removing just now is no damage: before and after, SQL says otherwise.
+    before = yield from Sql(lambda conn: embeddings.entered(conn, owner, model, index.name))
+    held = set((yield from Call(index.keys)))
+    after, made = yield from Sql(
+        lambda conn: (
+            embeddings.entered(conn, owner, model, index.name),
+            embeddings.of(conn, owner, model),
+        )
+    )
+    lacking, foreign = len((before & after) - held), len(held - before - made)
+    if not lacking and not foreign:
+        return []
+    return [f"the vector index lacks {lacking} vectors and holds {foreign} too many; reindex() mends it"]
+
+
+def reindex(runtime: Runtime) -> Flow[int]:
+    """Fill the owner-wide index again from the vectors in SQL; how many it holds then: none if they are few,
+    and are searched without it.
+    """
+    index = yield from Call(runtime.get(Indexes).index)
+    if index is None:
+        return 0
+    yield from Call(lambda: runtime.ahead.drop(FILLING))
+    yield from empty(index, runtime.owner)
+    yield from catch_up_owner(runtime)
+    made, _ = yield from Sql(lambda conn: _counts(conn, runtime.owner, runtime.get(Indexes).model))
+    if needs_index(runtime, made):
+        yield from Call(lambda: runtime.ahead.drop(FILLING))
+        yield from _fill(runtime, index)
+    return (yield from Call(index.count))

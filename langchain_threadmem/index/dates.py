@@ -1,0 +1,150 @@
+"""Dates: the time of a message, and the time that a question names.
+
+A message's time is what `additional_kwargs["time"]` says, if it can be read (ISO 8601, seconds since 1970,
+"2023/05/20 02:21", or a date with a month's name: "1:56 pm on 8 May, 2023", "March-15-2024"); else the time
+it was stored under. A time without a zone is taken for UTC: what counts is the distance between times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+
+DAY = 86_400.0
+_CLOCK = re.compile(r"\b(\d{1,2}):(\d\d)(?::\d\d)?\s*([ap])?\.?m?\b", re.IGNORECASE)
+_ISO_DATE = re.compile(r"\b(\d{4})([-/])(\d\d)\2(\d\d)\b")
+_YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
+_DAY = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\b")
+_RELATIVE = re.compile(r"\b(?:yesterday|today|(?:this|last) (?:week|month))\b")
+_LETTERS = re.compile(r"[^\W\d_]+")
+
+
+class Span(NamedTuple):
+    """A time that a question names: from `start` up to `end`, in seconds since 1970."""
+
+    start: float
+    end: float
+
+
+def said_at(given: object, months: Mapping[str, int]) -> float | None:
+    """Seconds since 1970 of a time as people and programs write it; `None` if it cannot be read.
+
+    Example:
+        >>> said_at("2 pm", {}), said_at("2024-03-15T10:00:00", {}), said_at("8 May, 2023", {"may": 5})
+        (None, 1710496800.0, 1683504000.0)
+    """
+    if isinstance(given, datetime):
+        return (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()
+    if isinstance(given, (int, float)) and not isinstance(given, bool):
+        return float(given) if abs(given) < 1e11 else None
+    if not isinstance(given, str):
+        return None
+    try:
+        return said_at(datetime.fromisoformat(given), months)
+    except ValueError:
+        pass
+    clock = _CLOCK.search(given)
+    found = _named(_CLOCK.sub(" ", given.lower()), months)
+    if found is None or found[1] is None or found[2] is None or found[0] is None:
+        return None
+    try:
+        day = datetime(found[0], found[1], found[2], tzinfo=UTC)
+    except ValueError:
+        return None
+    return (day + _time_of_day(clock)).timestamp()
+
+
+def _time_of_day(clock: re.Match[str] | None) -> timedelta:
+    if clock is None:
+        return timedelta()
+    hour, half = int(clock[1]), (clock[3] or "").lower()
+    if half:
+        hour = hour % 12 + (12 if half == "p" else 0)
+    return timedelta(hours=min(hour, 23), minutes=min(int(clock[2]), 59))
+
+
+def _named(text: str, months: Mapping[str, int]) -> tuple[int | None, int | None, int | None] | None:
+    """Year, month and day in a lower-case text, as far as it names them; `None` if it names no time."""
+    iso = _ISO_DATE.search(text)
+    if iso:
+        return int(iso[1]), int(iso[3]), int(iso[4])
+    year = _YEAR.search(text)
+    for word in _LETTERS.finditer(text):
+        month = months.get(word[0])
+        # "May" and "march" are also verbs: as a month they stand beside a number.
+        if month and re.search(r"\d", text[max(word.start() - 14, 0) : word.end() + 8]):
+            beside = text[max(word.start() - 9, 0) : word.start()] + " " + text[word.end() : word.end() + 6]
+            day = next((int(one[1]) for one in _DAY.finditer(beside) if 1 <= int(one[1]) <= 31), None)
+            return int(year[1]) if year else None, month, day
+        if (
+            month
+            and len(word[0]) > 3
+            and re.search(r"\b(?:in|during|of|on|since|by|last)\s+$", text[: word.start()])
+        ):
+            return int(year[1]) if year else None, month, None
+    return (int(year[1]), None, None) if year else None
+
+
+def span_of(question: str, months: Mapping[str, int], newest: float, now: float) -> Span | None:
+    """The time that a question names, if it names one.
+
+    Args:
+        question: In lower case.
+        months: Numbers of the months by name; without them only years and ISO dates are known.
+        newest: When the newest message was said: the year of a date that names none.
+        now: The present, for "yesterday" and the like.
+
+    Example:
+        >>> span = span_of("what did we do on may 3, 2023?", {"may": 5}, 0.0, 0.0)
+        >>> (span.end - span.start) / DAY, datetime.fromtimestamp(span.start, UTC).isoformat()
+        (1.0, '2023-05-03T00:00:00+00:00')
+    """
+    if months:
+        relative = _relative(question, now)
+        if relative:
+            return relative
+    named = _named(question, months)
+    if named is None:
+        return None
+    year, month, day = named
+    if year is None:
+        latest = datetime.fromtimestamp(newest, UTC).date()
+        year = latest.year if (month or 0) <= latest.month else latest.year - 1
+    try:
+        if month is None:
+            first, after = date(year, 1, 1), date(year + 1, 1, 1)
+        elif day is None:
+            first = date(year, month, 1)
+            after = date(year + month // 12, month % 12 + 1, 1)
+        else:
+            first = date(year, month, day)
+            after = first + timedelta(days=1)
+    except ValueError:
+        return None  # There is no such day.
+    return Span(_seconds(first), _seconds(after))
+
+
+def _relative(question: str, now: float) -> Span | None:
+    found = _RELATIVE.search(question)
+    if found is None:
+        return None
+    today = datetime.fromtimestamp(now, UTC).date()
+    week = today - timedelta(days=today.weekday())
+    month = today.replace(day=1)
+    before = (month - timedelta(days=1)).replace(day=1)
+    day = timedelta(days=1)
+    first, after = {
+        "yesterday": (today - day, today),
+        "today": (today, today + day),
+        "this week": (week, week + 7 * day),
+        "last week": (week - 7 * day, week),
+        "this month": (month, today + day),
+        "last month": (before, month),
+    }[found[0]]
+    return Span(_seconds(first), _seconds(after))
+
+
+def _seconds(day: date) -> float:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

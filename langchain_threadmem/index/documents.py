@@ -1,0 +1,156 @@
+"""Documents: the terms and traits of a message that ranking uses."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import NamedTuple
+
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.index.dates import said_at
+from langchain_threadmem.index.language import Language, split
+from langchain_threadmem.messages.ids import kept_text
+from langchain_threadmem.units.unit import MemoryUnit
+
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_NUMBER = re.compile(r"\d+")
+CODE = 0.3
+"""What a word of code counts, beside one that was said."""
+LEAD = 35
+"""How many of its first words tell what a long message is about."""
+ROLES_AS_NAMES = frozenset({"user", "human", "assistant", "ai", "bot", "system", "chatbot", "model", "tool"})
+"""Names that say a role, not who somebody is."""
+
+
+class Traits(NamedTuple):
+    """How much a message holds of what questions ask for.
+
+    Attributes:
+        asks: Whether it asks something, 0 or 1.
+        times: Expressions of time, up to 3.
+        numbers: Numbers, up to 7.
+        selfs: Words by which the speaker speaks of himself, up to 7.
+        lead: How many of the first `LEAD` terms count.
+        length: How many of all terms count, those of code for less.
+    """
+
+    asks: int = 0
+    times: int = 0
+    numbers: int = 0
+    selfs: int = 0
+    lead: int = 0
+    length: int = 0
+
+    def pack(self) -> int:
+        """All in one number, for the database."""
+        return (
+            self.asks
+            | self.times << 1
+            | self.numbers << 3
+            | self.selfs << 6
+            | self.lead << 9
+            | self.length << 16
+        )
+
+
+def unpack(packed: int) -> Traits:
+    """The traits in a number.
+
+    Example:
+        >>> unpack(Traits(1, 3, 5, 7, 50, 9_000).pack())
+        Traits(asks=1, times=3, numbers=5, selfs=7, lead=50, length=9000)
+    """
+    return Traits(
+        packed & 1, packed >> 1 & 3, packed >> 3 & 7, packed >> 6 & 7, packed >> 9 & 127, packed >> 16
+    )
+
+
+class Document(NamedTuple):
+    """What recall keeps of a message.
+
+    Attributes:
+        terms: The terms of what was said, a line of them; those of code, if any, on a second line.
+        traits: `Traits`, packed.
+        speaker: Who said it, lower-cased; empty if only the role is known.
+        time: When, in seconds since 1970.
+    """
+
+    terms: str
+    traits: int
+    speaker: str
+    time: float
+
+    def lines(self) -> tuple[list[str], list[str]]:
+        """The terms of what was said, and of code."""
+        return lines_of(self.terms)
+
+
+def lines_of(terms: str) -> tuple[list[str], list[str]]:
+    """The terms of what was said, and of code, in what a gist keeps of them."""
+    said, _, code = terms.partition("\n")
+    return said.split(), code.split() if code else []
+
+
+def document_of(message: BaseMessage, text: str, created: float, language: Language) -> Document:
+    """What to keep of a message.
+
+    Args:
+        message: The message; `additional_kwargs["time"]` says when it was said, if it was not just now.
+        text: Its text.
+        created: When it was stored, in seconds since 1970.
+        language: What its words are reduced by.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> from langchain_threadmem.index.language import ENGLISH
+        >>> said = HumanMessage("I read 3 files. Which? ```import csv```", name="Ada")
+        >>> gist = gist_of(said, said.content, 60.0, ENGLISH)
+        >>> gist.lines(), gist.speaker
+        ((['i', 'read', '3', 'file', 'which'], ['import', 'csv']), 'ada')
+        >>> unpack(gist.traits)
+        Traits(asks=1, times=0, numbers=1, selfs=1, lead=3, length=4)
+    """
+    said, code = text, ""
+    if "```" in text:
+        said, code = _FENCE.sub(" ", text), " ".join(_FENCE.findall(text))
+    words = split(said)
+    said_terms, code_terms = language.stemmed(words), language.terms(code)
+    terms = " ".join(said_terms) + ("\n" + " ".join(code_terms) if code_terms else "")
+    stop = language.stop_terms
+    lead = len([term for term in (said_terms or code_terms)[:LEAD] if term not in stop])
+    length = len([term for term in said_terms if term not in stop]) + round(CODE * len(code_terms))
+    times = 0 if language.time_expression is None else _count(language.time_expression, said.lower(), 3)
+    numbers = _count(_NUMBER, said, 7) + len([word for word in words if word in language.number_words])
+    selfs = len([word for word in words if word in language.self_words])
+    traits = Traits(int("?" in said), times, min(numbers, 7), min(selfs, 7), lead, length).pack()
+    given = message.additional_kwargs.get("time")
+    when = None if given is None else said_at(given, language.months)
+    return Document(terms, traits, speaker_of(message), created if when is None else when)
+
+
+def _count(pattern: re.Pattern[str], text: str, most: int) -> int:
+    """How often a pattern is found, counted no further than needed: a long text is not read to its end."""
+    return sum(1 for _ in islice(pattern.finditer(text), most))
+
+
+def speaker_of(message: BaseMessage) -> str:
+    """Who said a message, lower-cased; empty if its name says a role only."""
+    name = kept_text((message.name or "").strip().lower())
+    return "" if name in ROLES_AS_NAMES else name
+
+
+def document_of_unit(unit: MemoryUnit, language: Language) -> Document:
+    """What recall keeps of a unit, for those that no database holds a gist of."""
+    return document_of(unit.to_message(), unit.content, unit.creation_time.timestamp(), language)
+
+
+class Record(NamedTuple):
+    """A message as the ledger takes it in."""
+
+    key: int
+    seq: int
+    parent: int | None
+    role: str
+    live: bool
+    gist: Document

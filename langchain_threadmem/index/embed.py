@@ -1,0 +1,377 @@
+"""Verbs that embed messages: in order, in batches, in the background.
+
+An append writes messages and nothing else. Once meanings were asked for, what is appended is embedded off the
+reply's path, by one thread for each memory (`embed_soon`). Whoever needs vectors earlier embeds what is
+missing, up to `FEW` messages: a turn is found by its meaning at once, and so is a conversation that was just
+imported. Is it more, what has no vector yet is found by its words, and `flush` waits for all. If embedding
+fails, the messages are safe and the mark stays where it was, so the next call goes on from there.
+
+A batch holds messages of as many conversations as fill it: what a batch costs, two transactions and a call of
+the model, is paid by messages, not by conversations. No transaction is open while the model works.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_threadmem.engine.flow import Call, Flow, Sql, run
+from langchain_threadmem.engine.runtime import Component, Runtime, TreeCache
+from langchain_threadmem.index import vectors as embeddings
+from langchain_threadmem.index import watermarks
+from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.vector_index import ExactIndex
+from langchain_threadmem.index.vectors import Vectors
+from langchain_threadmem.index.watermarks import Mark
+from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.tree.nodes import EVERYTHING
+from langchain_threadmem.tree.rows import is_recallable, nodes_of
+from langchain_threadmem.units import memory
+from langchain_threadmem.units.queries import read_units
+from langchain_threadmem.units.unit import source_of
+
+VECTORS_AT_ONCE = 256
+AHEAD_AT_ONCE = 32
+"""Messages of a batch in the background: some 0.3 s of the local model, which closing waits for."""
+FEW = 2_000
+"""How many messages a recall embeds itself, some 5 to 20 s of the local model; more are done beside it."""
+Progress = Callable[[int, int], None]
+
+
+EMBEDDING = "embedding"
+"""The job of the background that embeds what waits in an `EmbeddingQueue`."""
+
+
+class EmbeddingQueue(Component):
+    """The trees that wait to be embedded in the background."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self.searched = False
+        """Whether meanings were searched: what is appended from then on is embedded in the background."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self.waiting: dict[int, None] = {}
+        """The trees, in their order."""
+        self.current: frozenset[int] = frozenset()
+        """Trees that are being embedded."""
+
+    def survives_fork(self) -> bool:
+        """The parent embeds what waits."""
+        self._begin()
+        return True
+
+
+class ConversationVectors(TreeCache[ExactIndex]):
+    """The vectors of single conversations, by tree, epoch and model."""
+
+
+def embed(runtime: Runtime, texts: Sequence[str], *, query: bool = False) -> Flow[NDArray[np.float32]]:
+    """Texts as unit vectors: an array (number of texts, dimensions), or (n, 0) without an embedding model.
+
+    Raises:
+        EmbeddingError: The model failed, or stored vectors have other dimensions.
+    """
+    embedder = runtime.embedder
+    made = yield from Call(
+        lambda: embedder.embed(texts, query=query), lambda: embedder.aembed(texts, query=query)
+    )
+    if made.size and not embedder.compared:
+        # Once for each memory: another model may have made what is stored under the same name.
+        owner, model = runtime.owner, embedder.model
+        embedder.expect(
+            (yield from Sql(lambda conn: embeddings.dimensions(conn, owner, model))), made.shape[1]
+        )
+        embedder.compared = True
+    return made
+
+
+class _Part(NamedTuple):
+    """What a batch holds of a tree: up to which number, how many vectors, and of which epoch."""
+
+    last: int
+    made: int
+    epoch: int
+
+
+class _Batch(NamedTuple):
+    keys: list[int]
+    texts: list[str]
+    parts: dict[int, _Part]
+    whole: bool
+
+
+def in_pieces(counts: Mapping[int, int], most: int) -> Iterator[list[int]]:
+    """Trees in groups that together hold at most so many messages; a tree that holds more is a group alone.
+
+    Example:
+        >>> list(in_pieces({1: 2, 2: 2, 3: 9, 4: 1}, 4))
+        [[1, 2], [3], [4]]
+    """
+    piece: list[int] = []
+    room = most
+    for tree, count in counts.items():
+        if piece and count > room:
+            yield piece
+            piece, room = [], most
+        piece.append(tree)
+        room -= count
+    if piece:
+        yield piece
+
+
+def catch_up_vectors(runtime: Runtime, tree: int, wait: bool | None = True) -> Flow[ExactIndex | None]:
+    """Embed what was said since the last time; all vectors of the conversation, or `None` without a model.
+
+    Args:
+        runtime: What to work with.
+        tree: The conversation.
+        wait: Whether to embed at all, or be content with what is embedded. `None`: a few messages here and
+            now, many in the background.
+    """
+    yield from embed_wanted(runtime, tree, wait)
+    return (yield from vectors_of(runtime, tree))
+
+
+def model_of(runtime: Runtime) -> Flow[str]:
+    """The name that vectors are stored under; the model's files are looked for beside the event loop."""
+    if not runtime.embedder.looked:
+        yield from Call(lambda: runtime.get(Indexes).model)
+    return runtime.get(Indexes).model
+
+
+def embed_wanted(runtime: Runtime, tree: int, wait: bool | None) -> Flow[None]:
+    """The embedding of `catch_up_vectors`; does nothing without a model."""
+    model = yield from model_of(runtime)
+    if not model:
+        return
+    name = watermarks.embeddings_of(model)
+    if wait:
+        yield from embed_missing(runtime, {tree: 1})
+    elif wait is None:
+        count = yield from Sql(lambda c: trees.head(c, tree).next_seq - 1 - watermarks.get(c, tree, name).seq)
+        yield from embed_as_wanted(runtime, {tree: count} if count > 0 else {}, wait)
+
+
+def vectors_of(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
+    """The vectors that a conversation has, kept in memory and brought up to date; `None` without a model."""
+    model = runtime.get(Indexes).model
+    if not model:
+        return None
+
+    cache = runtime.get(ConversationVectors).values
+
+    def news(conn: Conn) -> tuple[int, Vectors]:
+        epoch = trees.head(conn, tree).epoch
+        known = cache.get((tree, epoch, model))
+        return epoch, embedded(conn, tree, model, known.last if known else 0)
+
+    epoch, vectors = yield from Sql(news)
+    held = cache.setdefault((tree, epoch, model), ExactIndex)
+    held.extend(vectors)
+    return held
+
+
+def embed_as_wanted(runtime: Runtime, missing: Mapping[int, int], wait: bool | None) -> Flow[None]:
+    """Embed what trees lack: now, if that is wanted or little, else in the background.
+
+    Args:
+        runtime: What to work with.
+        missing: How many messages are not embedded yet, by tree.
+        wait: As for `catch_up_vectors`.
+
+    Raises:
+        EmbeddingError: The model failed, now or in the background.
+    """
+    if wait or sum(missing.values()) <= FEW:
+        yield from embed_missing(runtime, missing)
+    elif error := runtime.ahead.failure(EMBEDDING):
+        raise error
+    else:
+        embed_soon(runtime, missing)
+
+
+def embed_soon(runtime: Runtime, trees: Iterable[int]) -> None:
+    """Have what was said embedded in the background, if it was ever searched by meaning.
+
+    Before that no model is loaded or paid for, and a memory that only threads itself needs no stored vectors.
+    What goes wrong is logged, and raised by the next call that embeds or finds much left to embed.
+    """
+    queue = runtime.get(EmbeddingQueue)
+    if queue.searched and runtime.get(Indexes).model:
+        for tree in trees:
+            queue.waiting[tree] = None
+        runtime.ahead.want(EMBEDDING, lambda: run(_embed_some(runtime), runtime))
+
+
+def _embed_some(runtime: Runtime) -> Flow[bool]:
+    """Embed a batch of what waits; whether there may be more."""
+    queue, name = runtime.get(EmbeddingQueue), watermarks.embeddings_of(runtime.get(Indexes).model)
+    waiting = queue.waiting
+    chosen = list(islice(list(waiting), AHEAD_AT_ONCE))
+    queue.current = frozenset(chosen)
+    for tree in chosen:
+        waiting.pop(tree, None)  # First, since who appends from now on says so again.
+    try:
+        counts = yield from Sql(lambda conn: watermarks.missing_in(conn, name, chosen))
+        piece = next(in_pieces(counts, AHEAD_AT_ONCE), [])
+        batch = yield from Sql(lambda conn: _missing(conn, runtime, piece, AHEAD_AT_ONCE))
+        if batch is not None:
+            yield from _embed(runtime, batch)
+        done = set(piece) if batch is None or batch.whole else set()
+        chosen = [tree for tree in counts if tree not in done]
+    finally:
+        queue.current = frozenset()
+        for tree in chosen:
+            waiting[tree] = None
+    return bool(waiting)
+
+
+def embed_missing(
+    runtime: Runtime, missing: Mapping[int, int], told: Callable[[int], None] = lambda trees: None
+) -> Flow[int]:
+    """Embed what was said in trees since the last time, batch by batch, each kept at once.
+
+    Args:
+        runtime: What to work with.
+        missing: About how many messages of each tree are not embedded; of a single tree this says nothing.
+        told: Called after each group of trees with how many trees it was.
+
+    Returns:
+        How many messages were embedded.
+    """
+    queue = runtime.get(EmbeddingQueue)
+    for tree in missing:
+        queue.waiting.pop(tree, None)
+    if not queue.current.isdisjoint(missing):
+        yield from Call(lambda: runtime.ahead.wait(EMBEDDING))
+    runtime.ahead.failure(EMBEDDING)  # To try again says more than why it failed.
+    count = 0
+    for piece in in_pieces(missing, VECTORS_AT_ONCE):
+        while batch := (yield from Sql(lambda conn: _missing(conn, runtime, piece, VECTORS_AT_ONCE))):  # noqa: B023 - driven before the next turn
+            yield from _embed(runtime, batch)
+            count += len(batch.keys)
+            if batch.whole:
+                break
+        told(len(piece))
+    return count
+
+
+def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> _Batch | None:
+    """The next messages of trees to embed, if any: `most` of a single tree, all of several."""
+    model = runtime.get(Indexes).model
+    name = watermarks.embeddings_of(model)
+    at = watermarks.of_trees(conn, name, chosen)
+    rows = nodes.after_marks(conn, name, {tree: one.mark.seq for tree, one in at.items()}, most)
+    if not rows:
+        return None
+    keys = [row.key for _, row in rows]
+    known = {key for key, made in embeddings.models_of(conn, keys) if made == model}
+    known |= memory.absent_among(conn, keys)
+    todo = [
+        (tree, row.key, _embedded_text(conn, runtime, tree, row.key, node))
+        for (tree, row), node in zip(rows, nodes_of([row for _, row in rows]), strict=True)
+        if row.key not in known and is_recallable(node)
+    ]
+    counts = Counter(tree for tree, _, _ in todo)
+    last = {tree: row.seq for tree, row in rows}
+    return _Batch(
+        [key for _, key, _ in todo],
+        [text for _, _, text in todo],
+        {tree: _Part(seq, counts[tree], at[tree].epoch) for tree, seq in last.items()},
+        len(at) > 1 or len(rows) < most,
+    )
+
+
+def flush(runtime: Runtime, only: int | None = None, told: Progress | None = None) -> Flow[int]:
+    """Embed what is not embedded yet: of one conversation and its summaries, or of all of the owner.
+
+    Each batch is kept at once, so an interrupted flush goes on where it was, and after a change of the
+    embedding model this embeds everything anew.
+
+    Args:
+        runtime: What to work with.
+        only: The conversation.
+        told: Called for each conversation with how many of how many are done.
+
+    Returns:
+        How many messages and summaries were embedded.
+    """
+    model, owner = (yield from model_of(runtime)), runtime.owner
+    if not model:
+        return 0
+
+    def behind(conn: Conn) -> dict[int, int]:
+        if only is None:
+            return watermarks.missing(conn, owner, watermarks.embeddings_of(model))
+        _, summaries = trees.extent(conn, only)
+        chosen = [only] if summaries is None else [only, summaries]
+        return watermarks.missing_in(conn, watermarks.embeddings_of(model), chosen)
+
+    waiting = yield from Sql(behind)
+    done = 0
+
+    def tell(trees: int) -> None:
+        nonlocal done
+        for _ in range(trees if told else 0):
+            done += 1
+            told(done, len(waiting))  # type: ignore[misc] # there is one
+
+    return (yield from embed_missing(runtime, waiting, tell))
+
+
+def _embedded_text(conn: Conn, runtime: Runtime, tree: int, key: int, node: ConversationNode) -> str:
+    """What is embedded for a message: its text, or a line each for it and the messages before it."""
+    history = runtime.get(Indexes).history
+    if history == 1:
+        return text_of(node.message)
+    unit = read_units(conn, runtime.owner, [key])[0]
+    if unit.rank:
+        return f"{unit.source}: ({unit.content})"
+    rows = nodes.thread(conn, key, history)
+    gone = memory.absent(conn, tree, rows[0].seq - 1)
+    said = nodes_of([row for row in rows if row.key not in gone])
+    return "\n".join(
+        f"{source_of(one.message)}: {text_of(one.message)}" for one in said if is_recallable(one)
+    )
+
+
+def embedded(conn: Conn, tree: int, model: str, since: int, most: int = EVERYTHING) -> Vectors:
+    """The vectors of a tree up to where they are complete: a moved node has one before those it overtook."""
+    end = watermarks.get(conn, tree, watermarks.embeddings_of(model)).seq
+    news = embeddings.since(conn, tree, model, since, most)
+    upto = int(np.searchsorted(news.seqs, end, side="right"))
+    return Vectors(news.keys[:upto], news.seqs[:upto], news.matrix[:upto])
+
+
+def _embed(runtime: Runtime, batch: _Batch) -> Flow[None]:
+    vectors = yield from embed(runtime, batch.texts)
+    model = runtime.get(Indexes).model
+    name = watermarks.embeddings_of(model)
+
+    of_tree = [tree for tree, part in batch.parts.items() for _ in range(part.made)]
+
+    def store(conn: Conn) -> None:
+        trees.lock_all(conn, batch.parts)
+        at = watermarks.of_trees(conn, name, batch.parts)
+        # A tree that was emptied while the model worked has lost what was embedded, and in one that is
+        # further on somebody else was faster.
+        kept = {
+            tree: Mark(part.last, at[tree].mark.documents + part.made)
+            for tree, part in batch.parts.items()
+            if tree in at and at[tree].epoch == part.epoch and at[tree].mark.seq < part.last
+        }
+        rows = [n for n, tree in enumerate(of_tree) if tree in kept]
+        embeddings.put(conn, model, [batch.keys[n] for n in rows], vectors[rows])
+        watermarks.put_all(conn, name, kept)
+
+    yield from Sql(store, write=True)

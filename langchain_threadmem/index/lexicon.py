@@ -1,0 +1,205 @@
+"""SQL: the inverted index from words to nodes.
+
+FTS5 on SQLite and a `tsvector` column with GIN on PostgreSQL give candidates only: for each word of a query
+the newest nodes that hold it, some 0.1 ms a word. Ranking is `recall.scoring`, the same on both.
+
+Each entry also holds two words that no text can spell, one for its tree and one for its owner, so that a
+search in one conversation or for one owner is an intersection inside the index. FTS5 reads the whole list
+of such a word for that, so SQLite is first asked for the word alone, and intersects only if what it found
+may not be all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import bindparam, select
+
+from langchain_threadmem.storage.schema import LEXICON, POSITION_BITS, segment, tree
+from langchain_threadmem.storage.statements import Conn, Statement, within
+from langchain_threadmem.units.queries import OWNED
+
+MOST_PER_WORD = 400
+LONGEST_WORD = 500
+"""Letters of a word that count; PostgreSQL holds 2,046 bytes of one."""
+MOST_BYTES = 500_000
+"""What is entered of one node; PostgreSQL holds 1 MB."""
+
+Keys = NDArray[np.int64]
+NO_KEYS: Keys = np.empty(0, np.int64)
+
+
+class Scope(NamedTuple):
+    """Where to search: in one tree, or in all trees of an owner."""
+
+    owner: str
+    tree: int | None = None
+
+    @property
+    def word(self) -> str:
+        """The word that marks every entry in it."""
+        return owner_word(self.owner) if self.tree is None else tree_word(self.tree)
+
+
+class Entry(NamedTuple):
+    """The words of one node."""
+
+    key: int
+    words: Sequence[str]
+
+
+_ADD = Statement.of(
+    sqlite=f"INSERT INTO {LEXICON} (rowid, words) VALUES (?, ?)",
+    postgresql=f"INSERT INTO {LEXICON} (key, words) VALUES (%s, array_to_tsvector(string_to_array(%s, ' '))) "
+    "ON CONFLICT (key) DO NOTHING",
+)
+_REMOVE = Statement.of(
+    sqlite=f"INSERT INTO {LEXICON} ({LEXICON}, rowid, words) VALUES ('delete', ?, ?)",
+    postgresql=f"DELETE FROM {LEXICON} WHERE key = %s AND %s <> ''",
+)
+_COMPACT = Statement.of(
+    sqlite=f"INSERT INTO {LEXICON} ({LEXICON}) VALUES ('optimize')", postgresql="SELECT 1"
+)
+# All keys as one text: making a Python tuple of each would take longer than finding them.
+_HOLDING = Statement.of(
+    sqlite=f"SELECT group_concat(rowid) FROM (SELECT rowid FROM {LEXICON} WHERE {LEXICON} MATCH ? "
+    "ORDER BY rowid DESC LIMIT ?)",
+    postgresql=f"SELECT string_agg(key::text, ',') FROM (SELECT key FROM {LEXICON} "
+    "WHERE words @@ %s::tsquery ORDER BY key DESC LIMIT %s) AS newest",
+)
+
+_SEGMENTS_OF_TREE = Statement(
+    select(segment.c.id).where(segment.c.tree == bindparam("tree"), within(segment.c.id, "segments")),
+    "tree",
+    "segments",
+)
+_SEGMENTS_OF_OWNER = Statement(
+    select(segment.c.id)
+    .join(tree, tree.c.id == segment.c.tree)
+    .where(within(segment.c.id, "segments"), OWNED),
+    "segments",
+    "owner",
+)
+
+
+def tree_word(tree_id: int) -> str:
+    """The word that marks a tree; `§` is no letter, so no text holds it."""
+    return f"§t{tree_id}"
+
+
+def owner_word(owner: str) -> str:
+    """The word that marks an owner."""
+    return "§o" + hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def name_word(word: str) -> str:
+    """The word that marks what somebody of that name has said."""
+    return f"§n{word}"
+
+
+def add(conn: Conn, owner: str, entries: Mapping[int, Iterable[Entry]]) -> None:
+    """Enter nodes of trees into the index."""
+    conn.many(_ADD, [row for tree_id, found in entries.items() for row in _rows(tree_id, owner, found)])
+
+
+def remove(conn: Conn, tree_id: int, owner: str, entries: Iterable[Entry]) -> None:
+    """Take nodes out of the index; the entries must be those that were added."""
+    conn.many(_REMOVE, _rows(tree_id, owner, entries))
+
+
+def marked(conn: Conn, tree_id: int) -> bool:
+    """Whether the index holds anything of a tree."""
+    word = tree_word(tree_id)
+    return len(_newest(conn, f"'{word}'" if conn.dialect == "postgresql" else f'"{word}"', 1)) > 0
+
+
+def compact(conn: Conn) -> None:
+    """Write the index anew without words that no entry holds any more; some seconds for a million entries."""
+    if conn.dialect == "sqlite":
+        conn.run(_COMPACT)
+
+
+def holding(conn: Conn, words: Sequence[str], scope: Scope, most: int = MOST_PER_WORD) -> list[Keys]:
+    """For each of some words the keys of the newest nodes that hold it, the newest first.
+
+    Args:
+        conn: A transaction.
+        words: Terms of the language (`index.language`).
+        scope: Where to search.
+        most: How many nodes at most for each word.
+    """
+    cut = [word[:LONGEST_WORD] for word in words]
+    if conn.dialect == "postgresql":
+        return [_newest(conn, f"'{scope.word}' & '{word}'", most) for word in cut]
+    everywhere = [_newest(conn, f'"{word}"', most) for word in cut]
+    found = _within(conn, everywhere, scope)
+    return [
+        # What was not in the scope may have kept out what is.
+        _newest(conn, f'"{scope.word}" AND "{word}"', most) if len(inside) < len(keys) == most else inside
+        for word, keys, inside in zip(cut, everywhere, found, strict=True)
+    ]
+
+
+def names_among(conn: Conn, words: Iterable[str], scope: Scope) -> set[str]:
+    """Those of some words that are names of people who have said something there."""
+    marked = {word: name_word(word[:LONGEST_WORD]) for word in words}
+    if conn.dialect == "postgresql":
+        any_of = " | ".join(f"'{name}'" for name in marked.values())
+    else:
+        any_of = " OR ".join(f'"{name}"' for name in marked.values())
+    # As a rule there is none, which takes one question to know.
+    if not marked or not len(_newest(conn, any_of, 1)):
+        return set()
+    held = holding(conn, list(marked.values()), scope, 1)
+    return {word for word, keys in zip(marked, held, strict=True) if len(keys)}
+
+
+def _newest(conn: Conn, query: str, most: int) -> Keys:
+    listed = conn.all(_HOLDING, query, most)[0][0]
+    # Neither database promises the order in which it puts texts together.
+    return np.sort(np.fromstring(listed, np.int64, sep=","))[::-1] if listed else NO_KEYS
+
+
+def _within(conn: Conn, lists: Sequence[Keys], scope: Scope) -> list[Keys]:
+    """Those of some keys that are in a scope: a segment is in one tree, so few rows tell of many keys."""
+    # The newest come first, so as a rule the ends tell that all keys are of one segment.
+    ends = {int(keys[at]) >> POSITION_BITS for keys in lists if len(keys) for at in (0, -1)}
+    if not ends:
+        return list(lists)
+    segments = [keys >> POSITION_BITS for keys in lists] if len(ends) > 1 else []
+    among = np.unique(np.concatenate(segments)).tolist() if segments else list(ends)
+    listed = json.dumps(among)
+    if scope.tree is None:
+        rows = conn.all(_SEGMENTS_OF_OWNER, listed, scope.owner)
+    else:
+        rows = conn.all(_SEGMENTS_OF_TREE, scope.tree, listed)
+    if len(rows) == len(among):
+        return list(lists)
+    if not rows:
+        return [NO_KEYS for _ in lists]
+    known = np.array([row[0] for row in rows], np.int64)
+    return [keys[np.isin(of, known)] for keys, of in zip(lists, segments, strict=True)]
+
+
+def _rows(tree_id: int, owner: str, entries: Iterable[Entry]) -> list[tuple[int, str]]:
+    scope = f"{tree_word(tree_id)} {owner_word(owner)}"
+    return [(entry.key, f"{scope} {' '.join(_entered(entry.words))}") for entry in entries]
+
+
+def _entered(words: Sequence[str]) -> list[str]:
+    """The distinct words of a node, in an order of their own, as far as both databases can hold them."""
+    distinct = sorted({word[:LONGEST_WORD] for word in words})
+    if 4 * sum(map(len, distinct)) < MOST_BYTES:
+        return distinct
+    room, kept = MOST_BYTES, []
+    for word in distinct:
+        room -= len(word.encode()) + 8  # PostgreSQL's own entry for a word beside its letters.
+        if room < 0:
+            break
+        kept.append(word)
+    return kept

@@ -1,0 +1,130 @@
+"""SQL: documents of messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import BigInteger, BindParameter, bindparam, delete, or_, select
+
+from langchain_threadmem.index import lexicon
+from langchain_threadmem.index.documents import Document, Record, unpack
+from langchain_threadmem.index.language import split
+from langchain_threadmem.index.lexicon import Entry, name_word
+from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage.schema import SUMMARIES, State, gist, node, segment, tree, unit
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+from langchain_threadmem.units.queries import OWNED
+
+_PUT = insert_of(gist, replace=True)
+_COLUMNS = (*node.c["key", "seq", "parent", "role", "state"], *gist.c["terms", "traits", "speaker", "time"])
+_TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
+_SINCE = Statement(
+    node_keys.after(
+        select(*_COLUMNS).join(gist, gist.c.key == node.c.key),
+        _TREE,
+        bindparam("seq", type_=BigInteger()),
+    ),
+    "tree",
+    "seq",
+)
+_OF_OWNER = Statement(
+    select(*_COLUMNS, tree.c.id, tree.c.scope)
+    .join(gist, gist.c.key == node.c.key)
+    .join(tree, tree.c.id == node.c.tree)
+    .where(within(node.c.key, "keys"), OWNED),
+    "keys",
+    "owner",
+)
+_ENTERED = Statement(
+    select(gist.c.key, gist.c.terms, gist.c.speaker)
+    .select_from(segment.join(gist, node_keys.inside(gist.c.key)))
+    .where(segment.c.tree == _TREE),
+    "tree",
+)
+_OF_KEYS = Statement(
+    select(*gist.c["key", "terms", "speaker", "traits"]).where(within(gist.c.key, "keys")), "keys"
+)
+_REMOVE_KEYS = Statement(delete(gist).where(within(gist.c.key, "keys")), "keys")
+_DEAD = Statement(
+    select(node.c.seq)
+    .select_from(segment.join(node, node_keys.inside(node.c.key)).outerjoin(unit, unit.c.key == node.c.key))
+    .where(segment.c.tree == _TREE, or_(node.c.state != int(State.LIVE), unit.c.forgotten.is_not(None))),
+    "tree",
+)
+_REMOVE = Statement(delete(gist).where(gist.c.key.in_(node_keys.keys_of(_TREE))), "tree")
+
+
+class Kept(NamedTuple):
+    """A gist on its way into the database."""
+
+    key: int
+    gist: Document
+
+
+def put(conn: Conn, kept: Iterable[Kept]) -> None:
+    """Store gists."""
+    conn.many(_PUT, [(key, *one) for key, one in kept])
+
+
+def since(conn: Conn, tree_id: int, seq: int) -> list[Record]:
+    """The gists of a tree's nodes numbered above `seq`, in the order of their numbers."""
+    return [_record(row) for row in conn.all(_SINCE, tree_id, seq)]
+
+
+class Owned(NamedTuple):
+    """A gist, its tree, and whether it is that of a summary."""
+
+    record: Record
+    tree: int
+    condensed: bool
+
+
+def of_owner(conn: Conn, owner: str, keys: Sequence[int]) -> list[Owned]:
+    """Gists of those of some nodes that are in an owner's conversations, or are summaries of these."""
+    rows = conn.all(_OF_OWNER, json.dumps(keys), owner)
+    return [Owned(_record(row), row[-2], row[-1] == SUMMARIES) for row in rows]
+
+
+def dead(conn: Conn, tree_id: int) -> list[int]:
+    """Numbers of the nodes of a tree that are no part of the conversation any more, or forgotten."""
+    return [row[0] for row in conn.all(_DEAD, tree_id)]
+
+
+def entries(conn: Conn, tree_id: int) -> list[Entry]:
+    """What the lexicon holds of a tree."""
+    return [entry for row in conn.all(_ENTERED, tree_id) if (entry := entry_of(row[0], row[1], row[2])).words]
+
+
+def entry_of(key: int, terms: str, speaker: str) -> Entry:
+    """What the lexicon holds of a message; nothing if it has no words."""
+    held = terms.split()
+    return Entry(key, [*held, *map(name_word, split(speaker))] if held else [])
+
+
+def take(conn: Conn, keys: Sequence[int]) -> list[tuple[Entry, int]]:
+    """Delete the gists of some nodes; what the lexicon holds of those that had any, and their lengths."""
+    listed = json.dumps(keys)
+    found = [
+        (entry_of(key, terms, speaker), unpack(traits).length)
+        for key, terms, speaker, traits in conn.all(_OF_KEYS, listed)
+    ]
+    conn.run(_REMOVE_KEYS, listed)
+    return [(entry, length) for entry, length in found if entry.words]
+
+
+def remove(conn: Conn, tree_id: int) -> None:
+    """Delete the gists of a tree."""
+    conn.run(_REMOVE, tree_id)
+
+
+def _record(row: tuple[Any, ...]) -> Record:
+    key, seq, parent, role, state, terms, traits, speaker, time = row[:9]
+    return Record(key, seq, parent, role, state == State.LIVE, Document(terms, traits, speaker, time))
+
+
+def forget_words(conn: Conn, tree_id: int, owner: str) -> None:
+    """Take a tree out of the lexicon, with what was kept of its messages for recall."""
+    lexicon.remove(conn, tree_id, owner, entries(conn, tree_id))
+    remove(conn, tree_id)

@@ -1,0 +1,144 @@
+"""Removal of single nodes from the derived indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+from sqlalchemy import BigInteger, BindParameter, bindparam, delete, select, update
+
+from langchain_threadmem.engine.flow import Call, Flow
+from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.index import lexicon, watermarks
+from langchain_threadmem.index import queries as documents_sql
+from langchain_threadmem.index import vectors as embeddings
+from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.queries import forget_words
+from langchain_threadmem.index.watermarks import Mark
+from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage.schema import (
+    choice,
+    digest,
+    draft,
+    embedding,
+    gist,
+    graft,
+    node,
+    segment,
+    summary,
+    tree,
+    unit,
+)
+from langchain_threadmem.storage.statements import Conn, Statement
+from langchain_threadmem.tree import lineage as lineage_sql
+
+
+class Numbered(Protocol):
+    """What has to be known of a node to take it out: a row of it, or a part of one."""
+
+    @property
+    def key(self) -> int: ...
+    @property
+    def seq(self) -> int: ...
+
+
+def take_out(conn: Conn, owner: str, tree: int, rows: Sequence[Numbered]) -> None:
+    """Take nodes of a tree out of its words and vectors, as far as they are in them.
+
+    After the transaction, `drop` removes them from the memory of the process and from the vector index.
+    """
+    embedded: dict[str, list[int]] = {}
+    seq_of = {row.key: row.seq for row in rows}
+    for key, model in embeddings.models_of(conn, list(seq_of)):
+        embedded.setdefault(watermarks.embeddings_of(model), []).append(seq_of[key])
+    anywhere = {seq for seqs in embedded.values() for seq in seqs}
+    for name, mark in watermarks.of_tree(conn, tree):
+        if name.startswith(watermarks.SUMMARIES_OF):
+            continue
+        if watermarks.is_lexicon(name):
+            taken = documents_sql.take(conn, list(seq_of))
+            lexicon.remove(conn, tree, owner, [entry for entry, _ in taken])
+            documents, words = len(taken), sum(length for _, length in taken)
+        else:
+            held = embedded.get(name, ()) if name.startswith(watermarks.embeddings_of("")) else anywhere
+            documents, words = sum(seq <= mark.seq for seq in held), 0
+        watermarks.put(conn, tree, name, Mark(mark.seq, mark.documents - documents, mark.words - words))
+    embeddings.delete_of(conn, list(seq_of))
+    for model in filter(embeddings.has_history, {name.partition(":")[2] for name in embedded}):
+        # Other vectors were made of these messages too.
+        embeddings.delete_of_tree(conn, tree, model)
+        watermarks.drop(conn, tree, watermarks.embeddings_of(model))
+        watermarks.drop(conn, tree, watermarks.index_of(model))
+
+
+class Removed(NamedTuple):
+    """Nodes that a transaction removed.
+
+    Attributes:
+        keys: Their keys, by tree.
+        indexed: Whether an index outside of the database may hold vectors of them.
+    """
+
+    keys: dict[int, list[int]]
+    indexed: bool
+
+
+def drop(runtime: Runtime, removed: Removed, trees: Iterable[int] = ()) -> Flow[None]:
+    """Drop removed nodes from the memory of the process and from the vector index.
+
+    Args:
+        runtime: Whose memory.
+        removed: The nodes.
+        trees: Trees that are gone themselves.
+    """
+    runtime.drop(removed.keys, trees)
+    keys = [key for found in removed.keys.values() for key in found]
+    if removed.indexed and keys:
+        index = yield from Call(runtime.get(Indexes).index)
+        if index is not None:
+            yield from Call(lambda: index.remove(keys))
+
+
+_TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
+_keys = node_keys.keys_of(_TREE)
+_DERIVED = tuple(
+    Statement(delete(table).where(table.c.key.in_(_keys)), "tree")
+    for table in (choice, embedding, gist, summary, unit)
+)
+_LET_GO = Statement(
+    update(unit)
+    .where(unit.c.parent.in_(select(digest.c.key).where(digest.c.tree == _TREE)))
+    .values(parent=None),
+    "tree",
+)
+_SUMMARISED = tuple(
+    Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (digest, draft)
+)
+_NODES = Statement(delete(node).where(node.c.key.in_(_keys)), "tree")
+_PLACES = tuple(Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (segment, graft))
+_EMPTY = Statement(
+    update(tree)
+    .where(tree.c.id == _TREE)
+    .values(tip=None, system=None, version=tree.c.version + 1, epoch=tree.c.epoch + 1),
+    "tree",
+)
+
+
+def clear(conn: Conn, tree_id: int, owner: str) -> None:
+    """Remove everything in a tree; the tree itself stays, empty, and numbers its nodes from 1 again.
+
+    What lay below summaries in it is below nothing from then on.
+
+    Args:
+        conn: A write transaction.
+        tree_id: The tree.
+        owner: Whose it is.
+    """
+    forget_words(conn, tree_id, owner)
+    for statement in (_LET_GO, *_DERIVED, *_SUMMARISED):
+        conn.run(statement, tree_id)
+    conn.run(_NODES, tree_id)
+    for statement in (*_PLACES, _EMPTY):
+        conn.run(statement, tree_id)
+    watermarks.clear_tree(conn, tree_id)
+    lineage_sql.clear(conn, tree_id)

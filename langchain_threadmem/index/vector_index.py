@@ -1,0 +1,473 @@
+"""Vector indexes: exact search in memory, and Chroma.
+
+SQL holds every vector; what is here can be rebuilt from it without embedding anything again.
+
+One conversation is searched exactly (0.3 ms over 1,000 vectors with NumPy), and so is an owner with few
+vectors (`index.catch_up.EXACT_BELOW`). One with many is searched in a Chroma collection of the owner's own: a
+filter in a shared collection would cost time in proportion to all others.
+
+Chroma's embedded client is not safe for two processes on one directory: they lose data without a word. So it
+is opened only by the process that holds the directory's lock; any other is served from SQL, and told so once.
+Vectors are always passed to Chroma. It is never given an embedding function, nor made to rebuild one from a
+stored configuration, which has run foreign code before (CVE-2026-45829).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, runtime_checkable
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_threadmem.common import forking
+from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.index.vectors import NONE, Vectors
+from langchain_threadmem.index.watermarks import Reached
+
+if TYPE_CHECKING:
+    from chromadb.api import ClientAPI
+    from chromadb.api.models.Collection import Collection
+
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+ADD_AT_ONCE = 100
+"""Vectors that enter Chroma in one call: it lets no other thread of Python run meanwhile, some 50 ms."""
+REMOVE_AT_ONCE = 1000
+PROBES = 32
+"""How many vectors of a collection that was dropped are looked for in Chroma's file afterwards."""
+CHROMA_FILE = "chroma.sqlite3"
+SCRUB_SECONDS = 10.0
+"""How long to wait for Chroma's own use of its database."""
+_SECRET = re.compile("//.*@")
+_inherited: list[object] = []
+"""What a parent process had open when it forked this one; to let go of it would be to close it."""
+
+
+class Found(NamedTuple):
+    """What a vector search returns: keys of nodes and their cosines, the most similar first."""
+
+    keys: NDArray[np.int64]
+    similarity: NDArray[np.float32]
+
+
+class VectorIndex(Protocol):
+    """An index over all vectors of one owner made with one embedding model.
+
+    `name` is what watermarks are kept under: an index that starts empty needs a name of its own.
+    """
+
+    name: str
+
+    def add(self, keys: Sequence[int], matrix: NDArray[np.float32]) -> None:
+        """Hold vectors; a key that is held already gets the new vector."""
+
+    def remove(self, keys: Sequence[int]) -> None:
+        """Drop vectors; unknown keys are ignored."""
+
+    def search(self, vector: NDArray[np.float32], most: int) -> Found:
+        """The vectors nearest to one, by cosine."""
+
+    def count(self) -> int:
+        """How many vectors it holds."""
+
+    def keys(self) -> list[int]:
+        """The keys of all vectors it holds."""
+
+
+@runtime_checkable
+class ClearableIndex(VectorIndex, Protocol):
+    """An index that can be emptied so that nothing of its vectors is left in files."""
+
+    def clear(self) -> str:
+        """Drop all vectors; why their bytes may be left in files, empty if they are not."""
+
+
+class ExactIndex:
+    """Vectors in one growing array, searched by a matrix product.
+
+    Rows are only ever added, so a search may run while another thread adds.
+
+    Example:
+        >>> index = ExactIndex()
+        >>> index.extend(Vectors(np.array([7, 9]), np.array([1, 2]), np.eye(2, dtype=np.float32)))
+        >>> index.search(np.array([0, 1], np.float32), 1).keys.tolist()
+        [9]
+    """
+
+    def __init__(self) -> None:
+        self.vectors = NONE
+        self.row_of: dict[int, int] = {}
+        """Row of each key."""
+        self._lock = forking.lock()
+        self._buffer = NONE.matrix
+
+    @property
+    def last(self) -> int:
+        """Number of the newest node held; 0 if there is none."""
+        seqs = self.vectors.seqs
+        return int(seqs[-1]) if len(seqs) else 0
+
+    def extend(self, news: Vectors) -> None:
+        """Add vectors of nodes newer than `last`; others are known."""
+        with self._lock:
+            fresh = news.seqs > self.last
+            if not fresh.any():
+                return
+            added = Vectors(news.keys[fresh], news.seqs[fresh], news.matrix[fresh])
+            held = len(self.row_of)
+            total = held + len(added.keys)
+            if total > len(self._buffer) or not held:
+                grown = np.empty((max(total, 2 * held, 64), added.matrix.shape[1]), np.float32)
+                grown[:held] = self._buffer[:held] if held else grown[:0]
+                self._buffer = grown
+            self._buffer[held:total] = added.matrix
+            self.row_of.update((int(key), held + n) for n, key in enumerate(added.keys))
+            self.vectors = Vectors(
+                np.concatenate([self.vectors.keys, added.keys]),
+                np.concatenate([self.vectors.seqs, added.seqs]),
+                self._buffer[:total],
+            )
+
+    def search(self, vector: NDArray[np.float32], most: int) -> Found:
+        """The vectors nearest to one, by cosine."""
+        keys, _, matrix = self.vectors
+        if not len(keys):
+            return Found(keys, np.empty(0, np.float32))
+        similarity = matrix @ vector
+        if len(keys) > most:
+            best = np.argpartition(similarity, -most)[-most:]
+        else:
+            best = np.arange(len(keys))
+        best = best[np.argsort(-similarity[best], kind="stable")]
+        return Found(keys[best], similarity[best])
+
+    def of(self, keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:
+        """The vectors of some nodes; those that have none are left out."""
+        matrix = self.vectors.matrix
+        return {key: matrix[row] for key in keys if (row := self.row_of.get(key)) is not None}
+
+
+class Whole:
+    """The vectors of all trees of an owner in one exact index, and how far it has come in each.
+
+    Args:
+        model: The embedding model they were made with.
+    """
+
+    def __init__(self, model: str = "") -> None:
+        self.model = model
+        self.index = ExactIndex()
+        self.reached: Mapping[int, Reached] = {}
+        self._lock = forking.lock()
+
+    def add(self, parts: Sequence[Vectors], now: Mapping[int, Reached]) -> None:
+        """Take in vectors of trees; those that somebody else has taken in meanwhile are known."""
+        with self._lock:
+            for part in parts:
+                fresh = np.array([key not in self.index.row_of for key in part.keys.tolist()], np.bool_)
+                keys = part.keys[fresh]
+                numbers = np.arange(len(keys)) + self.index.last + 1
+                self.index.extend(Vectors(keys, numbers, part.matrix[fresh]))
+            self.reached = now
+
+
+class ChromaIndex:
+    """One collection of a Chroma client.
+
+    Args:
+        client: Any Chroma client: embedded, HTTP or cloud.
+        owner: Whose vectors these are.
+        model: The embedding model they were made with.
+        name: What watermarks are kept under.
+    """
+
+    def __init__(self, client: ClientAPI, owner: str, model: str, name: str) -> None:
+        self.name = name
+        digest = hashlib.sha256(f"{owner}\\0{model}".encode("utf-8", "surrogatepass")).hexdigest()[:40]
+        self._client = client
+        self._title = f"threadmem-{digest}"
+        self._collection = self._made()
+
+    def _made(self) -> Collection:
+        return self._client.get_or_create_collection(
+            self._title, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+        )
+
+    def _ask(self, question: Callable[[Collection], T]) -> T:
+        from chromadb.errors import NotFoundError
+
+        try:
+            return question(self._collection)
+        except NotFoundError:  # It was cleared meanwhile, by whoever has it open too.
+            self._collection = self._made()
+            return question(self._collection)
+
+    def add(self, keys: Sequence[int], matrix: NDArray[np.float32]) -> None:
+        """Hold vectors; a key that is held already gets the new vector."""
+        for start in range(0, len(keys), ADD_AT_ONCE):
+            ids = [str(key) for key in keys[start : start + ADD_AT_ONCE]]
+            part = matrix[start : start + ADD_AT_ONCE]
+            self._ask(lambda held: held.upsert(ids=ids, embeddings=part))  # noqa: B023 - called at once
+
+    def remove(self, keys: Sequence[int]) -> None:
+        """Drop vectors; unknown keys are ignored."""
+        for start in range(0, len(keys), REMOVE_AT_ONCE):
+            ids = [str(key) for key in keys[start : start + REMOVE_AT_ONCE]]
+            self._ask(lambda held: held.delete(ids=ids))  # noqa: B023 - called at once
+
+    def search(self, vector: NDArray[np.float32], most: int) -> Found:
+        """The vectors nearest to one, by cosine."""
+        most = min(most, self.count())
+        if most == 0:
+            return Found(np.empty(0, np.int64), np.empty(0, np.float32))
+        asked = vector[np.newaxis, :]
+        found = self._ask(
+            lambda held: held.query(query_embeddings=asked, n_results=most, include=["distances"])
+        )
+        distances = (found["distances"] or [[]])[0]
+        return Found(
+            np.array([int(key) for key in found["ids"][0]], np.int64),
+            1 - np.array(distances, np.float32),
+        )
+
+    def count(self) -> int:
+        """How many vectors it holds."""
+        return self._ask(lambda held: held.count())
+
+    def keys(self) -> list[int]:
+        """The keys of all vectors it holds."""
+        return [int(key) for key in self._ask(lambda held: held.get(include=[])["ids"])]
+
+    def clear(self) -> str:
+        """Drop all vectors; why their bytes may be left in files, empty if they are not.
+
+        Chroma keeps the bytes of a deleted vector in the collection's files, and the files of a deleted
+        collection on the disk. So the collection is deleted, its folder too, and Chroma's own database is
+        written anew and searched for some of the vectors.
+        """
+        from chromadb.errors import NotFoundError
+
+        sample = self._ask(lambda held: held.get(limit=PROBES, include=["embeddings"])["embeddings"])
+        with suppress(NotFoundError):  # Somebody else may be faster.
+            self._client.delete_collection(self._title)
+        self._collection = self._made()
+        settings = self._client.get_settings()
+        if settings.chroma_server_host is not None:
+            return (
+                f"the Chroma server {settings.chroma_server_host!r}: its files cannot be looked at from here"
+            )
+        if not settings.is_persistent:
+            return ""
+        probes = [] if sample is None else [np.asarray(one, np.float32)[:16].tobytes() for one in sample]
+        try:
+            return _scrub(Path(settings.persist_directory), probes)
+        except (OSError, sqlite3.Error) as error:
+            return f"the vector directory {settings.persist_directory!r}: {error}"
+
+
+def _scrub(directory: Path, probes: Sequence[bytes]) -> str:
+    """Remove what deleted collections have left in a directory of Chroma's; what is still left of them.
+
+    Raises:
+        OSError: A folder cannot be removed.
+        sqlite3.Error: Chroma's database cannot be written anew.
+    """
+    # Listed first: a folder is younger than the row that names it.
+    folders = [path for path in directory.iterdir() if (path / "data_level0.bin").is_file()]
+    file = directory / CHROMA_FILE
+    with closing(sqlite3.connect(file, timeout=SCRUB_SECONDS, isolation_level=None)) as connection:
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        known = {row[0] for row in connection.execute("SELECT id FROM segments")}
+    for folder in folders:
+        if folder.name not in known:
+            shutil.rmtree(folder)
+    files = [path for path in directory.glob(f"{CHROMA_FILE}*") if path.is_file()]
+    if any(probe in data for data in map(Path.read_bytes, files) for probe in probes):
+        return f"the vector directory {str(directory)!r}: Chroma's database still holds erased vectors"
+    return ""
+
+
+class Claim:
+    """A lock on a directory, held by one process until it ends, however it ends.
+
+    It is an open transaction on a small SQLite file: every platform has it, and the operating system lets go
+    of it when the process dies. Several claims in one process share it.
+    """
+
+    _held: dict[Path, tuple[sqlite3.Connection, int]] = {}  # noqa: RUF012 - one table per process is the point
+    _guard = forking.lock()
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory.resolve()
+        self._open = False
+
+    def take(self) -> bool:
+        """Whether this process now holds the directory."""
+        with self._guard:
+            held = self._held.get(self._directory)
+            if held is None:
+                connection = self._lock_file()
+                if connection is None:
+                    return False
+                held = (connection, 0)
+            self._held[self._directory] = (held[0], held[1] + 1)
+            self._open = True
+            return True
+
+    def _lock_file(self) -> sqlite3.Connection | None:
+        """The open transaction that is the lock; `None` if another process has it."""
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(
+                self._directory / "claim.db", timeout=0, isolation_level=None, check_same_thread=False
+            )
+            try:
+                connection.execute("BEGIN EXCLUSIVE")
+            except BaseException:
+                connection.close()
+                raise
+        except (OSError, sqlite3.OperationalError) as error:
+            if "locked" in str(error):
+                return None
+            raise PersistenceError(
+                f"cannot use the vector directory {str(self._directory)!r}: {error}; "
+                "check its permissions, or pass vectors= another place"
+            ) from error
+        return connection
+
+    @classmethod
+    def leave_to_parent(cls) -> None:
+        """Hold nothing in a forked child: the parent does, and to close its connection is to use it."""
+        if cls._held:
+            _inherited.append(cls._held)
+            cls._held = {}
+
+    def release(self) -> None:
+        """Let go; the directory is free when the last claim of the process has."""
+        with self._guard:
+            if not self._open:
+                return
+            self._open = False
+            connection, count = self._held.pop(self._directory)
+            if count > 1:
+                self._held[self._directory] = (connection, count - 1)
+            else:
+                connection.close()
+
+
+def close_client(client: ClientAPI) -> None:
+    """Close a client, and the connections to its server, which Chroma leaves open."""
+    client.close()  # type: ignore[attr-defined] # the base class lacks it
+    for one in (client, getattr(client, "_admin_client", None)):
+        session = getattr(getattr(one, "_server", None), "_session", None)
+        if session is not None:
+            session.close()
+
+
+def leave_to_parent(client: ClientAPI | None) -> None:
+    """Leave an embedded client to the process that this one was forked from: its threads are there."""
+    Claim.leave_to_parent()
+    if client is not None:
+        _inherited.append(client)
+
+
+def chroma_server(url: str) -> Callable[[], ClientAPI]:
+    """What connects to the Chroma server behind a URL; nothing is asked of it before.
+
+    Args:
+        url: `http://host:8000` or `https://host`. `https://TOKEN@host` sends a bearer token,
+            `https://user:password@host` a password; `?tenant=` and `?database=` choose another place there.
+
+    Raises:
+        InputError: It is no URL of a server.
+    """
+    form = "http://host:8000 or https://TOKEN@host?tenant=...&database=..."
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or parts.scheme not in ("http", "https"):
+        raise InputError(f"{_SECRET.sub('//***@', url)!r} is no Chroma server; write {form}, or a directory")
+    shown = f"{parts.scheme}://{host}" + (f":{port}" if port else "")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if parts.path.strip("/") or parts.fragment or set(options) - {"tenant", "database"}:
+        raise InputError(
+            f"{_SECRET.sub('//***@', url)!r} says more than where a Chroma server is; write {form}, "
+            "or pass a chromadb.HttpClient"
+        )
+    secure = parts.scheme == "https"
+    login: dict[str, str] = {}
+    if parts.username is not None:
+        names = [unquote(part) for part in (parts.username, parts.password) if part is not None]
+        kind = (
+            "basic_authn.BasicAuthClientProvider" if len(names) > 1 else "token_authn.TokenAuthClientProvider"
+        )
+        login = {
+            "chroma_client_auth_provider": f"chromadb.auth.{kind}",
+            "chroma_client_auth_credentials": ":".join(names),
+        }
+
+    def connect() -> ClientAPI:
+        import chromadb
+        from chromadb.config import Settings
+
+        settings = Settings(anonymized_telemetry=False, **login)  # type: ignore[arg-type]
+        try:
+            return chromadb.HttpClient(
+                host, port or (443 if secure else 8000), secure, None, settings, **options
+            )
+        except Exception as error:  # Chroma raises bare ValueErrors here, and whatever its parts do.
+            raise PersistenceError(
+                f"cannot use the Chroma server {shown!r}: {error}; is it running, and is the token right?"
+            ) from error
+
+    return connect
+
+
+def open_chroma(directory: Path | None) -> tuple[ClientAPI, Claim | None] | None:
+    """An embedded Chroma client, or `None` if SQL has to serve instead: another process has the directory,
+    this process has opened Chroma there with other settings, or was forked from one that had Chroma open. A
+    warning says so.
+
+    Args:
+        directory: Where Chroma keeps its files; `None` for memory.
+    """
+    claim = None
+    if _inherited:
+        log.warning("Chroma was open when this process was forked: searching exactly in SQL instead")
+        return None
+    if directory is not None:
+        claim = Claim(directory)
+        if not claim.take():
+            log.warning(
+                "another process has the vector directory %r open: searching exactly in SQL instead",
+                str(directory),
+            )
+            return None
+    import chromadb
+    from chromadb.config import Settings
+
+    settings = Settings(anonymized_telemetry=False)
+    try:
+        if directory is None:
+            return chromadb.EphemeralClient(settings), None
+        return chromadb.PersistentClient(str(directory), settings), claim
+    except ValueError as error:
+        if claim is not None:
+            claim.release()
+        if "different settings" not in str(error):
+            raise
+        log.warning("%s: searching exactly in SQL instead", error)
+        return None

@@ -1,0 +1,254 @@
+"""SQL: embeddings as float16 vectors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import BigInteger, BindParameter, bindparam, delete, func, select
+
+from langchain_threadmem.errors import EncryptionError
+from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage.schema import embedding, mark, node, recallable, segment, tree
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+from langchain_threadmem.tree.nodes import EVERYTHING
+
+
+class Vectors(NamedTuple):
+    """Vectors of some nodes, in the order of the nodes' numbers.
+
+    Attributes:
+        keys: (n,) keys of the nodes.
+        seqs: (n,) numbers of the nodes within their tree, rising.
+        matrix: (n, d) float32 unit rows; (0, 0) if there are none.
+    """
+
+    keys: NDArray[np.int64]
+    seqs: NDArray[np.int64]
+    matrix: NDArray[np.float32]
+
+
+NONE = Vectors(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0), np.float32))
+
+_TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
+_SEQ: BindParameter[int] = bindparam("seq", type_=BigInteger())
+_kept = tree.join(segment, segment.c.tree == tree.c.id).join(embedding, node_keys.inside(embedding.c.key))
+_owned = _kept.join(node, node.c.key == embedding.c.key)
+_PUT = insert_of(embedding, replace=True)
+_OF_TREE = Statement(
+    node_keys.after(
+        select(node.c.key, node.c.seq, embedding.c.vector)
+        .join(embedding, embedding.c.key == node.c.key)
+        .where(embedding.c.model == bindparam("model")),
+        _TREE,
+        _SEQ,
+    ).limit(bindparam("most")),
+    "tree",
+    "seq",
+    "model",
+    "most",
+)
+_OF_OWNER = Statement(
+    select(node.c.key, node.c.seq, embedding.c.vector)
+    .select_from(_owned)
+    .where(
+        tree.c.owner == bindparam("owner"),
+        embedding.c.model == bindparam("model"),
+        recallable,
+        ~tree.c.sealed,
+    )
+    .order_by(node.c.key),
+    "owner",
+    "model",
+)
+
+
+# Nodes are found by their range of keys, as in `nodes.after_marks`.
+_AFTER_MARKS = Statement(
+    node_keys.after(
+        select(node.c.key, node.c.seq, embedding.c.vector, tree.c.id)
+        .join(embedding, embedding.c.key == node.c.key)
+        .where(
+            within(tree.c.id, "trees"),
+            embedding.c.model == bindparam("model"),
+            node.c.seq <= node_keys.marked(tree.c.id, bindparam("made")),
+        ),
+        tree.c.id,
+        node_keys.marked(tree.c.id, bindparam("name")),
+    )
+    .order_by(None)
+    .order_by(tree.c.id, node.c.seq),
+    *("trees", "model", "made", "name"),
+)
+_OF = Statement(
+    select(embedding.c.key)
+    .select_from(_kept)
+    .where(tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model")),
+    *("owner", "model"),
+)
+_COUNT = Statement(
+    select(func.count())
+    .select_from(_kept)
+    .where(tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model"), recallable),
+    *("owner", "model"),
+)
+_ANY = Statement(
+    select(embedding.c.vector)
+    .select_from(_kept)
+    .where(tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model"))
+    .limit(1),
+    *("owner", "model"),
+)
+_BY_KEYS = Statement(
+    select(embedding.c.key, embedding.c.vector).where(
+        within(embedding.c.key, "keys"), embedding.c.model == bindparam("model")
+    ),
+    "keys",
+    "model",
+)
+_MODELS_OF = Statement(
+    select(embedding.c.key, embedding.c.model).where(within(embedding.c.key, "keys")), "keys"
+)
+_DELETE = Statement(delete(embedding).where(within(embedding.c.key, "keys")), "keys")
+_DELETE_OF_TREE = Statement(
+    delete(embedding).where(
+        embedding.c.key.in_(node_keys.keys_of(_TREE)),
+        embedding.c.model == bindparam("model"),
+    ),
+    "tree",
+    "model",
+)
+_HISTORY = " of "
+"""Comes before the number of messages that a model's vectors are each made of."""
+
+
+def with_history(model: str, messages: int) -> str:
+    """The name under which vectors of several messages each are stored.
+
+    Example:
+        >>> with_history("all-MiniLM", 3), with_history("all-MiniLM", 1)
+        ('all-MiniLM of 3', 'all-MiniLM')
+    """
+    return model if messages == 1 else f"{model}{_HISTORY}{messages}"
+
+
+def has_history(model: str) -> bool:
+    """Whether the vectors stored under a name are made of several messages each."""
+    return model.rpartition(_HISTORY)[2].isdecimal() and _HISTORY in model
+
+
+_ENTERED = Statement(
+    select(embedding.c.key)
+    .select_from(_owned.join(mark, mark.c.tree == tree.c.id))
+    .where(
+        tree.c.owner == bindparam("owner"),
+        embedding.c.model == bindparam("model"),
+        mark.c.name == bindparam("name"),
+        node.c.seq <= mark.c.seq,
+    ),
+    "owner",
+    "model",
+    "name",
+)
+
+
+def entered(conn: Conn, owner: str, model: str, name: str) -> set[int]:
+    """Keys of the nodes whose vectors an index should hold, by how far it has come."""
+    return {row[0] for row in conn.all(_ENTERED, owner, model, name)}
+
+
+def of(conn: Conn, owner: str, model: str) -> set[int]:
+    """Keys of the nodes of an owner that have a vector."""
+    return {row[0] for row in conn.all(_OF, owner, model)}
+
+
+def put(conn: Conn, model: str, keys: Iterable[int], matrix: NDArray[np.float32]) -> None:
+    """Store the vectors of nodes."""
+    halves = matrix.astype(np.float16)
+    rows = [(key, model, half.tobytes()) for key, half in zip(keys, halves, strict=True)]
+    if (seal := conn.seal) is not None:
+        rows = [(key, model, seal.vector(half)) for key, model, half in rows]
+    conn.many(_PUT, rows)
+
+
+def since(conn: Conn, tree_id: int, model: str, seq: int = 0, most: int = EVERYTHING) -> Vectors:
+    """The vectors of a tree's nodes numbered above `seq`, the first `most` of them."""
+    return _vectors(conn, conn.all(_OF_TREE, tree_id, seq, model, most))
+
+
+def after_marks(
+    conn: Conn, model: str, made: str, name: str, trees: Sequence[int]
+) -> tuple[Vectors, list[int]]:
+    """The vectors of trees that an index does not know yet, as far as they are complete; the tree of each.
+
+    Args:
+        conn: A transaction.
+        model: The embedding model.
+        made: What the marks are kept under that say how far vectors are complete.
+        name: What the marks of the index are kept under; those of no index give all vectors.
+        trees: The trees.
+    """
+    rows = conn.all(_AFTER_MARKS, json.dumps(trees), model, made, name)
+    return _vectors(conn, [(row[0], row[1], row[2]) for row in rows]), [row[3] for row in rows]
+
+
+def of_owner(conn: Conn, owner: str, model: str) -> Vectors:
+    """The vectors of all conversations of an owner."""
+    return _vectors(conn, conn.all(_OF_OWNER, owner, model))
+
+
+def count(conn: Conn, owner: str, model: str) -> int:
+    """How many vectors of a model all conversations of an owner have."""
+    return int(conn.all(_COUNT, owner, model)[0][0])
+
+
+def dimensions(conn: Conn, owner: str, model: str) -> int | None:
+    """How long the vectors of a model are; `None` if the owner has none."""
+    row = conn.one(_ANY, owner, model)
+    return None if row is None else len(_opened(conn, row[0])) // 2
+
+
+def by_keys(conn: Conn, model: str, keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:
+    """The vectors of some nodes; those that have none are left out."""
+    rows = conn.all(_BY_KEYS, json.dumps(keys), model) if keys else []
+    opened = ((row[0], _opened(conn, row[1])) for row in rows)
+    return {key: np.frombuffer(half, np.float16).astype(np.float32) for key, half in opened if half}
+
+
+def _opened(conn: Conn, stored: bytes) -> bytes:
+    """A stored vector; empty if it cannot be read, for words still find its message."""
+    try:
+        return bytes(stored) if conn.seal is None else conn.seal.open_vector(bytes(stored))
+    except EncryptionError:
+        return b""
+
+
+def models_of(conn: Conn, keys: Sequence[int]) -> list[tuple[int, str]]:
+    """The models that some nodes are embedded with: pairs of key and model."""
+    return [(row[0], row[1]) for row in conn.all(_MODELS_OF, json.dumps(keys))]
+
+
+def delete_of(conn: Conn, keys: Sequence[int]) -> None:
+    """Delete the vectors of some nodes."""
+    conn.run(_DELETE, json.dumps(keys))
+
+
+def delete_of_tree(conn: Conn, tree_id: int, model: str) -> None:
+    """Delete all vectors that a tree has of a model."""
+    conn.run(_DELETE_OF_TREE, tree_id, model)
+
+
+def _vectors(conn: Conn, rows: list[tuple[int, int, bytes]]) -> Vectors:
+    halves = [_opened(conn, row[2]) for row in rows]
+    rows = [row for row, half in zip(rows, halves, strict=True) if half]
+    if not rows:
+        return NONE
+    flat = np.frombuffer(b"".join(halves), np.float16)
+    return Vectors(
+        np.array([row[0] for row in rows], np.int64),
+        np.array([row[1] for row in rows], np.int64),
+        flat.reshape(len(rows), -1).astype(np.float32),
+    )

@@ -1,0 +1,255 @@
+"""SQL: watermarks: up to which node of a tree each derived index is complete."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from sqlalchemy import bindparam, delete, func, select
+
+from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage.schema import mark, recallable, tree
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+
+_LEXICON = "lexicon:"
+
+
+class Mark(NamedTuple):
+    """How far an index has come in a tree.
+
+    Attributes:
+        seq: Every node up to this number is in the index.
+        documents: How many of them it holds.
+        words: How many words these have together; 0 for indexes that count none.
+    """
+
+    seq: int = 0
+    documents: int = 0
+    words: int = 0
+
+
+class At(NamedTuple):
+    """How far an index has come in a tree, and in which of its epochs."""
+
+    epoch: int
+    mark: Mark
+
+
+class Reached(NamedTuple):
+    """How far an index has come in a tree, and in which of its epochs."""
+
+    epoch: int
+    seq: int
+    documents: int
+
+
+_GET = Statement(
+    select(mark.c.seq, mark.c.documents, mark.c.words).where(
+        mark.c.tree == bindparam("tree"), mark.c.name == bindparam("name")
+    ),
+    "tree",
+    "name",
+)
+_TOTAL = Statement(
+    select(func.sum(mark.c.documents), func.sum(mark.c.words))
+    .join(tree, tree.c.id == mark.c.tree)
+    .where(tree.c.owner == bindparam("owner"), mark.c.name == bindparam("name")),
+    "owner",
+    "name",
+)
+_SET = insert_of(mark, replace=True)
+_last = node_keys.newest(tree.c.id, "seq")
+_BEHIND = Statement(
+    select(tree.c.id, _last - func.coalesce(mark.c.seq, 0))
+    .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))
+    .where(
+        tree.c.owner == bindparam("owner"),
+        recallable,
+        func.coalesce(mark.c.seq, 0) < _last,
+        ~tree.c.sealed,  # no index outside of a conversation may hold what is encrypted in it
+    )
+    .order_by(tree.c.id),
+    "name",
+    "owner",
+)
+
+
+_MISSING_IN = Statement(
+    select(tree.c.id, _last - func.coalesce(mark.c.seq, 0))
+    .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))
+    .where(within(tree.c.id, "trees"), func.coalesce(mark.c.seq, 0) < _last),
+    *("name", "trees"),
+)
+_REACHED = Statement(
+    select(tree.c.id, tree.c.epoch, *mark.c["seq", "documents"])
+    .join(mark, mark.c.tree == tree.c.id)
+    .where(tree.c.owner == bindparam("owner"), mark.c.name == bindparam("name"), recallable, ~tree.c.sealed)
+    .order_by(tree.c.id),
+    "owner",
+    "name",
+)
+_made = mark.alias("made")
+_LACKING = Statement(
+    select(tree.c.id, _made.c.documents - func.coalesce(mark.c.documents, 0))
+    .join(_made, (_made.c.tree == tree.c.id) & (_made.c.name == bindparam("made")))
+    .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))
+    .where(
+        tree.c.owner == bindparam("owner"),
+        recallable,
+        func.coalesce(mark.c.seq, 0) < _made.c.seq,
+        ~tree.c.sealed,
+    )
+    .order_by(tree.c.id),
+    *("made", "name", "owner"),
+)
+_OF_TREES = Statement(
+    select(tree.c.id, tree.c.epoch, *(func.coalesce(mark.c[one], 0) for one in Mark._fields))
+    .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))
+    .where(within(tree.c.id, "trees")),
+    *("name", "trees"),
+)
+_LEXICONS = Statement(
+    select(mark.c.tree, mark.c.name).where(
+        within(mark.c.tree, "trees"),
+        mark.c.name.startswith(_LEXICON, autoescape=True),
+        mark.c.name != bindparam("name"),
+    ),
+    *("trees", "name"),
+)
+_INDEXES = Statement(
+    select(mark.c.name)
+    .distinct()
+    .join(tree, tree.c.id == mark.c.tree)
+    .where(
+        tree.c.owner == bindparam("owner"),
+        mark.c.name.startswith("chroma:", autoescape=True),
+        mark.c.documents > 0,
+    )
+    .order_by(mark.c.name),
+    "owner",
+)
+_CLEAR = Statement(
+    delete(mark).where(
+        mark.c.tree.in_(select(tree.c.id).where(tree.c.owner == bindparam("owner"))),
+        mark.c.name == bindparam("name"),
+    ),
+    "owner",
+    "name",
+)
+_OF_TREE = Statement(
+    select(*mark.c["name", "seq", "documents", "words"]).where(mark.c.tree == bindparam("tree")), "tree"
+)
+_DROP = Statement(
+    delete(mark).where(mark.c.tree == bindparam("tree"), mark.c.name == bindparam("name")), "tree", "name"
+)
+_CLEAR_TREE = Statement(delete(mark).where(mark.c.tree == bindparam("tree")), "tree")
+
+
+def is_lexicon(name: str) -> bool:
+    """Whether a mark is that of words."""
+    return name.startswith(_LEXICON)
+
+
+def lexicon_of(language: str) -> str:
+    """The mark's name for the words of a language."""
+    return f"{_LEXICON}{language}"
+
+
+def other_lexicons(conn: Conn, trees: Collection[int], name: str) -> list[tuple[int, str]]:
+    """Marks of lexicons that trees were entered into under other languages, each with its tree."""
+    return [(row[0], row[1]) for row in conn.all(_LEXICONS, json.dumps(list(trees)), name)]
+
+
+def embeddings_of(model: str) -> str:
+    """The mark's name for the vectors of an embedding model."""
+    return f"vectors:{model}"
+
+
+def index_of(model: str) -> str:
+    """The mark's name for the owner-wide index over an embedding model's vectors."""
+    return f"chroma:{model}"
+
+
+def get(conn: Conn, tree_id: int, name: str) -> Mark:
+    """How far an index has come in a tree; nothing yet is zero."""
+    row = conn.one(_GET, tree_id, name)
+    return Mark(*row) if row else Mark()
+
+
+def indexes(conn: Conn, owner: str) -> list[str]:
+    """The embedding models whose vectors of an owner are in an owner-wide index."""
+    return [row[0].removeprefix(index_of("")) for row in conn.all(_INDEXES, owner)]
+
+
+def indexed(conn: Conn, tree_id: int) -> bool:
+    """Whether an index outside of the database holds vectors of a tree."""
+    return any(
+        mark.documents and not name.startswith((_LEXICON, embeddings_of("")))
+        for name, mark in of_tree(conn, tree_id)
+    )
+
+
+def of_tree(conn: Conn, tree_id: int) -> list[tuple[str, Mark]]:
+    """All marks of a tree, by their names."""
+    return [(row[0], Mark(*row[1:])) for row in conn.all(_OF_TREE, tree_id)]
+
+
+def total(conn: Conn, owner: str, name: str) -> Mark:
+    """What an index holds of all trees of an owner together; `seq` means nothing here."""
+    row = conn.one(_TOTAL, owner, name) or (0, 0)
+    return Mark(0, int(row[0] or 0), int(row[1] or 0))
+
+
+def put(conn: Conn, tree_id: int, name: str, to: Mark) -> None:
+    """Record how far an index has come."""
+    conn.run(_SET, tree_id, name, *to)
+
+
+def put_all(conn: Conn, name: str, to: Mapping[int, Mark]) -> None:
+    """Record how far an index has come in some trees."""
+    conn.many(_SET, [(tree, name, *mark) for tree, mark in to.items()])
+
+
+def of_trees(conn: Conn, name: str, trees: Collection[int]) -> dict[int, At]:
+    """How far an index has come in some trees; those that are gone are left out."""
+    return {row[0]: At(row[1], Mark(*row[2:])) for row in conn.all(_OF_TREES, name, json.dumps(list(trees)))}
+
+
+def missing(conn: Conn, owner: str, name: str) -> dict[int, int]:
+    """The trees of an owner that hold nodes which an index does not know yet, and about how many."""
+    return {row[0]: row[1] for row in conn.all(_BEHIND, name, owner)}
+
+
+def missing_in(conn: Conn, name: str, trees: Collection[int]) -> dict[int, int]:
+    """Those of some trees that hold nodes which an index does not know yet, and about how many."""
+    return {row[0]: row[1] for row in conn.all(_MISSING_IN, name, json.dumps(list(trees)))}
+
+
+def lacking(conn: Conn, owner: str, model: str, name: str) -> dict[int, int]:
+    """The trees of an owner that have vectors which an index of them does not know yet, and how many."""
+    return {row[0]: row[1] for row in conn.all(_LACKING, embeddings_of(model), name, owner)}
+
+
+def reached(conn: Conn, owner: str, name: str) -> dict[int, Reached]:
+    """How far an index has come in each tree of an owner that it knows."""
+    return {row[0]: Reached(*row[1:]) for row in conn.all(_REACHED, owner, name)}
+
+
+def clear(conn: Conn, owner: str, name: str) -> None:
+    """Let an index start again in every tree of an owner."""
+    conn.run(_CLEAR, owner, name)
+
+
+def drop(conn: Conn, tree_id: int, name: str) -> None:
+    """Let an index start again in one tree."""
+    conn.run(_DROP, tree_id, name)
+
+
+def clear_tree(conn: Conn, tree_id: int) -> None:
+    """Forget how far any index has come in a tree."""
+    conn.run(_CLEAR_TREE, tree_id)
+
+
+SUMMARIES_OF = "summaries:"
+"""What the marks of the messages that are summarised begin with; then comes how."""

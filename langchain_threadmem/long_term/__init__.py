@@ -1,0 +1,1 @@
+"""Long-term memory of one owner: sessions, queries, short-term memory."""

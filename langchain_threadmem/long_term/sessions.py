@@ -1,0 +1,122 @@
+"""Verbs of sessions: start, switch, add, context.
+
+A session is a conversation, whoever wrote it: what `ChatMemory.append` or a LangGraph checkpointer stored is
+in its session like what `add` stores. Everything is stored when it is added; the context is a view of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, get_args
+
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.errors import InputError, SessionNotFoundError
+from langchain_threadmem.long_term.sources import Sources
+from langchain_threadmem.messages.convert import messages_of
+from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.removal.reset import Cascade, erase
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree import append as writer
+from langchain_threadmem.tree import trees
+from langchain_threadmem.tree.rows import drafts_of
+from langchain_threadmem.units import queries as unit_queries
+from langchain_threadmem.units.queries import read_units
+from langchain_threadmem.units.unit import MemoryUnit, message_from
+from langchain_threadmem.units.visits import Visits
+
+LATEST = "LATEST"
+"""As a session's id: the one in which something was said last."""
+
+
+def resume(runtime: Runtime, session: str) -> Flow[str | None]:
+    """The id of a session to go on with; `None` if `LATEST` is asked for and there is none."""
+    owner = runtime.owner
+    if session == LATEST:
+        return (yield from Sql(lambda conn: trees.latest(conn, owner)))
+    check_name("a session id", session)
+    return session
+
+
+def switch(runtime: Runtime, session: str) -> Flow[str]:
+    """The id of a session that holds something.
+
+    Raises:
+        SessionNotFoundError: It does not.
+    """
+    found = yield from resume(runtime, session)
+    owner = runtime.owner
+    if found is None or not (yield from Sql(lambda conn: _holds(conn, owner, found))):
+        raise SessionNotFoundError(
+            f"there is no session {session!r}; sessions() lists them, start_session() begins one"
+        )
+    return found
+
+
+def _holds(conn: Conn, owner: str, session: str) -> bool:
+    tree = trees.find(conn, owner, session)
+    return tree is not None and trees.head(conn, tree).next_seq > 1
+
+
+def remove(runtime: Runtime, session: str, cascade: Cascade) -> Flow[None]:
+    """Remove a session with its summaries; those above it are stale, or go as well.
+
+    Raises:
+        SessionNotFoundError: There is no such session.
+        InputError: `cascade` is unknown.
+    """
+    if cascade not in get_args(Cascade):
+        raise InputError(f"cascade={cascade!r} is neither 'stale' nor 'delete'")
+    yield from switch(runtime, session)
+    yield from erase(runtime, session, cascade)
+
+
+def add(
+    runtime: Runtime,
+    session: str,
+    content: str | BaseMessage,
+    source: str | None,
+    creation_time: datetime | None,
+    metadata: Mapping[str, Any] | None,
+    never_delete: bool,
+) -> Flow[MemoryUnit]:
+    """Store one message at the end of a session's active thread; the unit that it is now."""
+    owner, now = runtime.owner, time.time()
+    [message] = messages_of(message_from(content, source, metadata))
+    drafts = drafts_of([message], [creation_time], runtime.parts.write)
+    tree = yield from Sql(lambda conn: trees.find_or_create(conn, owner, session, now), write=True)
+
+    def write(conn: Conn) -> tuple[int, MemoryUnit]:
+        [place] = writer.append(conn, tree, drafts)
+        if never_delete:
+            unit_queries.protect(conn, place.key)
+        [unit] = read_units(conn, owner, [place.key])
+        return place.key, unit
+
+    key, unit = yield from Sql(write, write=True)
+    short_term = runtime.get(Sources).short_term
+    if short_term is not None:
+        short_term.add(key, unit)
+    return unit
+
+
+def context(runtime: Runtime, session: str | None, length: int) -> Flow[list[MemoryUnit]]:
+    """The last messages of a session, oldest first.
+
+    Raises:
+        InputError: `length` is negative.
+    """
+    if length < 0:
+        raise InputError(f"length={length!r} is negative; pass how many messages to show")
+    owner = runtime.owner
+    yield from runtime.get(Visits).settle()
+
+    def read(conn: Conn) -> list[MemoryUnit]:
+        tree = None if session is None else trees.find(conn, owner, session)
+        return [] if tree is None else read_units(conn, owner, unit_queries.latest(conn, tree, length))
+
+    return (yield from Sql(read))

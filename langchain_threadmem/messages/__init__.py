@@ -1,0 +1,1 @@
+"""LangChain messages as values, without storage or tree."""

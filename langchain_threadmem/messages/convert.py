@@ -1,0 +1,56 @@
+"""Conversion of everything that LangChain accepts as a message to copies of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage, BaseMessageChunk, message_chunk_to_message
+from langchain_core.messages.utils import MessageLikeRepresentation, convert_to_messages
+
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.messages.codec import with_id
+
+Given = MessageLikeRepresentation | Sequence[MessageLikeRepresentation]
+"""A message as LangChain accepts it (message, text, `(role, text)`, dict), or several."""
+
+
+def messages_of(given: Given, role: str = "human") -> list[BaseMessage]:
+    """`as_messages`, but of our own: the caller may change the originals meanwhile."""
+    return [with_id(message, message.id) for message in as_messages(given, role)]
+
+
+def as_messages(given: Given, role: str = "human") -> list[BaseMessage]:
+    """What a caller passed, as messages; plain text speaks for `role`.
+
+    Args:
+        given: One message in any form that LangChain accepts, or a list of such.
+        role: Who says plain text: "human" or "ai".
+
+    Raises:
+        InputError: It is no message, or it is empty.
+
+    Example:
+        >>> as_messages("Hello")[0].type, as_messages(("assistant", "Hi"))[0].type
+        ('human', 'ai')
+    """
+    if not isinstance(given, list):
+        return [_message(given, role)]
+    return [_message(item, role) for item in given]
+
+
+def _message(item: Any, role: str) -> BaseMessage:
+    if isinstance(item, BaseMessage):
+        message = message_chunk_to_message(item) if isinstance(item, BaseMessageChunk) else item
+    else:
+        try:
+            message = convert_to_messages([(role, item) if isinstance(item, str) else item])[0]
+        except (ValueError, TypeError, NotImplementedError, KeyError, AttributeError) as error:
+            raise InputError(
+                f"{item!r} is no message; pass a LangChain message, text, or a pair such as ('user', 'Hello')"
+            ) from error
+    if message.type == "remove":
+        raise InputError(f"{message!r} removes a message; it is an instruction, not something that was said")
+    if message.type in ("human", "system") and not message.content:
+        raise InputError(f"a {message.type} message is empty: {item!r}; pass what was said")
+    return message

@@ -1,0 +1,153 @@
+"""Message parts that JSON cannot hold, stored as opaque data by a LangGraph serializer.
+
+A tool's artifact may be a `Document`, a NumPy array or an object of a caller's class. That part alone is
+written by the serializer of the saver, or by LangGraph's default one where there is no saver; everything else
+of the message stays JSON. It is read by the serializer's own rules: what its allow-list does not admit, what
+can no longer be imported, and any format that it never writes (pickle among them) is shown as an `Opaque`,
+which is written again as it was. Of what a file brought, nothing is read but LangGraph's own safe types.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from typing import Any, Protocol
+
+from langchain_core.messages import BaseMessage, RemoveMessage
+
+from langchain_threadmem.messages.codec import MESSAGE_CLASSES
+from langchain_threadmem.messages.typed_json import UNTRUSTED, Opaque
+
+log = logging.getLogger(__name__)
+PLAIN = frozenset({"null", "bytes", "bytearray", "msgpack"})
+"""The formats that LangGraph's serializer writes; it would read others, which build objects by name."""
+_CLASSES = frozenset({*MESSAGE_CLASSES.values(), RemoveMessage})
+REPR = "repr"
+"""The format of a value that no serializer takes: its `repr`, for people."""
+
+Stored = tuple[str, bytes]
+"""A value as it is stored: the name of its format, and bytes."""
+
+
+class Serializer(Protocol):
+    """A LangGraph serializer."""
+
+    def dumps_typed(self, obj: Any) -> Stored: ...
+    def loads_typed(self, data: Stored) -> Any: ...
+
+
+def is_written_by(serde: Serializer, kind: str) -> bool:
+    """Whether a format is one that a serializer writes; a serializer of a caller's own decides for itself."""
+    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+    if not isinstance(serde, JsonPlusSerializer):
+        return True
+    return kind in PLAIN or (kind == "pickle" and serde.pickle_fallback)
+
+
+class Parts:
+    """Writes and reads parts of messages.
+
+    Args:
+        serde: The serializer; `None` for LangGraph's default, which obeys `LANGGRAPH_STRICT_MSGPACK`. The
+            cipher of an encrypting one is left aside: bodies are encrypted as a whole.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> parts = Parts()
+        >>> parts.read(parts.write(Document("text"), "artifact"))
+        Document(metadata={}, page_content='text')
+    """
+
+    def __init__(self, serde: Serializer | None = None) -> None:
+        self._given = serde
+
+    @cached_property
+    def serde(self) -> Serializer:
+        """The serializer, without its cipher; imported at the first part that needs it."""
+        from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+        from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+        if self._given is None:
+            return JsonPlusSerializer()
+        return self._given.serde if isinstance(self._given, EncryptedSerializer) else self._given
+
+    @cached_property
+    def _strict(self) -> Serializer:
+        from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+        return JsonPlusSerializer(allowed_msgpack_modules=None)
+
+    def write(self, value: Any, path: str) -> Opaque | None:
+        """A value as the serializer writes it; `None` if it cannot.
+
+        Args:
+            value: A value of a class that JSON does not know.
+            path: Where it is in its message.
+        """
+        name = _name(value)
+        try:
+            kind, data = self.serde.dumps_typed(value)
+        except Exception:  # each class has errors of its own; the caller says that it cannot be stored
+            return None
+        _say_once(
+            "a message holds a %s, which JSON does not know; that part alone is kept as LangGraph's "
+            "serializer writes it, and read where the class may be imported",
+            name,
+        )
+        return Opaque(name, kind, base64.b64encode(data).decode())
+
+    def keep(self, value: Any, path: str) -> Opaque:
+        """`write` for callers that must not fail because of a value: as a last resort its `repr` is kept."""
+        written = self.write(value, path)
+        if written is not None:
+            return written
+        name = _name(value)
+        _say_once(
+            "a message holds a %s, which no serializer takes; only its repr() is kept. Put text, numbers, "
+            "lists, dictionaries or a dataclass there",
+            name,
+        )
+        return Opaque(name, REPR, base64.b64encode(repr(value).encode("utf-8", "replace")).decode())
+
+    def read(self, part: Opaque) -> Any:
+        """The value that was written, or the part itself if the serializer does not give it back."""
+        kind = part.format.removeprefix(UNTRUSTED)
+        serde = self.serde if kind == part.format else self._strict
+        if kind == REPR or not is_written_by(serde, kind):
+            return part
+        try:
+            value = serde.loads_typed((kind, base64.b64decode(part.data)))
+        except Exception as error:  # a serializer of a caller's own has errors of its own
+            value = error
+        if _name(value) == part.name:
+            return value
+        _say_once(
+            "a stored part of a message, a %s, is shown as opaque data: the serializer does not admit its "
+            "class, or the class is gone; to admit it use saver.with_allowlist([(module, class)])",
+            part.name,
+        )
+        return part
+
+
+def say_what_stays_outside(values: Sequence[Any]) -> None:
+    """Warn once of each class of messages, not LangChain's own, that keeps a list out of the tree."""
+    for value in values:
+        if isinstance(value, BaseMessage) and type(value) not in _CLASSES:
+            _say_once(
+                "a list of messages holds a %s, which is no class of LangChain's own: the whole list is kept "
+                "by the serializer, outside of the conversation's tree",
+                _name(value),
+            )
+
+
+def _name(value: Any) -> str:
+    kind = type(value)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+@lru_cache(maxsize=1024)
+def _say_once(text: str, name: str) -> None:
+    log.warning(text, name)

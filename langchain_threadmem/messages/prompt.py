@@ -1,0 +1,90 @@
+"""The messages that a model is shown: the active thread through its window, the current turn whole.
+
+A window may cut wherever it likes. The turn that is being answered stays as it is, because the model is in
+the middle of it, and no tool call is shown without its results, nor a result without its call: providers
+refuse both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from langchain_threadmem.messages.quoting import is_made_up
+from langchain_threadmem.messages.windows import Window
+
+
+def newest_human(messages: Sequence[BaseMessage]) -> int | None:
+    """The position of the newest message that a person wrote; `None` if there is none.
+
+    Example:
+        >>> newest_human([HumanMessage("Hello"), AIMessage("Hi!")])
+        0
+    """
+    for index in range(len(messages) - 1, -1, -1):
+        if isinstance(messages[index], HumanMessage) and not is_made_up(messages[index]):
+            return index
+    return None
+
+
+def shown(
+    thread: Sequence[BaseMessage],
+    turn: Sequence[BaseMessage],
+    window: Window | None = None,
+) -> list[BaseMessage]:
+    """The messages of a thread that a model is shown.
+
+    Args:
+        thread: What was said before this turn, oldest first.
+        turn: The human message that is being answered, and the calls and results since.
+        window: What to keep, as a function from messages to messages; `None` keeps everything. It is shown
+            the turn too, so that it can count it, but takes nothing from it.
+
+    Returns:
+        What the window leaves of the thread, in whole tool exchanges, then the turn.
+
+    Example:
+        >>> thread, turn = [HumanMessage("one"), AIMessage("two")], [HumanMessage("three")]
+        >>> [message.content for message in shown(thread, turn, lambda messages: messages[-2:])]
+        ['two', 'three']
+    """
+    if window is None:
+        return [*whole_exchanges(thread), *turn]
+    own = {message.id for message in turn if message.id is not None}
+    same = {id(message) for message in turn}
+    kept = window([*thread, *turn])
+    earlier = [message for message in kept if message.id not in own and id(message) not in same]
+    return [*whole_exchanges(earlier), *turn]
+
+
+def whole_exchanges(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Leave out tool calls that lack a result, and results that lack their call.
+
+    Example:
+        >>> cut = [ToolMessage("4", tool_call_id="c"), AIMessage("Four")]
+        >>> [message.type for message in whole_exchanges(cut)]
+        ['ai']
+    """
+    kept: list[BaseMessage] = []
+    index = 0
+    while index < len(messages):
+        message = messages[index]
+        index += 1
+        if isinstance(message, ToolMessage):
+            continue
+        if not (isinstance(message, AIMessage) and (message.tool_calls or message.invalid_tool_calls)):
+            kept.append(message)
+            continue
+        start = index
+        while index < len(messages) and isinstance(messages[index], ToolMessage):
+            index += 1
+        results = messages[start:index]
+        calls = {call["id"] for call in message.tool_calls}
+        answered = {result.tool_call_id for result in results if isinstance(result, ToolMessage)}
+        if calls <= answered:
+            kept.append(message)
+            # An invalid call needs no result, and agents give it one all the same.
+            calls |= {call["id"] for call in message.invalid_tool_calls}
+            kept += [one for one in results if isinstance(one, ToolMessage) and one.tool_call_id in calls]
+    return kept

@@ -1,0 +1,46 @@
+"""Text for people: one line, cut, with control characters escaped.
+
+A message may hold escapes that a terminal obeys and marks that turn the direction of what is around them.
+Whatever shows text, as a page, a picture, plain text or in a terminal, shows such characters as escapes.
+"""
+
+from __future__ import annotations
+
+import re
+
+# C0 and C1 controls but for tab and line ends, bidirectional marks and controls, halves of characters.
+_ACTING = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+_BREAKS = re.compile("\r\n|[\t\n\r\u2028\u2029]")
+
+
+def visible(text: str) -> str:
+    r"""Show control characters as escapes; tabs and line ends stay.
+
+    Example:
+        >>> visible("\x1b[31mred \u202eder")
+        '\\x1b[31mred \\u202eder'
+    """
+    return _ACTING.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def plural(number: int, what: str) -> str:
+    """A number of things.
+
+    Example:
+        >>> plural(1, "message"), plural(2000, "message")
+        ('1 message', '2,000 messages')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def one_line(text: str, width: int | None = None) -> str:
+    """Put a text on one line, line ends and tabs as spaces, `visible`; cut to `width` characters, if given.
+
+    Example:
+        >>> one_line("say this, then that", 10)
+        'say this,…'
+    """
+    line = visible(_BREAKS.sub(" ", text if width is None else text[: 2 * width]))
+    return line if width is None or len(line) <= width else line[: max(width - 1, 0)].rstrip() + "…"

@@ -1,0 +1,1 @@
+"""Recall: finding messages and summaries again."""

@@ -1,0 +1,272 @@
+"""Postings: one conversation as an inverted index in memory.
+
+For each message a row of numbers, for each term a list of the rows that hold it. A question is then scored
+against every message at once, some 0.3 ms for 2,000 of them (`recall.scoring`).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_threadmem.common import forking
+from langchain_threadmem.index.documents import CODE, LEAD, Record, lines_of, unpack
+from langchain_threadmem.index.language import split
+
+REACH = 8
+"""How many messages before and after one are its neighbourhood."""
+SESSION = 6 * 3600.0
+"""Seconds of silence that part two sessions: what was said before is no neighbour any more."""
+
+Floats = NDArray[np.float64]
+T = TypeVar("T")
+
+_ROW = np.dtype(
+    [
+        ("key", np.int64),
+        ("seq", np.int64),
+        ("parent", np.int32),  # row of the message above, or -1
+        ("turn", np.int32),  # row of the message that opened the turn
+        ("speaker", np.int32),
+        ("length", np.float32),  # terms that count
+        ("lead", np.float32),
+        ("time", np.float64),
+        ("asks", np.float32),
+        ("times", np.float32),
+        ("numbers", np.float32),
+        ("selfs", np.float32),
+        ("human", np.bool_),
+        ("said", np.bool_),  # whether recall may return it
+        ("live", np.bool_),
+    ]
+)
+
+
+class Posting(NamedTuple):
+    """The rows that hold a term, with its counts in the whole message and in its lead."""
+
+    rows: NDArray[np.int32]
+    counts: NDArray[np.float32]
+    leads: NDArray[np.float32]
+
+
+NO_POSTING = Posting(np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, np.float32))
+
+
+class Figures(NamedTuple):
+    """What BM25 must know of everything that is searched.
+
+    Attributes:
+        documents: How many messages.
+        human: Average length of what people said, in terms.
+        answer: Average length of what was answered.
+        frequency: For each term of the question, how many messages hold it.
+    """
+
+    documents: int
+    human: float
+    answer: float
+    frequency: Mapping[str, int]
+
+
+class Postings:
+    """Rows and postings of a conversation, added in the order of their numbers.
+
+    Args:
+        wanted: The only terms to keep lists for; by default all.
+    """
+
+    def __init__(self, wanted: Collection[str] | None = None) -> None:
+        self._wanted = wanted
+        self._buffer = np.zeros(64, _ROW)
+        self._count = 0
+        self._row_of: dict[int, int] = {}
+        self._lists: dict[str, tuple[array[int], array[float], array[float]]] = {}
+        self._speakers: dict[str, int] = {"": 0}
+        self._once: tuple[int, dict[str, Any]] = (0, {})
+        self.names: set[str] = set()
+        """Lower-case words of the names of those who speak."""
+        self.version = -1
+        """Version of the tree that `live` was read at."""
+        self.lock = forking.rlock()
+
+    @property
+    def last(self) -> int:
+        """Number of the newest message held; 0 if there is none."""
+        return int(self._buffer["seq"][self._count - 1]) if self._count else 0
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """The rows as a structured array; not to be kept across additions."""
+        return self._buffer[: self._count]
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Take in messages newer than `last`; others are known."""
+        last, first = self.last, self._count
+        rows: list[tuple[Any, ...]] = []
+        late: list[tuple[int, int]] = []
+        row_of, speakers = self._row_of, self._speakers
+        for key, seq, above, role, live, (terms, packed, name, time) in records:
+            if seq <= last:
+                continue
+            last, row = seq, first + len(rows)
+            parent = -1 if above is None else row_of.get(above, -1)
+            if parent < 0 and above is not None:
+                late.append((seq, above))
+            human = role == "human"
+            turn = row
+            if not human and parent >= 0:
+                turn = rows[parent - first][3] if parent >= first else int(self._buffer["turn"][parent])
+            speaker = speakers.get(name)
+            if speaker is None:
+                speaker = speakers[name] = len(speakers)
+                self.names.update(split(name))
+            asks, times, numbers, selfs, lead, length = unpack(packed)
+            rows.append(
+                (key, seq, parent, turn, speaker, length, lead, time, asks, times, numbers, selfs, human,
+                 bool(terms), live)
+            )  # fmt: skip
+            row_of[seq] = row
+            self._post(row, terms)
+        self._grow(rows)
+        self.hang(late)
+
+    def hang(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """Say below which message others are now, by their numbers: what is grafted is below a later one."""
+        for seq, above in pairs:
+            row = self._row_of.get(seq)
+            if row is not None:
+                self._buffer["parent"][row] = self._row_of.get(above, -1)
+                self._once = (0, {})
+
+    def _grow(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        if not rows:
+            return
+        total = self._count + len(rows)
+        if total > len(self._buffer):
+            grown = np.zeros(max(total, 2 * len(self._buffer)), _ROW)
+            grown[: self._count] = self.rows
+            self._buffer = grown
+        self._buffer[self._count : total] = np.array(rows, _ROW)
+        self._count = total
+
+    def _post(self, row: int, terms: str) -> None:
+        if self._wanted is None:
+            said, code = lines_of(terms)
+            counts: dict[str, float] = dict(Counter(said))
+            for term in code:
+                counts[term] = counts.get(term, 0.0) + CODE
+            leads = Counter((said or code)[:LEAD])
+            for term, count in counts.items():
+                self._enter(term, row, count, leads.get(term, 0))
+        # A look at the text, which may be long, spares most of the splitting and counting.
+        elif wanted := [term for term in self._wanted if term in terms]:
+            said, code = lines_of(terms)
+            lead = (said or code)[:LEAD]
+            for term in wanted:
+                count = said.count(term) + CODE * code.count(term)
+                if count:
+                    self._enter(term, row, count, lead.count(term))
+
+    def _enter(self, term: str, row: int, count: float, lead: int) -> None:
+        found = self._lists.get(term)
+        if found is None:
+            found = self._lists[term] = (array("i"), array("f"), array("f"))
+        found[0].append(row)
+        found[1].append(count)
+        found[2].append(lead)
+
+    def mark_live(self, seqs: Iterable[int], version: int) -> None:
+        """Record which messages are live at a version of the tree.
+
+        Args:
+            seqs: Numbers of those that are not.
+            version: The version.
+        """
+        self._buffer["live"][: self._count] = True
+        for seq in seqs:
+            row = self._row_of.get(seq)
+            if row is not None:
+                self._buffer["live"][row] = False
+        self.version = version
+
+    def posting(self, term: str) -> Posting:
+        """The rows that hold a term."""
+        found = self._lists.get(term)
+        if found is None:
+            return NO_POSTING
+        return Posting(*(np.array(one) for one in found))
+
+    def holding(self, term: str) -> NDArray[np.int32]:
+        """The rows that hold a term, without its counts."""
+        found = self._lists.get(term)
+        return NO_POSTING.rows if found is None else np.array(found[0])
+
+    def figures(self, terms: Iterable[str]) -> Figures:
+        """What BM25 must know, of this conversation."""
+        documents, human, answer = self.once("figures", self._figures)
+        frequency = {term: len(self._lists[term][0]) if term in self._lists else 0 for term in terms}
+        return Figures(documents, human, answer, frequency)
+
+    def _figures(self) -> tuple[int, float, float]:
+        said, human, length = (self.rows[name] for name in ("said", "human", "length"))
+        return int(said.sum()), _mean(length[said & human]), _mean(length[said & ~human])
+
+    @property
+    def speakers(self) -> list[str]:
+        """Names by the numbers in the rows."""
+        return list(self._speakers)
+
+    def spoken_by(self, words: Iterable[str]) -> NDArray[np.bool_]:
+        """Which messages were said by somebody whose name holds one of some words."""
+        named = frozenset(words)
+        chosen = [n for name, n in self._speakers.items() if named & set(split(name))]
+        return np.isin(self.rows["speaker"], chosen)
+
+    def line(self) -> NDArray[np.intp]:
+        """A place for each row such that neighbours in a thread and session stand side by side.
+
+        Keys rise by one along a segment of a thread. What is no neighbour is more than `REACH` places away.
+        """
+        return self.once("line", self._places)
+
+    def _places(self) -> NDArray[np.intp]:
+        keys, times = self.rows["key"], self.rows["time"]
+        order = np.argsort(keys, kind="stable")
+        steps = np.diff(keys[order], prepend=keys[order[:1]])
+        silent = np.abs(np.diff(times[order], prepend=times[order[:1]])) > SESSION
+        places = np.empty(self._count, np.intp)
+        places[order] = np.cumsum(np.where(silent, REACH + 1, np.minimum(steps, REACH + 1)))
+        return places
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What is the same for every question, made again only when messages were added."""
+        if self._once[0] != self._count:
+            self._once = (self._count, {})
+        made = self._once[1]
+        if name not in made:
+            made[name] = make()
+        found: T = made[name]
+        return found
+
+    def around(self, values: Floats, reach: int) -> Floats:
+        """The sum of values over each message's neighbourhood, by a triangle that is 1 at its own."""
+        places = self.line()
+        if not len(places):
+            return values
+        line = np.zeros(int(places.max()) + 1)
+        line[places] = values
+        slope = 1 - np.abs(np.arange(-reach, reach + 1)) / (reach + 1)
+        if len(line) < len(slope):
+            line = np.concatenate([line, np.zeros(len(slope) - len(line))])
+        around: Floats = np.convolve(line, slope, "same")[places]
+        return around
+
+
+def _mean(values: NDArray[np.float32]) -> float:
+    return float(values.mean()) if len(values) else 1.0

@@ -1,0 +1,89 @@
+"""Questions: terms, people and times that a query asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from langchain_threadmem.index.dates import Span, span_of
+from langchain_threadmem.index.language import Language, split
+
+
+class Question(NamedTuple):
+    """A query, understood as far as words go.
+
+    Attributes:
+        terms: What to look for, in order: each term, and the word of the query it comes from.
+        words: All its distinct words.
+        named: Words of the query that are names of people in the conversation.
+        when: Whether it asks for a time.
+        amount: Whether it asks for a number.
+        about_self: Whether it asks about who asks ("I", "my").
+        about_other: Whether it asks about who is asked ("you").
+        span: The time that it names, if any.
+    """
+
+    terms: Mapping[str, str]
+    words: Sequence[str] = ()
+    named: frozenset[str] = frozenset()
+    when: bool = False
+    amount: bool = False
+    about_self: bool = False
+    about_other: bool = False
+    span: Span | None = None
+
+
+def question_of(
+    query: str, language: Language, names: Collection[str] = (), newest: float = 0.0, now: float = 0.0
+) -> Question:
+    """Understand a query.
+
+    Stop words, asking words and the names of people who take part are not looked for, unless nothing else
+    is left.
+
+    Args:
+        query: As it was asked.
+        language: What its words mean.
+        names: Lower-case words that are names of people in the conversation.
+        newest: When the newest message was said, in seconds since 1970.
+        now: The present, likewise.
+
+    Example:
+        >>> from langchain_threadmem.index.language import ENGLISH
+        >>> asked = question_of("When did Ada mention reading files?", ENGLISH, {"ada"})
+        >>> dict(asked.terms), sorted(asked.named), asked.when
+        ({'read': 'reading', 'file': 'files'}, ['ada'], True)
+    """
+    words = list(dict.fromkeys(split(query)))
+    # A name that is also a common word ("Will") counts where it is written as a name.
+    capitals = {
+        word.lower() for word in query.replace("'", " ").replace("’", " ").split()[1:] if word[:1].isupper()
+    }
+    capitals = {word.strip('?!.,;:()"') for word in capitals}
+    named = {
+        word for word in words if word in names and (word not in language.stop_words or word in capitals)
+    }
+    stop, asking = language.stop_words, language.asking_words
+    kept: list[str] = words
+    for wanted in (
+        [word for word in words if word not in stop and word not in asking and word not in named],
+        [word for word in words if word not in stop and word not in named],
+        [word for word in words if word not in stop],
+    ):
+        if wanted:
+            kept = wanted
+            break
+    lower = query.lower()
+    terms: dict[str, str] = {}
+    for word in kept:
+        terms.setdefault(language.term(word), word)
+    return Question(
+        terms,
+        words,
+        frozenset(named),
+        language.asks_when is not None and bool(language.asks_when.search(lower)),
+        language.asks_amount is not None and bool(language.asks_amount.search(lower)),
+        any(word in language.self_words for word in words),
+        any(word in language.other_words for word in words),
+        span_of(lower, language.months, newest, now),
+    )

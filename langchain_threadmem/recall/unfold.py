@@ -1,0 +1,108 @@
+"""Verb: unfolding a summary down to its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.errors import InputError, UnitNotFoundError
+from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.recall.results import Recollection
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.units import queries as unit_queries
+from langchain_threadmem.units.queries import read_units
+from langchain_threadmem.units.unit import MemoryUnit
+from langchain_threadmem.units.visits import Visits
+
+
+def named(runtime: Runtime, name: str, session: str | None) -> Flow[MemoryUnit]:
+    """A unit by its id.
+
+    Raises:
+        UnitNotFoundError: There is none.
+        InputError: Messages of several sessions have it.
+    """
+    owner = runtime.owner
+    check_name("a unit's id", name)
+    if session is not None:
+        check_name("a session id", session)
+    yield from runtime.get(Visits).settle()
+    return (yield from Sql(lambda conn: read_units(conn, owner, [_key_of(conn, owner, name, session)])[0]))
+
+
+def unfold(
+    runtime: Runtime, unit: MemoryUnit | Recollection | str, levels: int | None
+) -> Flow[list[MemoryUnit]]:
+    """The units some levels below one, or the messages that it covers, in order.
+
+    Raises:
+        UnitNotFoundError: There is no such unit.
+        InputError: `levels` is negative, or the id is that of several messages.
+    """
+    if levels is not None and levels < 0:
+        raise InputError(f"levels={levels!r} is negative; pass how many levels to go down, None for all")
+    owner = runtime.owner
+    if isinstance(unit, str):
+        check_name("a unit's id", unit)
+    elif not isinstance(unit, MemoryUnit | Recollection):
+        raise InputError(f"{unit!r:.200} is no unit; pass a MemoryUnit, a Recollection, or an id")
+    yield from runtime.get(Visits).settle()
+
+    def read(conn: Conn) -> list[MemoryUnit]:
+        if isinstance(unit, str):
+            key = _key_of(conn, owner, unit, None)
+        elif isinstance(unit, Recollection):
+            key = key_of_hit(conn, owner, unit)
+        else:
+            key = _key_of(conn, owner, unit.id, unit.group_id, unit.rank)
+        return read_units(conn, owner, leaves(conn, [key], levels))
+
+    return (yield from Sql(read))
+
+
+def leaves(conn: Conn, keys: Sequence[int], levels: int | None = None) -> list[int]:
+    """The keys of what lies some levels below units, or of the messages below them, in order."""
+    found = list(keys)
+    while levels is None or levels > 0:
+        below = unit_queries.children(conn, found)
+        if not below:
+            break
+        found = [
+            child
+            for key in found
+            for child in ([child for child, _ in below[key]] if key in below else [key])
+        ]
+        levels = None if levels is None else levels - 1
+    return found
+
+
+def key_of_hit(conn: Conn, owner: str, hit: Recollection) -> int:
+    """The key of what recall found.
+
+    Raises:
+        UnitNotFoundError: It is not there any more.
+    """
+    return _key_of(conn, owner, str(hit.node.message.id), hit.conversation_id or owner, hit.rank)
+
+
+def _key_of(conn: Conn, owner: str, name: str, group: str | None, rank: int | None = None) -> int:
+    """The key of the unit with an id."""
+    if rank or (rank is None and group is None):
+        summaries = unit_queries.by_keys(conn, owner, unit_queries.summaries_named(conn, owner, name))
+        found = [
+            row.key
+            for row in sorted(summaries, key=lambda row: -(row.rank or 0))
+            if rank in (None, row.rank) and group in (None, row.session or owner)
+        ]
+        if found:
+            return found[0]
+    messages = [] if rank else unit_queries.messages_named(conn, owner, name, group or "")
+    if not messages:
+        raise UnitNotFoundError(f"there is no message and no summary with the id {name!r}")
+    if len(messages) > 1:
+        raise InputError(
+            f"{len(messages)} sessions have a message with the id {name!r}; "
+            "name the session, or pass the MemoryUnit itself"
+        )
+    return messages[0]

@@ -1,0 +1,155 @@
+"""Verbs of forgetting: the least important units leave memory and stay in history.
+
+One statement chooses them and says so; the same transaction takes them out of the words and the vectors, and
+the index over all vectors follows. The units left have no link that leads nowhere: neighbours and children
+are read past what was forgotten.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from langchain_threadmem.engine.flow import Call, Flow, Sql
+from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.errors import ThreadMemError
+from langchain_threadmem.index import watermarks
+from langchain_threadmem.index.removal import Removed, drop, take_out
+from langchain_threadmem.removal import purging
+from langchain_threadmem.removal.scores import Scorer, count_to_forget, least_important
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.summaries import queries as summary_queries
+from langchain_threadmem.summaries.queries import delete_summaries
+from langchain_threadmem.tree import nodes, stale_marks, trees
+from langchain_threadmem.tree.rows import is_lost, is_recallable, nodes_of
+from langchain_threadmem.units import memory
+from langchain_threadmem.units import queries as unit_queries
+from langchain_threadmem.units.memory import Place
+from langchain_threadmem.units.visits import Visits
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What `MemorySystem.forget` did.
+
+    Attributes:
+        units: How many units were forgotten.
+        left: How many the memory holds now.
+        purged: Whether they left history too.
+    """
+
+    stale_marks: int
+    left: int
+    purged: bool = False
+
+
+def forget(
+    runtime: Runtime,
+    percentage: float,
+    *,
+    above: int | None = None,
+    until_below: bool = False,
+    purge: bool = False,
+    scorer: Scorer | None = None,
+) -> Flow[Forgotten]:
+    """One pass of forgetting, or as many as it takes.
+
+    Args:
+        runtime: Whose memory.
+        percentage: Which share of the units that may go does, from 0 to 1.
+        above: Only if the memory holds more units than this; `None` for in any case.
+        until_below: Pass after pass until it does not.
+        purge: Remove them from history too.
+        scorer: Who says what is least important; `None` for the usual order.
+    """
+    count_to_forget(0, percentage)
+    owner = runtime.owner
+    yield from runtime.get(Visits).settle()
+    gone = 0
+    left = yield from Sql(lambda conn: memory.size(conn, owner))
+    while above is None or left > above:
+        keys = yield from _pass(runtime, percentage, scorer, purge=purge)
+        gone += len(keys)
+        left = yield from Sql(lambda conn: memory.size(conn, owner))
+        if not keys or above is None or not until_below:
+            break
+    return Forgotten(gone, left, purge)
+
+
+def when_full(runtime: Runtime, most: int, percentage: float) -> Flow[None]:
+    """One pass if the memory holds more than `most` units; a failure is said, and the next addition tries
+    again, since what was added is stored.
+    """
+    owner = runtime.owner
+    try:
+        if (yield from Sql(lambda conn: memory.at_most(conn, owner))) > most:
+            yield from forget(runtime, percentage, above=most)
+    except ThreadMemError as error:
+        log.warning("nothing was forgotten, though memory may be too large: %s", error)
+
+
+def _pass(runtime: Runtime, percentage: float, scorer: Scorer | None, *, purge: bool) -> Flow[list[int]]:
+    owner, now = runtime.owner, time.time()
+    chosen: list[int] = []
+    if scorer is not None:
+        found = yield from Sql(lambda conn: memory.candidates(conn, owner))
+        count = count_to_forget(len(found), percentage)
+        chosen = yield from Call(lambda: least_important(found, scorer, count))
+
+    def write(conn: Conn) -> Removed:
+        if scorer is None:
+            most = count_to_forget(memory.may_go(conn, owner), percentage)
+            keys = memory.forget(conn, owner, most, now) if most else []
+        else:
+            keys = memory.forget_named(conn, owner, chosen, now)
+        removed = leave_indexes(conn, owner, keys)
+        if purge:
+            _purge(conn, owner, removed)
+        return removed
+
+    removed = yield from Sql(write, write=True)
+    yield from drop(runtime, removed)
+    return [key for keys in removed.keys.values() for key in keys]
+
+
+def leave_indexes(conn: Conn, owner: str, keys: Sequence[int]) -> Removed:
+    """Take units out of the words and the vectors, in the transaction that makes them absent."""
+    by_tree: dict[int, list[Place]] = {}
+    for place in memory.places(conn, keys):
+        by_tree.setdefault(place.tree, []).append(place)
+    indexed = any(watermarks.indexed(conn, tree) for tree in by_tree)
+    for tree, found in sorted(by_tree.items()):
+        trees.lock(conn, tree)
+        take_out(conn, owner, tree, found)
+        trees.changed(conn, tree)
+    return Removed({tree: [place.key for place in found] for tree, found in by_tree.items()}, indexed)
+
+
+def _purge(conn: Conn, owner: str, removed: Removed) -> None:
+    """Remove forgotten units from history too; summaries that covered them are stale.
+
+    A model's call of a tool stays in history, as its results do: one is no use without the other.
+    """
+    everything = [key for keys in removed.keys.values() for key in keys]
+    stale_marks.mark_stale(conn, stale_marks.ancestors(conn, everything))
+    session_of = {
+        row.tree: row.session for row in unit_queries.by_keys(conn, owner, everything) if row.id is None
+    }
+    for tree, keys in list(removed.keys.items()):
+        if tree not in session_of:
+            delete_summaries(conn, owner, tree, keys)
+            continue
+        rows = nodes.by_keys(conn, keys)
+        found = zip(rows, nodes_of(rows), strict=True)
+        purged = {row.key for row, node in found if is_recallable(node) or is_lost(node)}
+        purging.purge(conn, owner, tree, purged)
+        summaries = summary_queries.tree_of(conn, owner, session_of[tree])
+        if summaries is not None and trees.head(conn, tree).next_seq == 1:
+            # Nothing is left of the session, so there is nothing to make its summaries anew of.
+            held = [one.digest.key for one in summary_queries.held(conn, summaries)]
+            delete_summaries(conn, owner, summaries, held)
+            removed.keys.setdefault(summaries, []).extend(held)

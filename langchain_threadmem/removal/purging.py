@@ -1,0 +1,124 @@
+"""SQL: removing single messages from the history of a conversation.
+
+A node's number and key are never given again, since vectors, checkpoints and other readers go by them. So a
+purged node stays as an empty row that nothing shows, and what hung under it hangs under what it hung under.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import NamedTuple
+
+from sqlalchemy import BigInteger, bindparam, delete, func, select, update
+
+from langchain_threadmem.index import removal as index_removal
+from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage.schema import State, choice, node, summary, tree, unit
+from langchain_threadmem.storage.statements import Conn, Statement, within
+from langchain_threadmem.tree import trees
+from langchain_threadmem.tree.graph import left_of, spliced
+
+NOTHING = "{}"
+"""The body of a purged node."""
+
+
+class Outline(NamedTuple):
+    """A node without its text."""
+
+    key: int
+    seq: int
+    parent: int | None
+    role: str
+    created: float
+    state: int
+
+
+_OUTLINE = Statement(
+    node_keys.keys_of(bindparam("tree"))
+    .with_only_columns(*node.c["key", "seq", "parent", "role", "created", "state"])
+    .order_by(node.c.seq),
+    "tree",
+)
+_PURGE = Statement(
+    update(node)
+    .where(within(node.c.key, "keys"))
+    .values(state=int(State.PURGED), body=NOTHING, message="", superseded_by=None),
+    "keys",
+)
+_HANG = Statement(
+    update(node).where(node.c.key == bindparam("at")).values(parent=bindparam("under", type_=BigInteger())),
+    *("under", "at"),
+)
+_NOT_BY = Statement(
+    update(node)
+    .where(node.c.key.in_(node_keys.keys_of(bindparam("in")).where(within(node.c.superseded_by, "seqs"))))
+    .values(superseded_by=None),
+    *("in", "seqs"),
+)
+_BESIDE = tuple(
+    Statement(delete(table).where(within(table.c.key, "keys")), "keys") for table in (summary, choice, unit)
+)
+_SYSTEM = Statement(
+    node_keys.keys_of(bindparam("tree"))
+    .with_only_columns(func.max(node.c.key))
+    .where(node.c.role == "system", node.c.state == int(State.LIVE)),
+    "tree",
+)
+_OLDER = Statement(
+    select(tree.c.id, tree.c.conversation)
+    .where(
+        tree.c.owner == bindparam("owner"),
+        tree.c.scope == bindparam("scope"),
+        node_keys.keys_of(tree.c.id)
+        .where(node.c.created < bindparam("before"), node.c.state != int(State.PURGED))
+        .exists(),
+    )
+    .order_by(tree.c.id),
+    *("owner", "scope", "before"),
+)
+
+
+def outline(conn: Conn, tree_id: int) -> list[Outline]:
+    """Every node of a tree that was not purged, without its text, oldest first."""
+    rows = [Outline(*row) for row in conn.all(_OUTLINE, tree_id)]
+    return [row for row in rows if row.state != State.PURGED]
+
+
+def with_older(conn: Conn, owner: str, before: float, scope: str = "") -> list[tuple[int, str]]:
+    """The trees of an owner that hold something said before a time, with their conversations."""
+    return [(row[0], row[1]) for row in conn.all(_OLDER, owner, scope, before)]
+
+
+def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int]) -> None:
+    """Empty nodes of a tree for good; they must have left the indexes.
+
+    Args:
+        conn: A write transaction that has locked the tree.
+        owner: Whose it is.
+        tree_id: The tree.
+        keys: The nodes.
+    """
+    rows = outline(conn, tree_id)
+    if all(row.key in keys for row in rows):
+        index_removal.clear(conn, tree_id, owner)
+        return
+    head = trees.head(conn, tree_id)
+    parents = {row.seq: row.parent for row in rows}
+    key_of = {row.seq: row.key for row in rows}
+    gone = {row.seq for row in rows if row.key in keys}
+    conn.many(_HANG, [(under, key_of[seq]) for seq, under in spliced(parents, gone).items()])
+    conn.run(_NOT_BY, tree_id, json.dumps(sorted(gone)))
+    listed = json.dumps(sorted(keys))
+    conn.run(_PURGE, listed)
+    for statement in _BESIDE:
+        conn.run(statement, listed)
+    seq_of = {row.key: row.seq for row in rows}
+    end = None if head.tip is None else left_of(seq_of.get(head.tip), parents, gone)
+    if end is None:
+        left = [row.seq for row in rows if row.seq not in gone]
+        live = [row.seq for row in rows if row.seq not in gone and row.state == State.LIVE]
+        end = max(live or left)
+    ((system,),) = conn.all(_SYSTEM, tree_id)
+    trees.settle(conn, tree_id, key_of[end], system)
+    trees.changed(conn, tree_id)

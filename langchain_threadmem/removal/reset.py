@@ -1,0 +1,58 @@
+"""Verbs: emptying a conversation."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from langchain_threadmem.checkpoints import queries as checkpoint_queries
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.index import removal as index_removal
+from langchain_threadmem.index import watermarks
+from langchain_threadmem.index.removal import Removed, drop
+from langchain_threadmem.storage.schema import SUMMARIES
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.summaries import queries as summary_queries
+from langchain_threadmem.summaries.queries import delete_summaries
+from langchain_threadmem.tree import nodes, stale_marks, trees
+from langchain_threadmem.tree.conversation import Conversation
+
+Cascade = Literal["stale", "delete"]
+"""What becomes of the summaries above a conversation that is emptied."""
+
+
+def reset(conversation: Conversation) -> Flow[None]:
+    """Remove every message of the conversation, with its words, its vectors and its checkpoints."""
+    yield from erase(conversation.runtime, conversation.name)
+
+
+def erase(runtime: Runtime, name: str, cascade: Cascade = "stale") -> Flow[None]:
+    """Empty a conversation in every scope, its summaries among them, and delete its checkpoints.
+
+    Summaries of the long-term memory that cover it are stale from then on, or are deleted; nothing else
+    changes.
+    """
+    owner = runtime.owner
+
+    def clear(conn: Conn) -> Removed:
+        scopes = checkpoint_queries.scopes(conn, owner, name)
+        removed = Removed({}, any(watermarks.indexed(conn, tree) for _, tree in scopes))
+        above = summary_queries.tree_of(conn, owner, "")
+        if above is not None:
+            trees.lock(conn, above)
+            summary_queries.clear_drafts(conn, above)
+        for scope, tree in scopes:
+            trees.lock(conn, tree)
+            if scope == SUMMARIES and above is not None:
+                covering = sorted(stale_marks.above_tree(conn, tree))
+                if cascade == "delete":
+                    delete_summaries(conn, owner, above, covering)
+                    removed.keys[above] = covering
+                else:
+                    stale_marks.mark_stale(conn, covering)
+            removed.keys[tree] = [row.key for row in nodes.since(conn, tree)]
+            index_removal.clear(conn, tree, owner)
+            checkpoint_queries.clear(conn, tree)
+        return removed
+
+    yield from drop(runtime, (yield from Sql(clear, write=True)))

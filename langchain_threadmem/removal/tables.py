@@ -1,0 +1,207 @@
+"""The list of all tables: which rows belong to an owner, a conversation or the store.
+
+Whoever has to reach everything (a copy, an erasure) goes by this list, so that a new table cannot be missed:
+a test holds that each is named here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, NamedTuple
+
+from sqlalchemy import BindParameter, ColumnElement, Table, and_, bindparam, delete, func, select
+
+from langchain_threadmem.checkpoints import queries as checkpoint_queries
+from langchain_threadmem.storage import node_keys, schema
+from langchain_threadmem.storage.statements import Conn, Statement
+from langchain_threadmem.store import queries as item_queries
+from langchain_threadmem.tree.nodes import STORED
+
+
+class Id(Enum):
+    """Whose number a column holds."""
+
+    TREE = "tree"
+    SEGMENT = "segment"
+    NODE = "node"
+    """A key: a segment and a position in it."""
+    NAMESPACE = "namespace"
+    ITEM = "item"
+
+
+class Part(NamedTuple):
+    """What of a table belongs to a memory.
+
+    Attributes:
+        table: The table.
+        ids: The columns that hold numbers of this database's own.
+        under: What the rows are read by: a tree, a namespace, or the owner.
+        derived: Whether the rows are made again from the others: no copy takes them along.
+    """
+
+    table: Table
+    ids: Mapping[str, Id]
+    under: Id | None
+    derived: bool = False
+
+
+_IN_TREE = {"tree": Id.TREE}
+_OF_NODE = {"key": Id.NODE}
+PARTS = (
+    Part(schema.tree, {"id": Id.TREE, "tip": Id.NODE, "system": Id.NODE}, None),
+    Part(schema.segment, {"id": Id.SEGMENT, "tree": Id.TREE, "parent": Id.NODE}, Id.TREE),
+    Part(schema.graft, {**_OF_NODE, **_IN_TREE, "parent": Id.NODE}, Id.TREE),
+    Part(schema.node, {"key": Id.NODE, "tree": Id.TREE}, Id.TREE),
+    Part(schema.summary, _OF_NODE, Id.TREE),
+    Part(schema.choice, _OF_NODE, Id.TREE),
+    Part(schema.lineage, _IN_TREE, Id.TREE),
+    Part(schema.embedding, _OF_NODE, Id.TREE),
+    Part(schema.gist, _OF_NODE, Id.TREE, derived=True),
+    Part(schema.digest, {**_OF_NODE, **_IN_TREE}, Id.TREE),
+    Part(schema.unit, {**_OF_NODE, "parent": Id.NODE}, Id.TREE),
+    Part(schema.draft, _IN_TREE, Id.TREE),
+    Part(schema.mark, _IN_TREE, Id.TREE),
+    Part(schema.checkpoint, _IN_TREE, Id.TREE),
+    Part(schema.blob, _IN_TREE, Id.TREE),
+    Part(schema.write, _IN_TREE, Id.TREE),
+    Part(schema.memory, {}, None),
+    Part(schema.key, {}, None),
+    Part(schema.chat_memory, {}, None),
+    Part(schema.namespace, {"id": Id.NAMESPACE}, None),
+    Part(schema.item, {"id": Id.ITEM, "namespace": Id.NAMESPACE}, Id.NAMESPACE),
+    Part(schema.item_vector, {"item": Id.ITEM}, Id.NAMESPACE),
+)
+"""Every table of a memory, what others refer to first."""
+COPIED = tuple(part for part in PARTS if not part.derived)
+PREFIX = "threadmem_"
+
+
+def scope(part: Part) -> ColumnElement[bool]:
+    """Which rows of a table are under one owner, tree or namespace."""
+    columns = part.table.c
+    under: BindParameter[Any] = bindparam("under")
+    if part.under is None:
+        return columns.owner == under
+    if part.under is Id.TREE:
+        if "tree" in columns and part.table is not schema.node:
+            return columns.tree == under
+        return columns.key.in_(node_keys.keys_of(under))
+    if "namespace" in columns:
+        return columns.namespace == under
+    return columns.item.in_(select(schema.item.c.id).where(schema.item.c.namespace == under))
+
+
+def name_of(part: Part) -> str:
+    """A table's name as people see it."""
+    return part.table.name.removeprefix(PREFIX)
+
+
+_HEADS = tuple(part for part in PARTS if part.under is None)
+_BELOW_TREE = tuple(part for part in PARTS if part.under is Id.TREE)
+_COUNT = {
+    part.table.name: Statement(
+        select(func.count())
+        .select_from(part.table)
+        .where(scope(part), *([STORED] if part.table is schema.node else [])),
+        "under",
+    )
+    for part in PARTS
+}
+_owned_namespaces = select(schema.namespace.c.id).where(schema.namespace.c.owner == bindparam("owner"))
+_owned_items = select(schema.item.c.id).where(schema.item.c.namespace.in_(_owned_namespaces))
+_OF_STORE = (
+    (schema.item_vector, schema.item_vector.c.item.in_(_owned_items)),
+    (schema.item, schema.item.c.namespace.in_(_owned_namespaces)),
+    (schema.namespace, schema.namespace.c.owner == bindparam("owner")),
+)
+_old_items = _owned_items.where(schema.item.c.updated < bindparam("before"))
+_chats = schema.chat_memory.c.owner == bindparam("owner")
+_CHAT_MEMORY = (schema.chat_memory, and_(_chats, schema.chat_memory.c.id == bindparam("id")))
+_OLD = (
+    (schema.item_vector, schema.item_vector.c.item.in_(_old_items)),
+    (schema.item, schema.item.c.id.in_(_old_items)),
+    (schema.chat_memory, and_(_chats, schema.chat_memory.c.updated < bindparam("before"))),
+)
+_TREES = Statement(
+    select(schema.tree.c.id, schema.tree.c.conversation)
+    .where(schema.tree.c.owner == bindparam("owner"))
+    .order_by(schema.tree.c.id),
+    "owner",
+)
+_DROP_TREE = Statement(delete(schema.tree).where(schema.tree.c.id == bindparam("tree")), "tree")
+
+
+def trees_of(conn: Conn, owner: str, conversation: str | None) -> list[tuple[int, str]]:
+    """The trees of a conversation, or of all of an owner, of whatever scope, with their names."""
+    rows = conn.all(_TREES, owner)
+    return [(row[0], row[1]) for row in rows if conversation in (None, row[1])]
+
+
+def count_below(conn: Conn, tree_id: int) -> Counter[str]:
+    """How many rows of each table a tree has."""
+    return Counter({name_of(part): _counted(conn, part, tree_id) for part in _BELOW_TREE})
+
+
+def count_owned(conn: Conn, owner: str) -> dict[str, int]:
+    """How many rows of the tables that name an owner do, of those that hold any."""
+    found = {name_of(part): _counted(conn, part, owner) for part in _HEADS}
+    return {name: count for name, count in found.items() if count}
+
+
+def _counted(conn: Conn, part: Part, under: object) -> int:
+    return int(conn.all(_COUNT[part.table.name], under)[0][0])
+
+
+def delete_rest(conn: Conn, owner: str, conversation: str | None) -> Counter[str]:
+    """Delete the emptied trees of a conversation, or of an owner with everything else; how many rows."""
+    gone: Counter[str] = Counter()
+    for tree, _ in trees_of(conn, owner, conversation):
+        conn.run(_DROP_TREE, tree)
+        gone["tree"] += 1
+    if conversation is None:
+        gone += _deleted(conn, (*_OF_STORE, *_NAMING), owner=owner)
+    else:
+        gone += _deleted(conn, (_CHAT_MEMORY,), owner=owner, id=conversation)
+    return gone
+
+
+def delete_older(conn: Conn, owner: str, before: float) -> Counter[str]:
+    """Delete values of the store and lists of chat memories that were last changed before a time, and the
+    names of namespaces that hold nothing then.
+    """
+    gone = _deleted(conn, _OLD, owner=owner, before=before)
+    gone["namespace"] += item_queries.prune_all(conn, owner)
+    return gone
+
+
+_NAMING = tuple(
+    (part.table, part.table.c.owner == bindparam("owner"))
+    for part in _HEADS
+    if part.table not in (schema.tree, schema.namespace)
+)
+
+
+def _deleted(
+    conn: Conn, doomed: tuple[tuple[Table, ColumnElement[bool]], ...], **values: object
+) -> Counter[str]:
+    gone: Counter[str] = Counter()
+    for table, condition in doomed:
+        count = Statement(select(func.count()).select_from(table).where(condition), *values)
+        gone[table.name.removeprefix(PREFIX)] += int(conn.all(count, *values.values())[0][0])
+        conn.run(Statement(delete(table).where(condition), *values), *values.values())
+    return gone
+
+
+def delete_checkpoints_before(conn: Conn, tree_id: int, before: float) -> Counter[str]:
+    """Delete the checkpoints that were made before a time, and what only they refer to; how many rows."""
+    held = count_below(conn, tree_id)
+    old = [
+        address
+        for address in checkpoint_queries.addresses(conn, tree_id, None)
+        if checkpoint_queries.made_at(address.id) < before
+    ]
+    checkpoint_queries.remove(conn, old)
+    checkpoint_queries.collect(conn, tree_id)
+    return held - count_below(conn, tree_id)

@@ -1,0 +1,153 @@
+"""SQL: proofs of encryption keys, by owner.
+
+The database keeps a short text of each owner, encrypted with the first key that something was written with. A
+cipher that does not open it is refused before it writes anything. Several owners may have several keys.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from sqlalchemy import bindparam, select
+
+from langchain_threadmem.errors import EncryptionError
+from langchain_threadmem.storage.encryption import SEALED_ITEM, Seal, is_sealed, name_of_item
+from langchain_threadmem.storage.schema import (
+    State,
+    blob,
+    chat_memory,
+    checkpoint,
+    item,
+    key,
+    namespace,
+    node,
+    tree,
+)
+from langchain_threadmem.storage.statements import Conn, Statement
+
+SAMPLE = 32
+"""How many rows of a kind are tried if there is no proof: one may be damaged."""
+_PROOF = "threadmem"
+_GET = Statement(select(key.c.proof).where(key.c.owner == bindparam("owner")), "owner")
+_PUT = Statement.of(
+    sqlite=f"INSERT INTO {key.name} (owner, proof) VALUES (?, ?) ON CONFLICT DO NOTHING",
+    postgresql=f"INSERT INTO {key.name} (owner, proof) VALUES (%s, %s) ON CONFLICT DO NOTHING",
+)
+_sealed_trees = (tree.c.owner == bindparam("owner"), tree.c.sealed)
+_BODIES = Statement(
+    select(node.c.message, node.c.body)
+    .join(tree, tree.c.id == node.c.tree)
+    .where(*_sealed_trees, node.c.state != int(State.PURGED))
+    .order_by(node.c.key.desc())
+    .limit(SAMPLE),
+    "owner",
+)
+_VALUES = tuple(
+    Statement(
+        select(table.c.kind, table.c.data)
+        .join(tree, tree.c.id == table.c.tree)
+        .where(*_sealed_trees, table.c.kind.contains("+"))
+        .limit(SAMPLE),
+        "owner",
+    )
+    for table in (checkpoint, blob)
+)
+_ITEMS = Statement(
+    select(namespace.c.path, item.c.key, item.c.value)
+    .join(namespace, namespace.c.id == item.c.namespace)
+    .where(namespace.c.owner == bindparam("owner"), item.c.value.startswith(SEALED_ITEM))
+    .limit(SAMPLE),
+    "owner",
+)
+_LISTS = Statement(
+    select(chat_memory.c.id, chat_memory.c.messages)
+    .where(chat_memory.c.owner == bindparam("owner"))
+    .limit(SAMPLE),
+    "owner",
+)
+
+
+def admit(conn: Conn, seal: Seal) -> bool:
+    """Whether something was written with this key, but no proof was kept of it; changes nothing.
+
+    Raises:
+        EncryptionError: What is stored of the owner does not open with it.
+    """
+    if _is_proven(conn, seal):
+        return False
+    tried = False
+    for opens in _samples(conn, seal):
+        if opens:
+            return True
+        tried = True
+    if tried:
+        raise _refused(seal)
+    return False
+
+
+def check(conn: Conn) -> None:
+    """Refuse to read with another key than was written with since this one was given.
+
+    Raises:
+        EncryptionError: The key is another one.
+    """
+    if conn.seal is not None:
+        _is_proven(conn, conn.seal)
+
+
+def claim(conn: Conn, seal: Seal | None = None) -> None:
+    """`check`, before something is written: of the first key that is used, a proof is kept."""
+    seal = seal or conn.seal
+    if seal is not None and not _is_proven(conn, seal):
+        conn.run(_PUT, seal.owner, seal.text(seal.owner, _PROOF))
+        if conn.dialect == "postgresql":  # Another transaction may have been first.
+            _refuse_other(seal, conn.all(_GET, seal.owner))
+
+
+def _is_proven(conn: Conn, seal: Seal) -> bool:
+    if not seal.proven:
+        rows = conn.all(_GET, seal.owner)
+        _refuse_other(seal, rows)
+        seal.proven = bool(rows)
+    return seal.proven
+
+
+def _refuse_other(seal: Seal, rows: Sequence[Sequence[str]]) -> None:
+    for (proof,) in rows:
+        try:
+            seal.open_text(seal.owner, proof)
+        except EncryptionError as error:
+            raise _refused(seal, error) from error
+
+
+def _refused(seal: Seal, error: EncryptionError | None = None) -> EncryptionError:
+    return EncryptionError(
+        f"the memory of {seal.owner!r} was written with another key than this cipher has; nothing was "
+        f"read or written: pass the cipher that it was written with{f' ({error})' if error else ''}"
+    )
+
+
+def _opens(seal: Seal, name: str, sealed: str) -> bool:
+    try:
+        seal.open_text(name, sealed)
+    except EncryptionError:
+        return False
+    return True
+
+
+def _samples(conn: Conn, seal: Seal) -> Iterator[bool]:
+    """Of some of what is stored encrypted, whether it opens."""
+    owner = seal.owner
+    for message, body in conn.all(_BODIES, owner):
+        if is_sealed(body):
+            yield _opens(seal, message, body)
+    for statement in _VALUES:
+        for kind, data in conn.all(statement, owner):
+            yield seal.opens(kind.partition("+")[2], bytes(data))
+    for path, name, value in conn.all(_ITEMS, owner):
+        yield _opens(seal, name_of_item(path, name), value.removeprefix(SEALED_ITEM))
+    for id, messages in conn.all(_LISTS, owner):
+        for _, body in json.loads(messages):
+            if is_sealed(body):
+                yield _opens(seal, id, body)

@@ -1,1 +1,0 @@
-"""Every statement, as functions of an open transaction: `fn(conn, ...) -> values`."""

@@ -1,0 +1,466 @@
+"""SQL: items by owner, namespace and key; whole message lists by owner and id."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    ColumnElement,
+    Float,
+    Integer,
+    LargeBinary,
+    Text,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects import postgresql
+
+from langchain_threadmem.errors import EncryptionError
+from langchain_threadmem.storage import encryption_keys
+from langchain_threadmem.storage.encryption import SEALED_ITEM, is_sealed, name_of_item
+from langchain_threadmem.storage.schema import chat_memory, item, item_vector, namespace
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+
+log = logging.getLogger(__name__)
+
+
+class Row(NamedTuple):
+    """An item as it is stored.
+
+    Attributes:
+        id: Rises with the time at which items were created.
+        path: Its encoded namespace.
+        key: Its encoded key.
+        value: JSON text.
+        created: Seconds since 1970, UTC.
+        updated: Likewise.
+        ttl: Minutes from its last use until it expires; `None` for never.
+    """
+
+    id: int
+    path: bytes
+    key: bytes
+    value: str
+    created: float
+    updated: float
+    ttl: float | None
+
+
+class NewItem(NamedTuple):
+    """An item to be stored; fields as in `Row`."""
+
+    path: bytes
+    key: bytes
+    value: str
+    ttl: float | None
+
+
+class Held(NamedTuple):
+    """The vectors of some items, as they were at some time.
+
+    Attributes:
+        versions: (m, 2) id and version of each item, whether it has vectors or not; ids rise.
+        items: (n,) ids, one for each indexed text.
+        matrix: (n, d) float32 unit rows.
+    """
+
+    versions: NDArray[np.int64]
+    items: NDArray[np.int64]
+    matrix: NDArray[np.float32]
+
+    @classmethod
+    def none(cls, dimensions: int) -> Held:
+        """Nothing yet."""
+        empty = np.empty(0, np.int64)
+        return cls(empty.reshape(0, 2), empty, np.empty((0, dimensions), np.float32))
+
+
+_OWNER: BindParameter[str] = bindparam("owner", type_=Text())
+_NOW: BindParameter[float] = bindparam("now", type_=Float())
+_ID: BindParameter[int] = bindparam("id", type_=BigInteger())
+_KEY: BindParameter[bytes] = bindparam("key", type_=LargeBinary())
+
+
+def _live() -> ColumnElement[bool]:
+    return or_(item.c.expires.is_(None), item.c.expires > _NOW)
+
+
+_range = (
+    namespace.c.owner == _OWNER,
+    namespace.c.path >= bindparam("low"),
+    namespace.c.path < bindparam("high"),
+)
+_rows = select(
+    item.c.id, namespace.c.path, item.c.key, item.c.value, item.c.created, item.c.updated, item.c.ttl
+).join(namespace, namespace.c.id == item.c.namespace)
+_ids_below = (
+    select(item.c.id)
+    .join(namespace, namespace.c.id == item.c.namespace)
+    .where(*_range, _live())
+    .order_by(item.c.id)
+)
+_VERSIONS = Statement(_ids_below.add_columns(item.c.version), "owner", "low", "high", "now")
+_GET = Statement(
+    _rows.where(
+        namespace.c.owner == _OWNER, namespace.c.path == bindparam("path"), item.c.key == _KEY, _live()
+    ),
+    *("owner", "path", "key", "now"),
+)
+_BELOW = Statement(_ids_below, "owner", "low", "high", "now")
+_FIRST_BELOW = Statement(
+    _ids_below.limit(bindparam("most", type_=BigInteger())).offset(bindparam("skip", type_=BigInteger())),
+    *("owner", "low", "high", "now", "most", "skip"),
+)
+_BY_IDS = Statement(_rows.where(namespace.c.owner == _OWNER, within(item.c.id, "ids")), "owner", "ids")
+_VECTORS = Statement(
+    select(item_vector.c.item, item_vector.c.vector).where(
+        within(item_vector.c.item, "ids"), item_vector.c.model == bindparam("model")
+    ),
+    *("ids", "model"),
+)
+_PATHS = Statement(
+    select(namespace.c.path)
+    .where(*_range, exists().where(item.c.namespace == namespace.c.id, _live()))
+    .order_by(namespace.c.path),
+    *("owner", "low", "high", "now"),
+)
+
+_entered = postgresql.insert(namespace).values(owner=_OWNER, path=bindparam("path"))
+_ENTER = Statement(
+    # An update that changes nothing: it locks the row, and returns its id whether it is new or not.
+    _entered.on_conflict_do_update(
+        index_elements=["owner", "path"], set_={"path": _entered.excluded.path}
+    ).returning(namespace.c.id),
+    *("owner", "path"),
+)
+_new = postgresql.insert(item).values(
+    namespace=bindparam("namespace"),
+    key=_KEY,
+    value=bindparam("value"),
+    created=_NOW,
+    updated=_NOW,
+    ttl=bindparam("ttl"),
+    expires=bindparam("expires"),
+    version=1,
+)
+_PUT = Statement(
+    _new.on_conflict_do_update(
+        index_elements=["namespace", "key"],
+        set_={
+            **{name: _new.excluded[name] for name in ("value", "updated", "ttl", "expires")},
+            "version": item.c.version + 1,
+        },
+    ),
+    *("namespace", "key", "value", "now", "ttl", "expires"),
+)
+_one = select(item.c.id).where(item.c.namespace == bindparam("namespace"), item.c.key == _KEY)
+_DROP_VECTORS = Statement(delete(item_vector).where(item_vector.c.item.in_(_one)), "namespace", "key")
+_DELETE = Statement(
+    delete(item).where(item.c.namespace == bindparam("namespace"), item.c.key == _KEY).returning(item.c.id),
+    *("namespace", "key"),
+)
+_PUT_VECTOR = Statement(
+    insert(item_vector).from_select(
+        ["item", "number", "model", "vector"],
+        _one.add_columns(
+            bindparam("number", type_=Integer()),
+            bindparam("model", type_=Text()),
+            bindparam("vector", type_=LargeBinary()),
+        ),
+    ),
+    *("namespace", "key", "number", "model", "vector"),
+)
+_PROLONG = Statement(
+    update(item)
+    .where(
+        item.c.id.in_(
+            select(item.c.id)
+            .where(within(item.c.id, "ids"), item.c.ttl.is_not(None), item.c.expires > _NOW)
+            .where(item.c.namespace.in_(select(namespace.c.id).where(namespace.c.owner == _OWNER)))
+            .with_for_update(skip_locked=True)
+        )
+    )
+    .values(expires=_NOW + item.c.ttl * 60),
+    *("owner", "ids", "now"),
+)
+_EXPIRED = Statement(
+    select(item.c.id, item.c.namespace)
+    .where(item.c.expires <= _NOW)
+    .where(item.c.namespace.in_(select(namespace.c.id).where(namespace.c.owner == _OWNER)))
+    .with_for_update(skip_locked=True),
+    *("owner", "now"),
+)
+_EXPIRED_IN = Statement(
+    select(item.c.id)
+    .where(within(item.c.namespace, "namespaces"), item.c.expires <= _NOW)
+    .order_by(item.c.id)
+    .with_for_update(),
+    *("namespaces", "now"),
+)
+_REMOVE_VECTORS = Statement(delete(item_vector).where(within(item_vector.c.item, "ids")), "ids")
+_REMOVE = Statement(delete(item).where(within(item.c.id, "ids")), "ids")
+_LOCK_EMPTY = Statement(
+    select(namespace.c.id)
+    .where(within(namespace.c.id, "ids"), ~exists().where(item.c.namespace == namespace.c.id))
+    .with_for_update(skip_locked=True),
+    "ids",
+)
+_LOCK_EMPTY_OF = Statement(
+    select(namespace.c.id)
+    .where(namespace.c.owner == _OWNER, ~exists().where(item.c.namespace == namespace.c.id))
+    .with_for_update(skip_locked=True),
+    "owner",
+)
+_PRUNE = Statement(
+    delete(namespace).where(
+        within(namespace.c.id, "ids"), ~exists().where(item.c.namespace == namespace.c.id)
+    ),
+    "ids",
+)
+
+
+def get(conn: Conn, owner: str, path: bytes, key: bytes, now: float) -> Row | None:
+    """One item, if it is there and has not expired."""
+    row = conn.one(_GET, owner, path, key, now)
+    return None if row is None else _opened(conn, row)
+
+
+def below(
+    conn: Conn, owner: str, bounds: tuple[bytes, bytes], now: float, most: int | None = None, skip: int = 0
+) -> list[int]:
+    """Ids of the items in a range of namespaces, the oldest first.
+
+    Args:
+        conn: A transaction.
+        owner: Whose they are.
+        bounds: As `store.namespaces.below` gives them.
+        now: Seconds since 1970.
+        most: How many at most.
+        skip: How many to pass over; only together with `most`.
+    """
+    if most is None:
+        return [row[0] for row in conn.all(_BELOW, owner, *bounds, now)]
+    return [row[0] for row in conn.all(_FIRST_BELOW, owner, *bounds, now, most, skip)]
+
+
+def by_ids(conn: Conn, owner: str, ids: Sequence[int]) -> list[Row]:
+    """Items by their ids, in the order of these; those that do not open are left out, with a warning."""
+    found: dict[int, Row] = {}
+    for row in conn.all(_BY_IDS, owner, json.dumps(ids)):
+        try:
+            found[row[0]] = _opened(conn, row)
+        except EncryptionError as error:
+            if conn.seal is None:
+                raise
+            log.warning("left out of a search: %s", error)
+    return [found[id] for id in ids if id in found]
+
+
+def vectors(conn: Conn, versions: NDArray[np.int64], model: str, before: Held) -> Held:
+    """The vectors of items, reading those only that are new or were changed since.
+
+    Vectors of another length are left out: another model of the same name made them.
+
+    Args:
+        conn: A transaction.
+        versions: The items, as `versions` gives them.
+        model: What made the vectors.
+        before: What was read before; `Held.none` for nothing.
+    """
+    if np.array_equal(versions, before.versions):
+        return before
+    common, old, new = np.intersect1d(
+        before.versions[:, 0], versions[:, 0], assume_unique=True, return_indices=True
+    )
+    kept = common[before.versions[old, 1] == versions[new, 1]]
+    news = np.setdiff1d(versions[:, 0], kept, assume_unique=True)
+    dimensions = before.matrix.shape[1]
+    rows = conn.all(_VECTORS, json.dumps(news.tolist()), model) if len(news) else []
+    halves = [(row[0], _opened_vector(conn, row[1])) for row in rows]
+    rows = [row for row in halves if len(row[1]) == 2 * dimensions]
+    flat = np.frombuffer(b"".join([half for _, half in rows]), np.float16)
+    held = np.isin(before.items, kept)
+    return Held(
+        versions,
+        np.concatenate([before.items[held], np.array([row[0] for row in rows], np.int64)]),
+        np.concatenate([before.matrix[held], flat.reshape(len(rows), dimensions).astype(np.float32)]),
+    )
+
+
+def versions(conn: Conn, owner: str, bounds: tuple[bytes, bytes], now: float) -> NDArray[np.int64]:
+    """Id and version of the items in a range of namespaces, (n, 2), the oldest first."""
+    rows = conn.all(_VERSIONS, owner, *bounds, now)
+    return np.array(rows, np.int64).reshape(len(rows), 2)
+
+
+def paths(conn: Conn, owner: str, bounds: tuple[bytes, bytes], now: float) -> list[bytes]:
+    """The namespaces in a range that hold anything, sorted."""
+    return [bytes(row[0]) for row in conn.all(_PATHS, owner, *bounds, now)]
+
+
+def enter(conn: Conn, owner: str, wanted: Collection[bytes], now: float) -> dict[bytes, int]:
+    """Lock namespaces, making those that are missing, and clear what has expired in them.
+
+    Returns:
+        The id of each.
+    """
+    ids: dict[bytes, int] = {}
+    for path in sorted(wanted):
+        ((ids[path],),) = conn.all(_ENTER, owner, path)
+    _remove(conn, [row[0] for row in conn.all(_EXPIRED_IN, json.dumps(list(ids.values())), now)])
+    return ids
+
+
+def put(conn: Conn, ids: dict[bytes, int], news: Iterable[NewItem], now: float) -> None:
+    """Store items in namespaces that were entered; one that is there keeps its `created`, not its vectors."""
+    encryption_keys.claim(conn)
+    rows = [(ids[new.path], _sealed(conn, new)) for new in news]
+    conn.many(
+        _PUT,
+        [
+            (parent, new.key, new.value, now, new.ttl, None if new.ttl is None else now + 60 * new.ttl)
+            for parent, new in rows
+        ],
+    )
+    conn.many(_DROP_VECTORS, [(parent, new.key) for parent, new in rows])
+
+
+def put_vectors(
+    conn: Conn,
+    ids: dict[bytes, int],
+    model: str,
+    rows: Iterable[tuple[bytes, bytes, int, NDArray[np.float32]]],
+) -> None:
+    """Store vectors: of which namespace, which key, which of its texts, and the unit vector."""
+    conn.many(
+        _PUT_VECTOR,
+        [
+            (ids[path], key, number, model, _sealed_vector(conn, vector.astype(np.float16).tobytes()))
+            for path, key, number, vector in rows
+        ],
+    )
+
+
+def remove(conn: Conn, ids: dict[bytes, int], names: Iterable[tuple[bytes, bytes]]) -> None:
+    """Remove items of namespaces that were entered; those that are not there are ignored."""
+    gone = [row[0] for path, key in names for row in conn.all(_DELETE, ids[path], key)]
+    conn.run(_REMOVE_VECTORS, json.dumps(gone))
+
+
+def prune(conn: Conn, ids: Iterable[int]) -> None:
+    """Remove those of some namespaces, all locked, that hold nothing."""
+    conn.run(_PRUNE, json.dumps(list(ids)))
+
+
+def prune_all(conn: Conn, owner: str) -> int:
+    """Remove the namespaces of an owner that hold nothing and nobody is just writing in; how many."""
+    empty = [row[0] for row in conn.all(_LOCK_EMPTY_OF, owner)]
+    prune(conn, empty)
+    return len(empty)
+
+
+def prolong(conn: Conn, owner: str, ids: Sequence[int], now: float) -> None:
+    """Let the time of items that have one begin again."""
+    conn.run(_PROLONG, owner, json.dumps(ids), now)
+
+
+def sweep(conn: Conn, owner: str, now: float) -> int:
+    """Remove what has expired, and namespaces that held nothing else; returns how many items."""
+    rows = conn.all(_EXPIRED, owner, now)
+    _remove(conn, [row[0] for row in rows])
+    empty = conn.all(_LOCK_EMPTY, json.dumps(sorted({row[1] for row in rows})))
+    prune(conn, [row[0] for row in empty])
+    return len(rows)
+
+
+def _sealed(conn: Conn, new: NewItem) -> NewItem:
+    if (seal := conn.seal) is None:
+        return new
+    return new._replace(value=SEALED_ITEM + seal.text(name_of_item(new.path, new.key), new.value))
+
+
+def _opened(conn: Conn, found: Sequence[Any]) -> Row:
+    row = Row(*found)
+    if (seal := conn.seal) is not None:
+        opened = seal.open_text(name_of_item(row.path, row.key), row.value.removeprefix(SEALED_ITEM))
+        return row._replace(value=opened)
+    if row.value.startswith(SEALED_ITEM):
+        raise EncryptionError(
+            f"what is stored under {bytes(row.key)!r} is encrypted; open the memory with the cipher it was "
+            "written with"
+        )
+    return row
+
+
+def _sealed_vector(conn: Conn, half: bytes) -> bytes:
+    return half if conn.seal is None else conn.seal.vector(half)
+
+
+def _opened_vector(conn: Conn, stored: bytes) -> bytes:
+    """A stored vector; empty if it cannot be read: its item is found as one without meaning."""
+    try:
+        return bytes(stored) if conn.seal is None else conn.seal.open_vector(bytes(stored))
+    except EncryptionError:
+        return b""
+
+
+def _remove(conn: Conn, ids: Sequence[int]) -> None:
+    if ids:
+        conn.run(_REMOVE, json.dumps(ids))
+        conn.run(_REMOVE_VECTORS, json.dumps(ids))
+
+
+_this_list = (
+    chat_memory.c.owner == bindparam("owner", type_=Text()),
+    chat_memory.c.id == bindparam("id", type_=Text()),
+)
+_GET_LIST = Statement(select(chat_memory.c.messages).where(*_this_list), "owner", "id")
+_PUT_LIST = insert_of(chat_memory, replace=True)
+_REMOVE_LIST = Statement(delete(chat_memory).where(*_this_list), "owner", "id")
+
+
+ListRow = tuple[str | None, str]
+"""A message: its id, if it has one, and its body."""
+
+
+def get_list(conn: Conn, owner: str, id: str) -> list[ListRow]:
+    """The list of an id; empty if there is none.
+
+    Raises:
+        EncryptionError: It is encrypted where it should not be, or the other way round.
+    """
+    found = conn.one(_GET_LIST, owner, id)
+    rows: list[ListRow] = [] if found is None else [(message, body) for message, body in json.loads(found[0])]
+    if (seal := conn.seal) is not None:
+        return [(message, seal.open_text(id, body)) for message, body in rows]
+    if any(is_sealed(body) for _, body in rows):
+        raise EncryptionError(
+            f"chat memory {id!r} is encrypted; "
+            "pass MemorySystem(..., cipher=...) the cipher it was written with"
+        )
+    return rows
+
+
+def put_list(conn: Conn, owner: str, id: str, rows: Sequence[ListRow], now: float) -> None:
+    """Store a list in the place of the one before."""
+    if (seal := conn.seal) is not None:
+        encryption_keys.claim(conn)
+        rows = [(message, seal.text(id, body)) for message, body in rows]
+    conn.run(_PUT_LIST, owner, id, json.dumps(rows), now)
+
+
+def remove_list(conn: Conn, owner: str, id: str) -> None:
+    """Remove the list of an id, if there is one."""
+    conn.run(_REMOVE_LIST, owner, id)

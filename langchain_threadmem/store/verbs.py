@@ -1,0 +1,414 @@
+"""Verbs: a batch of LangGraph's store operations; whole message lists."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import chain, islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from langchain_core.messages import BaseMessage
+from langgraph.store.base import (
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    get_text_at_path,
+    tokenize_path,
+    validate_op_namespace,
+)
+from numpy.typing import NDArray
+
+from langchain_threadmem.common.cache import LruCache
+from langchain_threadmem.engine.embedder import Embedder
+from langchain_threadmem.engine.flow import Call, Flow, Sql
+from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.errors import EmbeddingError, InputError
+from langchain_threadmem.filters import store
+from langchain_threadmem.messages import typed_json
+from langchain_threadmem.messages.codec import decode, encode
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.store import namespaces
+from langchain_threadmem.store import queries as item_queries
+from langchain_threadmem.store.queries import Held, NewItem, Row
+
+log = logging.getLogger(__name__)
+
+WHOLE = "$"
+"""The field that stands for the whole value."""
+ROWS_AT_ONCE = 500
+_MOST = 1 << 62  # What a database takes as a number of rows.
+
+Vector = NDArray[np.float32]
+Name = tuple[bytes, bytes]
+"""The encoded namespace and key of an item."""
+Place = tuple[tuple[bytes, bytes], str, int]
+"""What vectors are kept at hand by: a range of namespaces, the model, and how long they are."""
+HELD = 8
+"""Of how many such places the vectors are kept at hand; 1.5 kB for each text, with 384 dimensions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What of an item is embedded, and by which model.
+
+    Attributes:
+        embedder: The model.
+        model: The name that vectors are stored under; empty for the embedder's own.
+        fields: Paths into a value, as LangGraph writes them.
+        dimensions: How long vectors have to be; `None` for whatever the model makes.
+    """
+
+    embedder: Embedder
+    model: str = ""
+    fields: tuple[str, ...] = (WHOLE,)
+    dimensions: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The name that vectors are stored under."""
+        return self.model or self.embedder.model
+
+    def embed(self, texts: Sequence[str], *, query: bool) -> dict[str, Vector]:
+        """The unit vector of each text."""
+        return self._checked(texts, self.embedder.embed(texts, query=query))
+
+    async def aembed(self, texts: Sequence[str], *, query: bool) -> dict[str, Vector]:
+        """Async `embed`."""
+        return self._checked(texts, await self.embedder.aembed(texts, query=query))
+
+    def _checked(self, texts: Sequence[str], matrix: Vector) -> dict[str, Vector]:
+        found = matrix.shape[1]
+        if not found:
+            raise EmbeddingError(
+                "the store has an index and no embedding model at hand; "
+                'pass index={"embed": ...}, MemorySystem(embeddings=...), or index=None'
+            )
+        if self.dimensions not in (None, found):
+            raise EmbeddingError(
+                f"the embedding model makes {found} dimensions, and the index has dims={self.dimensions!r}; "
+                "pass the model's own number, or none"
+            )
+        return dict(zip(texts, matrix, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """What a store works on.
+
+    Attributes:
+        runtime: The database and the owner.
+        index: How items are embedded; `None` for not at all.
+        clock: Seconds since 1970.
+        held: Vectors that were searched before.
+    """
+
+    runtime: Runtime
+    index: Index | None
+    clock: Callable[[], float]
+    held: LruCache[Place, Held] = dataclasses.field(default_factory=lambda: LruCache(HELD))
+
+
+class Answer(NamedTuple):
+    """What an operation has read.
+
+    Attributes:
+        result: Its result.
+        used: Ids of the items whose time begins again.
+        held: Vectors to be kept at hand once the transaction is committed.
+    """
+
+    result: Result
+    used: Sequence[int] = ()
+    held: tuple[Place, Held] | None = None
+
+
+Read = Callable[[Conn, float], Answer]
+"""Reads at a time."""
+
+
+class Write(NamedTuple):
+    """What is to become of an item.
+
+    Attributes:
+        item: What to store; `None` to remove what is there.
+        texts: What is embedded of it.
+    """
+
+    item: NewItem | None
+    texts: tuple[str, ...] = ()
+
+
+def batch(shelf: Shelf, ops: Iterable[Op]) -> Flow[list[Result]]:
+    """Run a batch of operations; one result each, in their order, `None` for a put.
+
+    Raises:
+        InvalidNamespaceError: A label is one that LangGraph's stores do not take.
+        InputError: One of them means nothing, or holds a value that cannot be stored exactly.
+        EmbeddingError: A text could not be embedded.
+    """
+    ops = list(ops)
+    for op in ops:
+        # No character would do harm here, but what is stored should be such that any store can take it over.
+        validate_op_namespace(op)
+    owner = shelf.runtime.owner
+    writes = dict(_write(shelf.index, op) for op in ops if isinstance(op, PutOp))
+    queries = yield from _embedded(shelf.index, map(_query, ops), query=True)
+    reads = {n: _read(shelf, op, queries) for n, op in enumerate(ops) if not isinstance(op, PutOp)}
+    texts = (text for write in writes.values() for text in write.texts)
+    vectors = yield from _embedded(shelf.index, texts, query=False)
+    now = shelf.clock()
+
+    def transaction(conn: Conn) -> dict[int, Answer]:
+        answers = {n: read(conn, now) for n, read in reads.items()}
+        if writes:
+            _apply(conn, shelf, writes, vectors, now)
+            item_queries.prolong(conn, owner, _all_used(answers.values()), now)
+        return answers
+
+    answers = yield from Sql(transaction, write=bool(writes))
+    for answer in answers.values():
+        if answer.held is not None:
+            shelf.held.put(*answer.held)
+    used = _all_used(answers.values())
+    if used and not writes:
+        yield from Sql(lambda conn: item_queries.prolong(conn, owner, used, now), write=True)
+    return [answers[n].result if n in answers else None for n in range(len(ops))]
+
+
+def sweep(shelf: Shelf) -> Flow[int]:
+    """Remove what has expired; returns how many items."""
+    now = shelf.clock()
+    return (yield from Sql(lambda conn: item_queries.sweep(conn, shelf.runtime.owner, now), write=True))
+
+
+def _embedded(index: Index | None, texts: Iterable[str], *, query: bool) -> Flow[dict[str, Vector]]:
+    distinct = [text for text in dict.fromkeys(texts) if text]
+    if index is None or not distinct:
+        return {}
+    return (
+        yield from Call(
+            lambda: index.embed(distinct, query=query), lambda: index.aembed(distinct, query=query)
+        )
+    )
+
+
+def _write(index: Index | None, op: PutOp) -> tuple[Name, Write]:
+    path, key = namespaces.encode(op.namespace), namespaces.encode_label(op.key)
+    if op.value is None:
+        return (path, key), Write(None)
+    try:
+        value = dict(op.value)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the value of an item is a dictionary, not {op.value!r}") from error
+    if op.ttl is not None and not (isinstance(op.ttl, int | float) and 0 < op.ttl < math.inf):
+        raise InputError(f"ttl is a number of minutes above 0, or None for no end, not {op.ttl!r}")
+    item = NewItem(path, key, typed_json.dumps(value), op.ttl)
+    return (path, key), Write(item, tuple(_texts(index, op.index, value)))
+
+
+def _texts(index: Index | None, only: object, value: dict[str, Any]) -> Iterator[str]:
+    """The texts of a value that are embedded."""
+    if index is None or only is False:
+        return
+    fields = index.fields if only is None else only
+    if not isinstance(fields, list | tuple) or not all(isinstance(field, str) for field in fields):
+        raise InputError(f"index is None, False or a list of paths into the value, not {only!r}")
+    source = value if typed_json.is_plain(value) else typed_json.tag(typed_json.based(value), "value")
+    for field in fields:
+        for text in get_text_at_path(source, WHOLE if field == WHOLE else tokenize_path(field)):
+            # A model is given characters only: half of a surrogate pair is none.
+            yield text.encode("utf-8", "replace").decode()
+
+
+def _apply(
+    conn: Conn, shelf: Shelf, writes: dict[Name, Write], vectors: dict[str, Vector], now: float
+) -> None:
+    ids = item_queries.enter(conn, shelf.runtime.owner, {path for path, _ in writes}, now)
+    item_queries.remove(conn, ids, [name for name, write in writes.items() if write.item is None])
+    item_queries.put(conn, ids, [write.item for write in writes.values() if write.item is not None], now)
+    if vectors and shelf.index is not None:
+        rows = [
+            (*name, number, vectors[text])
+            for name, write in writes.items()
+            for number, text in enumerate(write.texts)
+            if text in vectors
+        ]
+        item_queries.put_vectors(conn, ids, shelf.index.name, rows)
+    item_queries.prune(conn, ids.values())
+
+
+def _read(shelf: Shelf, op: Op, queries: dict[str, Vector]) -> Read:
+    if isinstance(op, GetOp):
+        return _get(shelf.runtime.owner, op)
+    if isinstance(op, SearchOp):
+        return _search(shelf, op, queries.get(_query(op)))
+    if isinstance(op, ListNamespacesOp):
+        return _names(shelf.runtime.owner, op)
+    raise InputError(f"a store runs GetOp, PutOp, SearchOp and ListNamespacesOp, not {op!r}")
+
+
+def _get(owner: str, op: GetOp) -> Read:
+    path, key = namespaces.encode(op.namespace), namespaces.encode_label(op.key)
+
+    def read(conn: Conn, now: float) -> Answer:
+        row = item_queries.get(conn, owner, path, key, now)
+        if row is None:
+            return Answer(None)
+        return Answer(Item(value=typed_json.loads(row.value), **_head(row)), _used([row], op.refresh_ttl))
+
+    return read
+
+
+def _search(shelf: Shelf, op: SearchOp, vector: Vector | None) -> Read:
+    owner, index = shelf.runtime.owner, shelf.index
+    bounds = namespaces.below(namespaces.encode(op.namespace_prefix))
+    limit, offset = _count("limit", op.limit), _count("offset", op.offset)
+    store.check_filter(op.filter)
+
+    def read(conn: Conn, now: float) -> Answer:
+        scores: dict[int, float] = {}
+        held = None
+        if vector is not None and index is not None:
+            place = bounds, index.name, len(vector)
+            versions = item_queries.versions(conn, owner, bounds, now)
+            before = shelf.held.get(place) or Held.none(len(vector))
+            held = place, item_queries.vectors(conn, versions, index.name, before)
+            scores = _scores(held[1], vector)
+            others = (id for id in versions[:, 0].tolist() if id not in scores)
+            page = _page(_passing(conn, owner, chain(scores, others), op.filter), limit, offset)
+        elif op.filter:
+            ids = item_queries.below(conn, owner, bounds, now)
+            page = _page(_passing(conn, owner, ids, op.filter), limit, offset)
+        else:
+            ids = item_queries.below(conn, owner, bounds, now, limit, offset)
+            page = list(_passing(conn, owner, ids, None))
+        found = [SearchItem(value=value, score=scores.get(row.id), **_head(row)) for row, value in page]
+        return Answer(found, _used([row for row, _ in page], op.refresh_ttl), held)
+
+    return read
+
+
+def _scores(held: Held, vector: Vector) -> dict[int, float]:
+    """The cosine of each item that has vectors, by its best one; the best item first."""
+    cosines = np.clip(held.matrix @ vector, -1, 1)
+    order = np.lexsort((held.items, -cosines))
+    _, first = np.unique(held.items[order], return_index=True)
+    best = order[np.sort(first)]
+    return dict(zip(held.items[best].tolist(), cosines[best].tolist(), strict=True))
+
+
+def _passing(
+    conn: Conn, owner: str, ids: Iterable[int], wanted: store.Filter | None
+) -> Iterator[tuple[Row, dict[str, Any]]]:
+    """The items that pass a filter, read some at a time as they are asked for."""
+    rest = iter(ids)
+    while some := list(islice(rest, ROWS_AT_ONCE)):
+        for row in item_queries.by_ids(conn, owner, some):
+            try:
+                value = typed_json.loads(row.value)
+            except InputError as error:
+                log.warning("%r was left out of a search: %s", namespaces.decode_label(row.key), error)
+                continue
+            if store.passes(value, wanted):
+                yield row, value
+
+
+def _page(
+    found: Iterator[tuple[Row, dict[str, Any]]], limit: int, offset: int
+) -> list[tuple[Row, dict[str, Any]]]:
+    return [pair for _, pair in zip(range(offset + limit), found, strict=False)][offset:]
+
+
+def _names(owner: str, op: ListNamespacesOp) -> Read:
+    limit, offset = _count("limit", op.limit), _count("offset", op.offset)
+    depth = None if op.max_depth is None else _count("max_depth", op.max_depth)
+    conditions = op.match_conditions or ()
+    head: Sequence[str] = ()
+    for condition in conditions:
+        namespaces.matches((), condition.path, condition.match_type)
+        if condition.match_type == "prefix":
+            plain = _before_any(condition.path)
+            head = max(head, plain, key=len)
+    bounds = namespaces.below(namespaces.encode(head))
+
+    def read(conn: Conn, now: float) -> Answer:
+        found = map(namespaces.decode, item_queries.paths(conn, owner, bounds, now))
+        kept = (
+            name[:depth]
+            for name in found
+            if all(namespaces.matches(name, condition.path, condition.match_type) for condition in conditions)
+        )
+        return Answer(list(dict.fromkeys(kept))[offset : offset + limit])
+
+    return read
+
+
+def _before_any(path: Sequence[str]) -> Sequence[str]:
+    """The labels of a pattern up to its first `*`."""
+    return path[: path.index(namespaces.ANY)] if namespaces.ANY in path else path
+
+
+def _query(op: Op) -> str:
+    query = op.query if isinstance(op, SearchOp) else None
+    if not isinstance(query, str | None):
+        raise InputError(f"a query is text, not {query!r}")
+    return query or ""
+
+
+def _count(name: str, value: object) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise InputError(f"{name} is a whole number from 0 up, not {value!r}")
+    return min(value, _MOST)
+
+
+def _used(rows: Iterable[Row], refresh: bool) -> list[int]:
+    return [row.id for row in rows if refresh and row.ttl is not None]
+
+
+def _all_used(answers: Iterable[Answer]) -> list[int]:
+    return [id for answer in answers for id in answer.used]
+
+
+def _head(row: Row) -> dict[str, Any]:
+    return {
+        "namespace": namespaces.decode(bytes(row.path)),
+        "key": namespaces.decode_label(bytes(row.key)),
+        "created_at": datetime.fromtimestamp(row.created, UTC),
+        "updated_at": datetime.fromtimestamp(row.updated, UTC),
+    }
+
+
+def get_list(runtime: Runtime, id: str) -> Flow[list[BaseMessage]]:
+    """The list of an id; empty if there is none.
+
+    Raises:
+        EncryptionError: It is encrypted where it should not be, or the other way round.
+    """
+    rows = yield from Sql(lambda conn: item_queries.get_list(conn, runtime.owner, id))
+    return decode(rows, other=runtime.parts.read)
+
+
+def put_list(runtime: Runtime, id: str, messages: Sequence[BaseMessage]) -> Flow[None]:
+    """Store a list in the place of the one before, in one transaction.
+
+    Raises:
+        UnsupportedMessageError: A message cannot be kept exactly; the list before stays.
+    """
+    rows, now = [(message.id, encode(message, runtime.parts.write)) for message in messages], time.time()
+    yield from Sql(lambda conn: item_queries.put_list(conn, runtime.owner, id, rows, now), write=True)
+
+
+def remove_list(runtime: Runtime, id: str) -> Flow[None]:
+    """Remove the list of an id, if there is one."""
+    yield from Sql(lambda conn: item_queries.remove_list(conn, runtime.owner, id), write=True)

@@ -1,0 +1,1 @@
+"""Summaries of messages, sessions and long-term memory."""

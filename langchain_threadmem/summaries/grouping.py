@@ -1,0 +1,131 @@
+"""Grouping: which units share a summary.
+
+Units are grouped in their order, greedily: a group takes what follows while it has room for it, by number and
+by tokens. The summaries of the groups are grouped in the same way, level by level, until one is left.
+
+Each level has fewer groups than units, or it would never end: where every unit is too large to share a group,
+they are taken in pairs, whatever their tokens. So there are never more levels than units, and about
+log(units) / log(group size) of them for texts that get shorter by being summarised.
+
+A group that was summarised stays as it is when more is said: only the last one takes in more. So what is said
+later changes that one, the groups after it and what lies above them, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from langchain_threadmem.tree.graph import parents_first
+
+MAX_GROUP_SIZE = 60
+MAX_TOKEN_COUNT = 2000
+
+
+def count_tokens(text: str) -> int:
+    """As many tokens as a text can have in any tokenizer: one for each character, and one to end it.
+
+    Example:
+        >>> count_tokens("Hello")
+        6
+    """
+    return len(text) + 1
+
+
+class Limits(NamedTuple):
+    """How much one group may hold.
+
+    Attributes:
+        size: Units.
+        tokens: Tokens of their texts together.
+        count: Tokens of one text.
+    """
+
+    size: int = MAX_GROUP_SIZE
+    tokens: int = MAX_TOKEN_COUNT
+    count: Callable[[str], int] = count_tokens
+
+
+def group(tokens: Sequence[int], limits: Limits, begun: Sequence[int] = ()) -> tuple[int, list[int]]:
+    """How to group units.
+
+    Args:
+        tokens: Of each unit, in order.
+        limits: How much a group may hold.
+        begun: Tokens of the units in the last group that there is.
+
+    Returns:
+        How many of the units that group takes in, and the sizes of the new groups after it.
+
+    Example:
+        >>> group([6, 6, 6, 6], Limits(size=3, tokens=12))
+        (0, [2, 2])
+        >>> group([6, 6, 6], Limits(size=3, tokens=100), begun=[6, 6])
+        (1, [2])
+        >>> group([50, 50, 50], Limits(size=3, tokens=12))
+        (0, [2, 1])
+    """
+    joined = _fit(tokens, 0, limits, len(begun), sum(begun)) if begun else 0
+    start, sizes = joined, []
+    while start < len(tokens):
+        sizes.append(max(_fit(tokens, start, limits), 1))
+        start += sizes[-1]
+    if len(sizes) > 1 and max(sizes) == 1:
+        sizes = [2] * (len(sizes) // 2) + [1] * (len(sizes) % 2)
+    return joined, sizes
+
+
+def _fit(tokens: Sequence[int], start: int, limits: Limits, size: int = 0, total: int = 0) -> int:
+    """How many units from a position on go into a group that holds something already."""
+    for taken in range(len(tokens) - start):
+        total += tokens[start + taken]
+        if size + taken == limits.size or total > limits.tokens:
+            return taken
+    return len(tokens) - start
+
+
+def calls(tokens: Sequence[int], limits: Limits) -> int:
+    """How many summaries units ask for, if those of the lower levels are short.
+
+    Example:
+        >>> [calls([1] * units, Limits(size=3)) for units in (1, 7, 10)]
+        [1, 4, 7]
+    """
+    groups = total = len(group(tokens, limits)[1])
+    while groups > 1:
+        groups = -(-groups // limits.size)
+        total += groups
+    return total
+
+
+def own_threads(nodes: Sequence[tuple[int, int | None, bool]]) -> dict[int, int]:
+    """The thread that each node belongs to, if each is to belong to one: the oldest that it is part of.
+
+    Args:
+        nodes: Number, number of the parent, and whether it is live, of every node, in any order.
+
+    Returns:
+        For each node that is live or has live nodes below it, the first node of its thread: one that has no
+        parent, or whose parent is continued by an older thread.
+
+    Example:
+        >>> own_threads([(1, None, True), (2, 1, True), (3, 1, True), (4, None, False)])
+        {1: 1, 2: 1, 3: 3}
+    """
+    states = {node: live for node, _, live in nodes}
+    parents = {node: parent for node, parent, _ in sorted(nodes)}
+    order = parents_first(parents)
+    living: set[int | None] = set()
+    for node in reversed(order):
+        if states[node] or node in living:
+            living |= {node, parents[node]}
+    threads: dict[int, int] = {}
+    continued: set[int] = set()
+    for node in order:
+        parent = parents[node]
+        if node in living:
+            goes_on = parent is not None and parent not in continued
+            threads[node] = threads[parent] if goes_on else node  # type: ignore[index]
+            if parent is not None:
+                continued.add(parent)
+    return threads

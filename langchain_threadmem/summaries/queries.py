@@ -1,0 +1,391 @@
+"""SQL: summaries of rank 1 and 2 and the units they cover."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import BigInteger, bindparam, func, literal_column, select, update
+from sqlalchemy import delete as sql_delete
+from sqlalchemy.dialects.postgresql import insert
+
+from langchain_threadmem.errors import EncryptionError
+from langchain_threadmem.index import watermarks
+from langchain_threadmem.index.removal import take_out
+from langchain_threadmem.index.watermarks import SUMMARIES_OF, Mark
+from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage.schema import SUMMARIES, State, digest, draft, mark, node, tree, unit
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+from langchain_threadmem.tree import nodes, stale_marks, trees
+from langchain_threadmem.tree.node import MessageSummary
+
+
+class Digest(NamedTuple):
+    """What a summary is of; see `schema.digest`."""
+
+    key: int
+    tree: int
+    id: str
+    rank: int
+    level: int
+    thread: int
+    place: int
+    messages: int
+    started: float
+    ended: float
+    stale: int = 0
+
+
+class Held(NamedTuple):
+    """A stored summary, the key of the one above it, and whether it covers several units."""
+
+    digest: Digest
+    parent: int | None
+    several: bool
+
+
+class Outline(NamedTuple):
+    """A node without its text."""
+
+    seq: int
+    parent: int | None
+    state: int
+
+
+_one, _other = unit.alias("one"), unit.alias("other")
+_several = (
+    select(_one.c.key)
+    .join(_other, (_other.c.parent == _one.c.parent) & (_other.c.key > _one.c.key))
+    .where(_one.c.parent == digest.c.key)
+    .exists()
+)
+_HELD = Statement(
+    select(*digest.c, unit.c.parent, _several)
+    .outerjoin(unit, unit.c.key == digest.c.key)
+    .where(digest.c.tree == bindparam("tree"))
+    .order_by(digest.c.place, digest.c.key),
+    "tree",
+)
+_NAMED = Statement(
+    select(digest.c.key).where(digest.c.tree == bindparam("tree"), digest.c.id == bindparam("id")),
+    "tree",
+    "id",
+)
+_INSERT = insert_of(digest)
+_RENAME = Statement(
+    update(digest).where(digest.c.key == bindparam("key")).values(id=bindparam("id")), "id", "key"
+)
+_put_parent = insert(unit).values(key=bindparam("key"), parent=bindparam("parent", type_=BigInteger()))
+_PUT_PARENT = Statement(
+    _put_parent.on_conflict_do_update(index_elements=["key"], set_={"parent": _put_parent.excluded.parent}),
+    "key",
+    "parent",
+)
+_ABOVE = Statement(select(unit.c.parent).where(unit.c.key == bindparam("key")), "key")
+_HEIR = Statement(
+    # The summary that takes another's place takes over what memory knows of it.
+    unit.insert().from_select(
+        [column.name for column in unit.columns],
+        select(bindparam("new", type_=BigInteger()), *unit.c["parent", "visits", "last_visit"])
+        .add_columns(*unit.c["never_delete", "forgotten"])
+        .where(unit.c.key == bindparam("old")),
+    ),
+    "new",
+    "old",
+)
+_LET_GO = Statement(update(unit).where(within(unit.c.parent, "keys")).values(parent=None), "keys")
+_DELETES = tuple(
+    Statement(sql_delete(table).where(within(table.c.key, "keys")), "keys") for table in (digest, unit, node)
+)
+_LIVE = Statement(
+    select(func.count()).where(within(node.c.key, "keys"), node.c.state == int(State.LIVE)), "keys"
+)
+_STANDING = Statement(
+    select(unit.c.key, unit.c.parent, unit.c.forgotten).where(within(unit.c.key, "keys")), "keys"
+)
+_OUTLINE = Statement(
+    node_keys.keys_of(bindparam("tree"))
+    .with_only_columns(*node.c["seq", "parent", "state"])
+    .order_by(node.c.seq),
+    "tree",
+)
+_EXTENTS = (
+    select(*digest.c["key", "rank", "thread", "started", "ended", "messages"])
+    .join(node, node.c.key == digest.c.key)
+    .outerjoin(unit, unit.c.key == digest.c.key)
+    .where(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None))
+)
+_EXTENTS_OF_TREE = Statement(_EXTENTS.where(digest.c.tree == bindparam("tree")), "tree")
+_EXTENTS_OF_KEYS = Statement(_EXTENTS.where(within(digest.c.key, "keys")), "keys")
+_OF_OWNER = Statement(
+    select(digest.c.key)
+    .join(tree, tree.c.id == digest.c.tree)
+    .where(tree.c.owner == bindparam("owner"), within(digest.c.rank, "ranks")),
+    "owner",
+    "ranks",
+)
+_FIRSTS = Statement(
+    select(digest.c.key, node.c.key)
+    .select_from(digest.join(node, node_keys.is_at(node, bindparam("source"), digest.c.thread)))
+    .where(digest.c.tree == bindparam("at"), digest.c.thread > literal_column("0")),
+    "source",
+    "at",
+)
+_PUT_DRAFT = insert_of(draft, replace=True)
+_GET_DRAFT = Statement(
+    select(draft.c.summary).where(draft.c.tree == bindparam("tree"), draft.c.hash == bindparam("hash")),
+    "tree",
+    "hash",
+)
+_NO_DRAFTS = Statement(sql_delete(draft).where(draft.c.tree == bindparam("tree")), "tree")
+_last = node_keys.newest(tree.c.id, "seq")
+_covered = (
+    select(func.max(mark.c.seq))
+    .where(mark.c.tree == tree.c.id, mark.c.name.startswith(SUMMARIES_OF))
+    .correlate(tree)
+    .scalar_subquery()
+)
+_BEHIND = Statement(
+    select(tree.c.conversation)
+    .where(
+        tree.c.owner == bindparam("owner"),
+        tree.c.scope == "",
+        func.coalesce(_covered, literal_column("0")) < _last,
+    )
+    .order_by(tree.c.id),
+    "owner",
+)
+_OF_STALE = Statement(
+    select(tree.c.conversation)
+    .join(digest, digest.c.tree == tree.c.id)
+    .where(
+        tree.c.owner == bindparam("owner"),
+        tree.c.scope == SUMMARIES,
+        tree.c.conversation != "",
+        digest.c.stale == literal_column("1"),
+    )
+    .distinct(),
+    "owner",
+)
+_MARKED = Statement(
+    select(mark.c.name, mark.c.seq).where(
+        mark.c.tree == bindparam("tree"), mark.c.name.startswith(SUMMARIES_OF)
+    ),
+    "tree",
+)
+_UNMARK = Statement(
+    sql_delete(mark).where(mark.c.tree == bindparam("tree"), mark.c.name.startswith(SUMMARIES_OF)), "tree"
+)
+_first = select(func.min(node.c.seq)).where(within(node.c.key, "keys")).scalar_subquery()
+_REOPEN = Statement(
+    update(mark)
+    .where(mark.c.tree == bindparam("at"), mark.c.name.startswith(SUMMARIES_OF), mark.c.seq >= _first)
+    .values(seq=_first - literal_column("1")),
+    "keys",
+    "at",
+)
+_PUT_MARK = insert_of(mark, replace=True)
+_ROOTS = Statement(
+    select(digest.c.key)
+    .join(tree, tree.c.id == digest.c.tree)
+    .outerjoin(unit, unit.c.key == digest.c.key)
+    .where(
+        tree.c.owner == bindparam("owner"),
+        tree.c.scope == SUMMARIES,
+        digest.c.rank == literal_column("1"),
+        digest.c.id == tree.c.conversation,
+        unit.c.parent.is_(None),
+        unit.c.forgotten.is_(None),
+    )
+    .order_by(digest.c.started, digest.c.tree),
+    "owner",
+)
+
+
+def held(conn: Conn, tree_id: int) -> list[Held]:
+    """The summaries in a tree of summaries, in their order."""
+    columns = len(Digest._fields)
+    return [Held(Digest(*row[:columns]), *row[columns:]) for row in conn.all(_HELD, tree_id)]
+
+
+def named(conn: Conn, tree_id: int, name: str) -> int | None:
+    """The key of the summary with an id in a tree of summaries, if there is one."""
+    row = conn.one(_NAMED, tree_id, name)
+    return row[0] if row else None
+
+
+def put(conn: Conn, made: Iterable[Digest]) -> None:
+    """Say what new nodes are summaries of."""
+    conn.many(_INSERT, made)
+
+
+def extents(conn: Conn, tree_id: int) -> list[Extent]:
+    """What the summaries in a tree of them cover, of those that are in memory."""
+    return [Extent(*row) for row in conn.all(_EXTENTS_OF_TREE, tree_id)]
+
+
+def extents_of(conn: Conn, keys: Sequence[int]) -> list[Extent]:
+    """What those of some nodes cover that are summaries and in memory."""
+    return [Extent(*row) for row in conn.all(_EXTENTS_OF_KEYS, json.dumps(keys))]
+
+
+def of_owner(conn: Conn, owner: str, ranks: Iterable[int]) -> list[int]:
+    """The keys of the summaries of some ranks that an owner has."""
+    return [row[0] for row in conn.all(_OF_OWNER, owner, json.dumps(sorted(ranks)))]
+
+
+def firsts(conn: Conn, source: int, tree_id: int) -> dict[int, int]:
+    """For each summary of a single thread of a conversation, the key of the first message of the thread."""
+    return dict(conn.all(_FIRSTS, source, tree_id))
+
+
+def rename(conn: Conn, key: int, name: str) -> None:
+    """Give a summary another id."""
+    conn.run(_RENAME, name, key)
+
+
+def set_parents(conn: Conn, pairs: Iterable[tuple[int, int | None]]) -> None:
+    """Put units below summaries: pairs of keys."""
+    conn.many(_PUT_PARENT, pairs)
+
+
+def above(conn: Conn, key: int) -> int | None:
+    """The key of the summary that covers a unit, if one does."""
+    row = conn.one(_ABOVE, key)
+    return row[0] if row else None
+
+
+def inherit(conn: Conn, pairs: Iterable[tuple[int, int]]) -> None:
+    """Let new summaries take over the place, the visits and the protection of old ones: pairs of keys."""
+    conn.many(_HEIR, pairs)
+
+
+def delete(conn: Conn, keys: Sequence[int]) -> None:
+    """Delete summaries; what lay below them is below nothing."""
+    listed = json.dumps(keys)
+    conn.run(_LET_GO, listed)
+    node_keys.part(conn, keys)
+    for statement in _DELETES:
+        conn.run(statement, listed)
+
+
+def uncover(conn: Conn, tree_id: int) -> None:
+    """Take back that messages of a conversation are summarised."""
+    conn.run(_UNMARK, tree_id)
+
+
+def live(conn: Conn, keys: Sequence[int]) -> int:
+    """How many of some nodes are there and live."""
+    row = conn.one(_LIVE, json.dumps(keys))
+    return int(row[0]) if row else 0
+
+
+def settled(conn: Conn, keys: Sequence[int], *, anew: bool) -> set[int]:
+    """Those of some units that no summary is to take in.
+
+    They were forgotten, or a summary covers them already, unless all summaries are made anew.
+    """
+    return {
+        key
+        for key, parent, forgotten in conn.all(_STANDING, json.dumps(keys))
+        if forgotten is not None or (parent is not None and not anew)
+    }
+
+
+def outline(conn: Conn, tree_id: int) -> list[Outline]:
+    """Every node of a tree without its text, oldest first."""
+    return [Outline(*row) for row in conn.all(_OUTLINE, tree_id)]
+
+
+def put_draft(conn: Conn, tree_id: int, hash_: str, summary: MessageSummary) -> None:
+    """Keep a summary until the run that it is part of comes to its end."""
+    written = json.dumps([summary.title, summary.summary])
+    conn.run(_PUT_DRAFT, tree_id, hash_, written if conn.seal is None else conn.seal.text(hash_, written))
+
+
+def get_draft(conn: Conn, tree_id: int, hash_: str) -> MessageSummary | None:
+    """The summary that an earlier run wrote of the same."""
+    row = conn.one(_GET_DRAFT, tree_id, hash_)
+    if row is None:
+        return None
+    try:
+        title, text = json.loads(row[0] if conn.seal is None else conn.seal.open_text(hash_, row[0]))
+    except (ValueError, EncryptionError):
+        return None  # It is damaged, and written again.
+    return MessageSummary(title=title, summary=text)
+
+
+def clear_drafts(conn: Conn, tree_id: int) -> None:
+    """Drop what was kept for a run that is over, or that must not be finished."""
+    conn.run(_NO_DRAFTS, tree_id)
+
+
+def unfinished(conn: Conn, owner: str) -> list[str]:
+    """The sessions of an owner that hold what no summary covers, or a summary that is stale."""
+    behind = [row[0] for row in conn.all(_BEHIND, owner)]
+    return list(dict.fromkeys([*behind, *(row[0] for row in conn.all(_OF_STALE, owner))]))
+
+
+def covered(conn: Conn, tree_id: int) -> tuple[str, int]:
+    """How the messages of a conversation are summarised ("" if they are not), and up to which number."""
+    row = conn.one(_MARKED, tree_id)
+    return (row[0].removeprefix(SUMMARIES_OF), row[1]) if row else ("", 0)
+
+
+def cover(conn: Conn, tree_id: int, by: str, seq: int) -> None:
+    """Record how the messages of a conversation are summarised, and up to which number."""
+    conn.run(_UNMARK, tree_id)
+    conn.run(_PUT_MARK, tree_id, SUMMARIES_OF + by, *Mark(seq))
+
+
+def reopen(conn: Conn, tree_id: int, keys: Sequence[int]) -> None:
+    """Let messages that are live again be looked at by the next run that summarises their conversation."""
+    if keys:
+        conn.run(_REOPEN, json.dumps(keys), tree_id)
+        stale_marks.mark_stale(conn, stale_marks.ancestors(conn, keys))
+
+
+def new_roots(conn: Conn, owner: str) -> list[int]:
+    """The keys of the summaries of whole sessions that no summary of the long-term memory covers."""
+    return [row[0] for row in conn.all(_ROOTS, owner)]
+
+
+def tree_of(conn: Conn, owner: str, session: str) -> int | None:
+    """The tree of a session's summaries; of the long-term memory's for no session."""
+    return trees.find(conn, owner, session, SUMMARIES)
+
+
+class Extent(NamedTuple):
+    """What a summary covers, as far as a search has to know it.
+
+    Attributes:
+        key: Of the summary's node.
+        rank: 1 within a conversation, 2 in the long-term memory.
+        thread: Number of the first message of the one thread it covers, or 0.
+        started: When the first message that it covers was said, in seconds since 1970.
+        ended: When the last one was.
+        messages: How many it covers.
+    """
+
+    key: int
+    rank: int
+    thread: int
+    started: float
+    ended: float
+    messages: int
+
+
+def delete_summaries(conn: Conn, owner: str, tree: int, keys: Sequence[int]) -> None:
+    """Delete summaries from a tree of them; what lay below them is below nothing from then on.
+
+    If the newest go, their numbers are given again, so nothing may say that it knows these already.
+    """
+    take_out(conn, owner, tree, nodes.by_keys(conn, keys))
+    before = trees.head(conn, tree).next_seq
+    delete(conn, keys)
+    newest = trees.head(conn, tree).next_seq - 1
+    if newest + 1 < before:
+        trees.begin_epoch(conn, tree)
+        for name, mark in watermarks.of_tree(conn, tree):
+            watermarks.put(conn, tree, name, mark._replace(seq=min(mark.seq, newest)))

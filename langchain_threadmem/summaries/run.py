@@ -1,0 +1,347 @@
+"""One summarising run: missing summaries are written, and stored in one transaction.
+
+The summaries that a renewal gets are kept as drafts, by what they were made from, until it is stored. So one
+that fails leaves every link as it was, and the next takes up its drafts instead of asking again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.index import removal as index_removal
+from langchain_threadmem.index import watermarks
+from langchain_threadmem.index.embed import Progress
+from langchain_threadmem.index.removal import Removed
+from langchain_threadmem.messages.codec import decode_stored, text_of
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.summaries import grouping
+from langchain_threadmem.summaries import queries as summary_queries
+from langchain_threadmem.summaries.grouping import Limits
+from langchain_threadmem.summaries.hierarchy import Changes, Condenser, Piece
+from langchain_threadmem.summaries.queries import Digest, Held, delete_summaries
+from langchain_threadmem.summaries.summarizers import Summarizer, group_message, summary_of
+from langchain_threadmem.tree import append as writer
+from langchain_threadmem.tree import nodes, stale_marks, trees
+from langchain_threadmem.tree.node import MessageSummary
+from langchain_threadmem.tree.rows import drafts_of
+from langchain_threadmem.units import queries as unit_queries
+from langchain_threadmem.units.queries import TITLE, UnitRow
+from langchain_threadmem.units.unit import source_of
+
+log = logging.getLogger(__name__)
+By = Literal["session", "thread"]
+"""Whether the messages of a session are grouped as they were said, or thread by thread."""
+WHOLE = 0
+"""The thread of summaries that cover more than one."""
+
+
+@dataclass
+class _Count:
+    written: int = 0
+    expected: int = 0
+
+
+@dataclass(frozen=True)
+class Summarising:
+    """How summaries are made, and how many were in one call of a verb."""
+
+    runtime: Runtime
+    summarizer: Summarizer
+    limits: Limits
+    progress: Progress | None = None
+    count: _Count = field(default_factory=_Count)
+
+
+@dataclass
+class Plan:
+    """What a run starts from: stored summaries, and what is to be summarised.
+
+    Attributes:
+        session: Empty for the long-term memory.
+        rank: Of the summaries.
+        source: Tree of the messages; 0 for the long-term memory.
+        tree: Of the summaries.
+        versions: Of both trees; a run is stored only if they are still the same.
+        held: The stored summaries.
+        new: What no summary covers, by its thread.
+        by: How messages are grouped.
+        seq: Up to which message the summaries will reach.
+        fresh: Whether none of the stored summaries is of any use.
+        thread: The one thread that is summarised, by its first message; 0 for everything.
+    """
+
+    session: str
+    rank: int
+    source: int
+    tree: int
+    versions: tuple[int, int]
+    held: list[Held]
+    new: dict[int, list[Piece]]
+    by: By = "session"
+    seq: int = 0
+    fresh: bool = False
+    thread: int = WHOLE
+
+
+class Unwritten(Exception):  # noqa: N818 - no error, but the way out of a run
+    """A summary could not be had; a warning has said why."""
+
+
+class Renewal:
+    """One run over one hierarchy."""
+
+    def __init__(self, how: Summarising, plan: Plan) -> None:
+        self.how = how
+        self.plan = plan
+        self.condenser = Condenser(self._write, self._below, self._read, how.limits)
+        self.held = {one.digest.key: one for one in plan.held}
+        self.known = {key: self._stored(one) for key, one in self.held.items()}
+        self.name = plan.session or how.runtime.owner
+        self.old_root = next((one for one in plan.held if one.digest.id == self.name), None)
+        self.top = self._top() if plan.thread else self.old_root
+        """The stored summary of what is summarised, if there is one."""
+
+    def _top(self) -> Held | None:
+        own = (self.held[key] for key, one in self.known.items() if one.thread == self.plan.thread)
+        return next((one for one in own if self.known[one.digest.key].parent is None), None)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing is new or stale, and no thread's summaries wait to be taken up."""
+        plan = self.plan
+        if not plan.thread and any(one.parent not in self.held and one is not self.top for one in plan.held):
+            return False
+        stale = (one.digest.stale for one in plan.held if plan.thread in (WHOLE, one.digest.thread))
+        return not plan.new and not any(stale) and not plan.fresh
+
+    def _stored(self, one: Held) -> Piece:
+        digest, above = one.digest, self.held.get(one.parent or 0)
+        inside = above is not None and above.digest.thread == digest.thread
+        return Piece(
+            place=digest.place,
+            messages=digest.messages,
+            started=digest.started,
+            ended=digest.ended,
+            key=digest.key,
+            level=digest.level,
+            thread=digest.thread,
+            parent=one.parent if inside else None,
+            several=bool(one.several),
+            stale=bool(digest.stale),
+        )
+
+    def build(self) -> Flow[Piece | None]:
+        """Write what is missing; the root of the hierarchy."""
+        kept: dict[int, dict[int, list[Piece]]] = {}
+        if self.plan.fresh:
+            self.condenser.gone += self.known.values()
+        else:
+            for one in self.known.values():
+                kept.setdefault(one.thread, {}).setdefault(one.level, []).append(one)
+        self._expect()
+        if only := self.plan.thread:
+            new = self.plan.new.get(only, ())
+            return (yield from self.condenser.condense(kept.get(only, {}), new, thread=only))
+        if self.plan.by == "thread":
+            return (yield from self._by_thread(kept))
+        return (yield from self.condenser.condense(kept.get(WHOLE, {}), self.plan.new.get(WHOLE, ())))
+
+    def _by_thread(self, kept: dict[int, dict[int, list[Piece]]]) -> Flow[Piece | None]:
+        """The hierarchies of all threads, and the one above their roots."""
+        roots: list[Piece] = []
+        changed: Changes = {}
+        touched: set[int | None] = set()
+        threads = sorted((self.plan.new.keys() | kept.keys()) - {WHOLE})
+        for thread in threads:
+            stored = kept.get(thread, {})
+            new = self.plan.new.get(thread, ())
+            root = yield from self.condenser.condense(stored, new, thread=thread)
+            was = next((one for level in stored.values() for one in level if one.parent is None), None)
+            above = self.held[was.key].parent if was is not None else None
+            if was is None or above not in self.held:
+                roots += [root] if root is not None else []
+            elif root is not was:
+                changed[was.key] = root
+                touched.add(above)
+        if len(threads) == 1 and WHOLE not in kept:
+            return roots[0] if roots else None
+        return (
+            yield from self.condenser.condense(kept.get(WHOLE, {}), roots, changed=changed, touched=touched)
+        )
+
+    def _expect(self) -> None:
+        new = self.plan.new
+        self.how.count.expected += sum(
+            grouping.calls([piece.tokens for piece in pieces], self.how.limits) for pieces in new.values()
+        )
+        if self.plan.by == "thread" and len(new) > 1:
+            self.how.count.expected += grouping.calls([1] * len(new), self.how.limits)
+
+    def _write(self, texts: Sequence[str], context: str) -> Flow[MessageSummary]:
+        how, tree, count = self.how, self.plan.tree, self.how.count
+        hash_ = hashlib.sha256(json.dumps([context, *texts]).encode()).hexdigest()
+        written = yield from Sql(lambda conn: summary_queries.get_draft(conn, tree, hash_))
+        if written is None:
+            message = group_message(texts, context)
+            found = yield from summary_of(how.summarizer, message, how.runtime.usage, self.plan.session)
+            if found is None or not found.summary.strip():
+                log.warning(
+                    "%s is not summarised: the summarizer gave nothing; nothing was changed, "
+                    "and the next run goes on from here",
+                    f"session {self.plan.session!r}" if self.plan.session else "the long-term memory",
+                )
+                raise Unwritten
+            written = found
+            yield from Sql(lambda conn: summary_queries.put_draft(conn, tree, hash_, found), write=True)
+        count.written += 1
+        if how.progress is not None:
+            how.progress(count.written, max(count.written, count.expected))
+        return written
+
+    def _below(self, stored: Sequence[Piece]) -> Flow[list[Piece]]:
+        owner, keys = self.how.runtime.owner, [one.key for one in stored]
+
+        def read(conn: Conn) -> list[UnitRow]:
+            found = unit_queries.children(conn, keys)
+            wanted = [child for key in keys for child, _ in found.get(key, ())]
+            rows = {row.key: row for row in unit_queries.by_keys(conn, owner, wanted)}
+            return [rows[key] for key in wanted if rows[key].state == State.LIVE and not rows[key].forgotten]
+
+        rows = yield from Sql(read)
+        fresh = {piece.key: piece for piece in pieces_of(rows, self.how.limits)}
+        return [self.known.get(row.key) or fresh[row.key] for row in rows]
+
+    def _read(self, pieces: Sequence[Piece]) -> Flow[None]:
+        missing = {piece.key: piece for piece in pieces if piece.text is None}
+        if missing:
+            owner = self.how.runtime.owner
+            rows = yield from Sql(lambda conn: unit_queries.by_keys(conn, owner, list(missing)))
+            for found in pieces_of(rows, self.how.limits):
+                missing[found.key].text, missing[found.key].tokens = found.text, found.tokens
+
+    def store(self, conn: Conn, root: Piece | None) -> Removed | None:
+        """Store what the run made.
+
+        Returns:
+            The summaries that were removed; `None` if the memory has changed since it was read.
+        """
+        plan, owner = self.plan, self.how.runtime.owner
+        top = summary_queries.tree_of(conn, owner, "") if plan.source else None
+        # In this order everywhere, or two transactions would wait for each other.
+        for tree in (top, plan.source, plan.tree):
+            if tree:
+                trees.lock(conn, tree)
+        if self._is_outdated(conn):
+            return None
+        outer = None if self.top is None else summary_queries.above(conn, self.top.digest.key)
+        indexed = watermarks.indexed(conn, plan.tree)
+        if plan.source:
+            summary_queries.cover(conn, plan.source, plan.by, plan.seq)
+        if root is None and not plan.thread:
+            rows = nodes.since(conn, plan.tree)
+            index_removal.clear(conn, plan.tree, owner)
+            return Removed({plan.tree: [row.key for row in rows]}, indexed)
+        made, gone = self.condenser.made, self.condenser.gone
+        texts = [AIMessage(piece.text or "", additional_kwargs={TITLE: piece.title}) for piece in made]
+        drafts = drafts_of(texts)
+        for piece, place in zip(made, writer.append(conn, plan.tree, drafts), strict=True):
+            piece.key = place.key
+        replaced = [(piece.key, piece.replaces.key) for piece in made if piece.replaces is not None]
+        summary_queries.inherit(conn, replaced)
+        doomed = [*(one.key for one in gone), *(old for _, old in replaced)]
+        delete_summaries(conn, owner, plan.tree, doomed)
+        self._name(conn, root, made, set(doomed))
+        summary_queries.set_parents(
+            conn, [(child.key, piece.key) for piece in made for child in piece.children]
+        )
+        # What is now the root of a session lies below none of its summaries any more.
+        above = outer if plan.thread or outer not in self.held else None
+        if root is not None:
+            summary_queries.set_parents(conn, [(root.key, above)])
+        if above is not None and (made or gone):
+            stale_marks.mark_stale(conn, {above, *stale_marks.ancestors(conn, [above])})
+        summary_queries.clear_drafts(conn, plan.tree)
+        trees.changed(conn, plan.tree)
+        return Removed({plan.tree: doomed}, indexed)
+
+    def _is_outdated(self, conn: Conn) -> bool:
+        plan = self.plan
+        source = trees.head(conn, plan.source).version if plan.source else 0
+        if (source, trees.head(conn, plan.tree).version) != plan.versions:
+            return True
+        used = {
+            child.key
+            for piece in self.condenser.made
+            for child in piece.children
+            if child.key and child.key not in self.known
+        }
+        return summary_queries.live(conn, list(used)) != len(used)
+
+    def _name(self, conn: Conn, root: Piece | None, made: Sequence[Piece], doomed: Collection[int]) -> None:
+        """Give every summary its id: the root that of the session, or the owner's.
+
+        The summary of one thread has that of the session only where the session was nothing but that thread.
+        """
+        if self.top is not self.old_root or (self.plan.thread and self.top is None):
+            root = None
+        old = self.old_root.digest.key if self.old_root is not None else None
+        if root is not None and old is not None and old not in doomed and old != root.key:
+            summary_queries.rename(conn, old, str(uuid4()))
+        rows = []
+        for piece in made:
+            before = self.held[piece.replaces.key].digest.id if piece.replaces is not None else self.name
+            name = self.name if piece is root else str(uuid4()) if before == self.name else before
+            rows.append(
+                Digest(
+                    piece.key,
+                    self.plan.tree,
+                    name,
+                    self.plan.rank,
+                    piece.level,
+                    piece.thread,
+                    piece.place,
+                    piece.messages,
+                    piece.started,
+                    piece.ended,
+                )
+            )
+        summary_queries.put(conn, rows)
+        if root is not None and root.key in self.held and root.key != old:
+            summary_queries.rename(conn, root.key, self.name)
+
+
+def pieces_of(rows: Sequence[UnitRow], limits: Limits) -> list[Piece]:
+    """Stored units as they go into a summary of other kinds: messages, and sessions below all of them."""
+    messages = decode_stored([(row.message, row.body, row.role) for row in rows])
+    return [
+        piece_of(row.key, row.seq, row.created, message, limits)
+        if row.id is None
+        else Piece(
+            place=int(1e6 * (row.started or 0)),
+            messages=row.messages or 0,
+            started=row.started or 0.0,
+            ended=row.ended or 0.0,
+            text=text_of(message),
+            tokens=limits.count(text_of(message)),
+            key=row.key,
+        )
+        for row, message in zip(rows, messages, strict=True)
+    ]
+
+
+def piece_of(key: int, seq: int, created: float, message: BaseMessage, limits: Limits) -> Piece:
+    text = text_of(message)
+    calls = ", ".join(call["name"] for call in message.tool_calls) if isinstance(message, AIMessage) else ""
+    shown = f"{source_of(message)}: {text or (calls and f'(calls {calls})')}"
+    return Piece(seq, 1, created, created, shown, limits.count(text), key)

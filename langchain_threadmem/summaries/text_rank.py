@@ -1,0 +1,250 @@
+"""TextRank: the sentences of a text that share the most words with the others."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+
+_END = re.compile(r"(?<=[.!?。！？…])\s+|\n+")
+_SPEAKER = re.compile(r"^[\w-]{1,30}: ")
+DAMPING = 0.85
+STEPS = 100
+MOST_SENTENCES = 400
+"""How many sentences are compared; of a longer text the first ones, the last ones and some in between."""
+LONGEST = 300
+"""Characters of a sentence at most; what runs on without an end is cut."""
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences and lines of a text, each once, in order.
+
+    Example:
+        >>> sentences("It rained. We stayed in! It rained.")
+        ['It rained.', 'We stayed in!']
+    """
+    found = (" ".join(part.split()) for part in _END.split(text))
+    return list(dict.fromkeys(_cut(part) for part in found if part))
+
+
+def sentence_graph(found: Sequence[str]) -> nx.Graph[int]:
+    """Sentences by their positions, tied by the words that they share.
+
+    The weight of a tie is the number of shared words over the logarithms of the sentences' lengths, which
+    keeps long sentences from being close to all others.
+
+    Example:
+        >>> graph = sentence_graph(["Bread needs time.", "Good bread needs warmth.", "Hello!"])
+        >>> sorted(graph.edges), graph.number_of_nodes()
+        ([(0, 1)], 3)
+    """
+    held = [informative(sentence) for sentence in found]
+    graph: nx.Graph[int] = nx.Graph()
+    graph.add_nodes_from(range(len(found)))
+    for one, other in combinations(range(len(found)), 2):
+        if shared := len(held[one] & held[other]):
+            lengths = math.log(1 + len(held[one])) + math.log(1 + len(held[other]))
+            graph.add_edge(one, other, weight=shared / lengths)
+    return graph
+
+
+def informative(sentence: str) -> set[str]:
+    """The words by which a sentence is compared: no stop words, and not who says it.
+
+    Example:
+        >>> sorted(telling("user: Is the bread flat?"))
+        ['bread', 'flat']
+    """
+    return {word for word in words(_SPEAKER.sub("", sentence)) if word not in STOP_WORDS and len(word) > 1}
+
+
+def rank(graph: nx.Graph[int]) -> list[float]:
+    """The PageRank of each node, in the order of the nodes."""
+    if not graph:
+        return []
+    # NetworkX's own pagerank() needs SciPy; its matrix does not, and so small a one is quickly multiplied.
+    matrix = np.asarray(nx.google_matrix(graph, alpha=DAMPING))
+    ranks = np.full(len(graph), 1 / len(graph))
+    for _ in range(STEPS):
+        ranks, before = ranks @ matrix, ranks
+        if np.abs(ranks - before).sum() < 1e-9:
+            break
+    found: list[float] = ranks.tolist()
+    return found
+
+
+def extract(text: str, most: int) -> tuple[str, list[str]]:
+    """A title and the sentences that say most of a text, in their order.
+
+    Args:
+        text: What to look at.
+        most: How many sentences.
+
+    Returns:
+        The title, of up to four words, the most telling first; and the sentences. Both are empty if the text
+        holds nothing.
+
+    Example:
+        >>> extract("Bread needs time. Hello! Bread with time and water needs warmth. Water is cold.", 1)
+        ('Bread, needs, time, water', ['Bread with time and water needs warmth.'])
+    """
+    found = _sample(sentences(text))
+    if not found:
+        return "", []
+    ranks = rank(sentence_graph(found))
+    # Rounded, so that ties do not depend on how a machine adds up.
+    best = sorted(range(len(found)), key=lambda n: (-round(ranks[n], 9), n))[:most]
+    return _title(found, ranks), [found[n] for n in sorted(best)]
+
+
+def _title(found: Sequence[str], ranks: Sequence[float]) -> str:
+    weight: Counter[str] = Counter()
+    for sentence, score in zip(found, ranks, strict=True):
+        for word in sorted(informative(sentence), key=sentence.lower().find):
+            weight[word] += round(score, 9)  # type: ignore[assignment]
+    told = [word for word, _ in weight.most_common(4)] or words(found[0])[:4] or [found[0][:40]]
+    title = ", ".join(told)
+    return title[0].upper() + title[1:]
+
+
+def _sample(found: list[str]) -> list[str]:
+    """At most `MOST_SENTENCES`, evenly from all over."""
+    if len(found) <= MOST_SENTENCES:
+        return found
+    step = (len(found) - 1) / (MOST_SENTENCES - 1)
+    return [found[round(n * step)] for n in range(MOST_SENTENCES)]
+
+
+def _cut(sentence: str) -> str:
+    return sentence if len(sentence) <= LONGEST else sentence[: LONGEST - 1] + "…"
+
+
+_WORD = re.compile(r"\w+")
+
+STOP_WORDS = frozenset(
+    [
+        "a",
+        "about",
+        "again",
+        "all",
+        "also",
+        "am",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "be",
+        "because",
+        "been",
+        "being",
+        "but",
+        "by",
+        "can",
+        "could",
+        "did",
+        "do",
+        "does",
+        "doing",
+        "for",
+        "from",
+        "get",
+        "give",
+        "go",
+        "got",
+        "had",
+        "has",
+        "have",
+        "having",
+        "he",
+        "her",
+        "here",
+        "hers",
+        "him",
+        "his",
+        "how",
+        "i",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "just",
+        "let",
+        "like",
+        "me",
+        "more",
+        "most",
+        "my",
+        "no",
+        "not",
+        "now",
+        "of",
+        "off",
+        "on",
+        "one",
+        "or",
+        "our",
+        "out",
+        "please",
+        "say",
+        "said",
+        "she",
+        "should",
+        "so",
+        "some",
+        "such",
+        "tell",
+        "than",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "to",
+        "too",
+        "up",
+        "us",
+        "very",
+        "was",
+        "we",
+        "were",
+        "what",
+        "when",
+        "where",
+        "which",
+        "who",
+        "whom",
+        "whose",
+        "why",
+        "will",
+        "with",
+        "would",
+        "you",
+        "your",
+        "yours",
+    ]
+)
+"""English words that say little about what a message is about."""
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, in order, lower-cased.
+
+    Example:
+        >>> words("Read CSV-files, größer!")
+        ['read', 'csv', 'files', 'größer']
+    """
+    return _WORD.findall(text.lower())

@@ -1,0 +1,178 @@
+"""Verbs: summarising sessions, threads and long-term memory.
+
+If messages are changed or removed while a run lasts, nothing of it is stored, and it begins again from what
+is there now; messages that are added meanwhile are left to the next run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import get_args
+
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.errors import InputError, NodeNotFoundError, SessionNotFoundError, StorageBusyError
+from langchain_threadmem.index.removal import drop
+from langchain_threadmem.messages.codec import decode_stored
+from langchain_threadmem.messages.ids import is_key
+from langchain_threadmem.storage.schema import SUMMARIES, State
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.summaries import grouping
+from langchain_threadmem.summaries import queries as summary_queries
+from langchain_threadmem.summaries.hierarchy import Piece
+from langchain_threadmem.summaries.run import (
+    WHOLE,
+    By,
+    Plan,
+    Renewal,
+    Summarising,
+    Unwritten,
+    piece_of,
+    pieces_of,
+)
+from langchain_threadmem.tree import nodes, stale_marks, trees
+from langchain_threadmem.tree.graph import parents_first
+from langchain_threadmem.units import queries as unit_queries
+from langchain_threadmem.units.queries import read_units
+from langchain_threadmem.units.unit import MemoryUnit
+
+ATTEMPTS = 5
+
+
+def summarize_session(how: Summarising, session: str, by: By | None) -> Flow[MemoryUnit | None]:
+    """Bring the summaries of a session up to date; its root, or `None` if one could not be written.
+
+    Raises:
+        SessionNotFoundError: Nothing was said in it.
+        InputError: `by` is unknown.
+    """
+    if by is not None and by not in get_args(By):
+        raise InputError(f"by={by!r} is neither 'session' nor 'thread'")
+    source, tree = yield from _trees(how, session)
+    return (yield from _summarize(how, lambda conn: _plan_session(conn, how, session, source, tree, by)))
+
+
+def summarize_thread(how: Summarising, session: str, node: int) -> Flow[MemoryUnit | None]:
+    """Bring the summaries of the thread of a node up to date; the topmost of them.
+
+    Raises:
+        SessionNotFoundError: Nothing was said in the session.
+        NodeNotFoundError: There is no such node.
+        InputError: The session is summarised as it was said, or nothing is left of the thread.
+    """
+    source, tree = yield from _trees(how, session)
+    return (yield from _summarize(how, lambda conn: _plan_thread(conn, how, session, source, tree, node)))
+
+
+def _trees(how: Summarising, session: str) -> Flow[tuple[int, int]]:
+    """The trees of a session's messages and of its summaries."""
+    owner, now = how.runtime.owner, time.time()
+
+    def find(conn: Conn) -> tuple[int, int]:
+        source = trees.find(conn, owner, session)
+        if source is None or trees.head(conn, source).next_seq == 1:
+            raise SessionNotFoundError(
+                f"there is no session {session!r} to summarise; sessions() lists those that there are"
+            )
+        return source, trees.find_or_create(conn, owner, session, now, SUMMARIES)
+
+    return (yield from Sql(find, write=True))
+
+
+def summarize_long_term_memory(how: Summarising) -> Flow[MemoryUnit | None]:
+    """Bring every session's summaries up to date, then those above them; the root of all."""
+    owner, now = how.runtime.owner, time.time()
+    for session in (yield from Sql(lambda conn: summary_queries.unfinished(conn, owner))):
+        if (yield from summarize_session(how, session, None)) is None and (
+            yield from Sql(lambda conn, name=session: _is_unfinished(conn, owner, name))  # type: ignore[misc]
+        ):
+            return None
+
+    tree = yield from Sql(lambda conn: trees.find_or_create(conn, owner, "", now, SUMMARIES), write=True)
+
+    def read(conn: Conn) -> Plan:
+        keys = summary_queries.new_roots(conn, owner)
+        rows = {row.key: row for row in unit_queries.by_keys(conn, owner, keys)}
+        roots = pieces_of([rows[key] for key in keys], how.limits)
+        versions = (0, trees.head(conn, tree).version)
+        return Plan(
+            "", 2, 0, tree, versions, summary_queries.held(conn, tree), {WHOLE: roots} if roots else {}
+        )
+
+    return (yield from _summarize(how, read))
+
+
+def _is_unfinished(conn: Conn, owner: str, session: str) -> bool:
+    return session in summary_queries.unfinished(conn, owner)
+
+
+def _plan_session(conn: Conn, how: Summarising, session: str, source: int, tree: int, by: By | None) -> Plan:
+    before, seq = summary_queries.covered(conn, source)
+    chosen: By = by or ("thread" if before == "thread" else "session")
+    fresh = before != chosen
+    rows = nodes.since(conn, source, 0 if fresh else seq)
+    settled = summary_queries.settled(conn, [row.key for row in rows], anew=fresh)
+    row_of = {row.seq: row for row in rows if row.state == State.LIVE and row.key not in settled}
+    live = [row_of[seq] for seq in parents_first({seq: row.parent for seq, row in row_of.items()})]
+    new: dict[int, list[Piece]] = {}
+    threads: dict[int, int] = {}
+    if chosen == "thread" and live:
+        outline = summary_queries.outline(conn, source)
+        threads = grouping.own_threads([(n.seq, n.parent, n.state == State.LIVE) for n in outline])
+    messages = decode_stored([(row.message, row.body, row.role) for row in live])
+    for row, message in zip(live, messages, strict=True):
+        piece = piece_of(row.key, row.seq, row.created, message, how.limits)
+        new.setdefault(threads.get(row.seq, WHOLE), []).append(piece)
+    versions = trees.head(conn, source).version, trees.head(conn, tree).version
+    seq = rows[-1].seq if rows else seq
+    held = summary_queries.held(conn, tree)
+    return Plan(session, 1, source, tree, versions, held, new, chosen, seq, fresh)
+
+
+def _plan_thread(conn: Conn, how: Summarising, session: str, source: int, tree: int, node: int) -> Plan:
+    """As for the session thread by thread, but for what is of other threads: that is left to another run."""
+    by, seq = summary_queries.covered(conn, source)
+    if by == "session":
+        raise InputError(
+            f"the messages of session {session!r} are summarised as they were said; "
+            "summarize_session(by='thread') groups them by thread"
+        )
+    row = nodes.by_seq(conn, source, node) if is_key(node) else None
+    if row is None:
+        raise NodeNotFoundError(
+            f"there is no node {node!r} in session {session!r}; its `history` holds every node"
+        )
+    outline = summary_queries.outline(conn, source)
+    thread = grouping.own_threads([(n.seq, n.parent, n.state == State.LIVE) for n in outline]).get(node)
+    if thread is None:
+        raise InputError(f"node {node} is of no thread any more: it was superseded; pass one that is live")
+    plan = _plan_session(conn, how, session, source, tree, "thread")
+    # What was summarised stays where it was, though an edit may have joined its thread to an older one.
+    above = stale_marks.ancestors(conn, [row.key])
+    thread = max((one.digest.thread for one in plan.held if one.digest.key in above), default=thread)
+    new = {thread: plan.new[thread]} if thread in plan.new else {}
+    return replace(plan, new=new, seq=seq, thread=thread)
+
+
+def _summarize(how: Summarising, read: Callable[[Conn], Plan]) -> Flow[MemoryUnit | None]:
+    owner = how.runtime.owner
+    for _ in range(ATTEMPTS):
+        run = Renewal(how, (yield from Sql(read)))
+        if run.is_current:
+            return (yield from _unit(owner, run.top.digest.key if run.top else None))
+        try:
+            root = yield from run.build()
+        except Unwritten:
+            return None
+        stored = yield from Sql(lambda conn, r=run, top=root: r.store(conn, top), write=True)  # type: ignore[misc]
+        if stored is not None:
+            yield from drop(how.runtime, stored)
+            return (yield from _unit(owner, root.key if root else None))
+    raise StorageBusyError(
+        f"what was to be summarised changed {ATTEMPTS} times while it was summarised; call it again later"
+    )
+
+
+def _unit(owner: str, key: int | None) -> Flow[MemoryUnit | None]:
+    return None if key is None else (yield from Sql(lambda conn: read_units(conn, owner, [key])))[0]

@@ -1,0 +1,1 @@
+"""Selection of the thread that a message continues."""

@@ -1,0 +1,181 @@
+"""Verbs: append and extend."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from langchain_threadmem.engine.flow import Flow, Sql, Step
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.index.embed import EmbeddingQueue, embed_soon
+from langchain_threadmem.messages.codec import decode_stored
+from langchain_threadmem.messages.convert import Given, messages_of
+from langchain_threadmem.messages.records import KINDS
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.threads.select import select
+from langchain_threadmem.threads.selectors import LinearNodeSelector
+from langchain_threadmem.tree import append as writer
+from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.tree.append import TIP, Draft, Parent, Said
+from langchain_threadmem.tree.conversation import Conversation, tree_of
+from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.tree.rows import all_new, chain_of, drafts_of, new_turn, placed_nodes
+
+
+def append(
+    conversation: Conversation, human: Given, *answers: Given
+) -> Flow[list[ConversationNode]] | Step[list[ConversationNode]]:
+    """Store one turn: its human message where the selector says, answers below what they answer."""
+    linear = isinstance(conversation.selector, LinearNodeSelector)
+    if linear and (said := new_turn(human, answers, conversation.runtime.parts.write)):
+        if not (tree := conversation.tree) or conversation.runtime.get(EmbeddingQueue).searched:
+            return _follow(conversation, said)
+        return Sql(chain_of(tree, said), write=True)  # Nothing comes before it, nothing after.
+    return _place(conversation, human, answers, linear)
+
+
+def _place(
+    conversation: Conversation, human: Given, answers: Iterable[Given], linear: bool
+) -> Flow[list[ConversationNode]]:
+    messages = messages_of(human)
+    for answer in answers:
+        messages += messages_of(answer, "ai")
+    whole = not messages or messages[0].type == "human"
+    open_calls = set() if whole else (yield from _calls_above(conversation, messages))
+    check_turn(messages, open_calls)
+    if linear or messages[0].type != "human" or (yield from _is_stored(conversation, messages[0])):
+        return (yield from _write_below(conversation, messages))
+    drafts = drafts_of(messages, other=conversation.runtime.parts.write)
+    selected = yield from select(conversation, messages[0])
+    return (yield from _write(conversation, messages, selected.explains(drafts), selected.parent))
+
+
+def _is_stored(conversation: Conversation, message: BaseMessage) -> Flow[bool]:
+    """Whether a message that brings its id is there already, so that a retry asks no selector again."""
+    if message.id is None:
+        return False
+    tree, message_id = (yield from tree_of(conversation)), message.id
+    return (yield from Sql(lambda conn: nodes.by_message(conn, tree, message_id))) is not None
+
+
+def extend(
+    conversation: Conversation, given: Iterable[Given], timestamps: Iterable[datetime] | None = None
+) -> Flow[list[ConversationNode]]:
+    """Store messages as one chain below the tip, without asking the selector."""
+    if not isinstance(given, Iterable) or isinstance(given, str | Mapping | BaseMessage) or _is_pair(given):
+        raise InputError(f"extend() takes a list of messages, not {given!r:.200}; pass [message]")
+    if not isinstance(timestamps, Iterable | None) or isinstance(timestamps, str):
+        raise InputError(f"timestamps is a list of datetimes, one for each message, not {timestamps!r:.200}")
+    messages = [message for item in given for message in messages_of(item)]
+    times = None if timestamps is None else list(timestamps)
+    if times is not None and len(times) != len(messages):
+        raise InputError(
+            f"{len(messages)} messages and {len(times)} timestamps; pass one timestamp for each message"
+        )
+    if times is None:
+        return (yield from _write_below(conversation, messages))
+    return (
+        yield from _write(
+            conversation, messages, drafts_of(messages, times, conversation.runtime.parts.write), TIP
+        )
+    )
+
+
+def _is_pair(given: Iterable[Given]) -> bool:
+    """Whether it is one message as LangChain takes them: a role and a text."""
+    return isinstance(given, tuple) and len(given) == 2 and given[0] in KINDS and isinstance(given[1], str)
+
+
+def remember(
+    conversation: Conversation, given: Sequence[BaseMessage], seen: Parent
+) -> Flow[list[ConversationNode]]:
+    """Store what a finished call said, in one write: below the tip that the call saw, or where the selector
+    says.
+    """
+    messages = [message for item in given for message in messages_of(item)]
+    drafts, parent = drafts_of(messages, other=conversation.runtime.parts.write), seen
+    first = next((message for message in messages if message.type == "human"), None)
+    if first is not None and not isinstance(conversation.selector, LinearNodeSelector):
+        selected = yield from select(conversation, first)
+        parent, drafts = selected.parent, selected.explains(drafts)
+    return (yield from _write(conversation, messages, drafts, parent))
+
+
+def _write_below(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[list[ConversationNode]]:
+    """Write messages below the tip, now."""
+    if said := all_new(messages, conversation.runtime.parts.write):
+        return (yield from _follow(conversation, said))
+    return (
+        yield from _write(
+            conversation, messages, drafts_of(messages, other=conversation.runtime.parts.write), TIP
+        )
+    )
+
+
+def _follow(conversation: Conversation, said: Sequence[Said]) -> Flow[list[ConversationNode]]:
+    # Only now: what cannot be stored is to leave no trace.
+    tree = conversation.tree or (yield from tree_of(conversation))
+    nodes = yield from Sql(chain_of(tree, said), write=True)
+    embed_soon(conversation.runtime, (tree,))
+    return nodes
+
+
+def _write(
+    conversation: Conversation, messages: Sequence[BaseMessage], drafts: Sequence[Draft], parent: Parent
+) -> Flow[list[ConversationNode]]:
+    if not drafts:
+        return []
+    tree = conversation.tree or (yield from tree_of(conversation))
+    places = yield from Sql(writer.Append(tree, drafts, parent), write=True)
+    embed_soon(conversation.runtime, (tree,))
+    return placed_nodes(messages, drafts, places)
+
+
+def _calls_above(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[set[str | None]]:
+    """Ids of the tool calls in the active thread, if any message may be the result of one."""
+    if not any(isinstance(message, ToolMessage) for message in messages):
+        return set()
+    tree = yield from tree_of(conversation)
+
+    def read(conn: Conn) -> list[tuple[str, str, str]]:
+        tip = trees.head(conn, tree).tip
+        rows = [] if tip is None else nodes.thread_messages(conn, tip)
+        return [row[:3] for row in rows if row[2] == "ai"]
+
+    return _calls_of(decode_stored((yield from Sql(read))))
+
+
+def _calls_of(messages: Iterable[BaseMessage]) -> set[str | None]:
+    answers = (message for message in messages if isinstance(message, AIMessage))
+    return {call["id"] for answer in answers for call in answer.tool_calls}
+
+
+def check_turn(messages: Sequence[BaseMessage], open_calls: Collection[str | None] = ()) -> None:
+    """Refuse what is not one turn: a human message and the AI and tool messages that answer it.
+
+    Args:
+        messages: The turn, or the rest of one that is stored already.
+        open_calls: Ids of the tool calls that were stored before.
+
+    Raises:
+        InputError: Naming the message that does not belong, by its position.
+    """
+    if not messages:
+        raise InputError("append() was given no message; pass a human message and what answered it")
+    calls = set(open_calls)
+    for position, message in enumerate(messages):
+        if position and message.type in ("human", "system"):
+            raise InputError(
+                f"append() takes one turn, but message {position} is another {message.type} message "
+                f"({message.content!r:.60}); use extend() for several turns, append() for each in turn"
+            )
+        if isinstance(message, AIMessage):
+            if message.tool_calls:
+                calls.update(call["id"] for call in message.tool_calls)
+        elif isinstance(message, ToolMessage) and message.tool_call_id not in calls:
+            raise InputError(
+                f"message {position} is the result of tool call {message.tool_call_id!r}, "
+                f"which no earlier message of the turn makes; the calls are {sorted(map(str, calls))}"
+            )

@@ -1,0 +1,200 @@
+"""Cue features: phrases, names and values in a message and at the end of a turn.
+
+Texts are read without regard to case, and long ones at their beginning and end only.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from langchain_threadmem.threads.features.phrases import Cues
+
+LONGEST_TEXT = 2000
+"""Characters of a text that are read: half of them its beginning, half its end."""
+HEAD = 100
+"""Characters at the beginning of a message that tell how it relates to what was said.
+
+Further on, "it" and "at 7" mostly point at the message itself."""
+TAIL = 200
+"""Characters at the end of an answer that tell how its turn ended."""
+
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_VALUE = re.compile(r"\d+|(?<=[\w,;:] )[A-Z][^\W\d_]+")
+_CAPITAL = re.compile(r"(?<=[\w,;:] )[A-Z][a-z]")
+_DIGIT = re.compile(r"\d")
+QUESTION_MARKS = "?\uff1f\u061f"
+"""Plain, full-width and Arabic."""
+_LAST_QUESTION = re.compile(rf"[^.!\n{QUESTION_MARKS}]*[{QUESTION_MARKS}][^{QUESTION_MARKS}]{{0,60}}$")
+
+
+@lru_cache(maxsize=4096)
+def terms(text: str, cues: Cues) -> frozenset[str]:
+    """Read the telling words of a text, without their endings.
+
+    Example:
+        >>> from langchain_threadmem.threads.features.phrases import ENGLISH
+        >>> sorted(terms("How do I read CSV files in pandas?", ENGLISH))
+        ['csv', 'file', 'panda', 'read']
+    """
+    words = set(_read(text)[1]) - cues.stop_words
+    return frozenset(_without_ending(word, cues) for word in words)
+
+
+@lru_cache(maxsize=16384)
+def _without_ending(word: str, cues: Cues) -> str:
+    cut = next((end for end in cues.endings if word.endswith(end) and len(word) >= len(end) + 4), "")
+    return word.removesuffix(cut)
+
+
+@lru_cache(maxsize=4096)
+def names(text: str) -> frozenset[str]:
+    """Read the values that a text carries: numbers, and words with a capital inside a sentence.
+
+    Example:
+        >>> sorted(names("Then book The Lark for 7:30, please."))
+        ['30', '7', 'lark', 'the']
+    """
+    return frozenset(found.lower() for found in _VALUE.findall(_shortened(text)))
+
+
+HEARD = (
+    "length",
+    "short",
+    "brief",
+    "question",
+    "asking",
+    "agreement",
+    "refusal",
+    "reply",
+    "thanks",
+    "farewell",
+    "greeting",
+    "request",
+    "connective",
+    "reference",
+    "return",
+    "change",
+    "alternative",
+    "number",
+    "moment",
+    "place",
+    "name",
+    "capital",
+)
+"""What `message_cues` tells, in its order."""
+_IN_MESSAGES = (
+    "asking",
+    "agreements",
+    "refusals",
+    "replies",
+    "thanks",
+    "farewells",
+    "greetings",
+    "requests",
+    "connectives",
+    "references",
+    "returns",
+    "changes",
+    "alternatives",
+)
+
+
+def message_cues(message: str, cues: Cues) -> tuple[float, ...]:
+    """Tell what a human message itself says about its place: one number for each of `HEARD`.
+
+    All are 0 or 1, but for the length: the logarithm of 1 + words, less 2.
+
+    Example:
+        >>> from langchain_threadmem.threads.features.phrases import ENGLISH
+        >>> said = message_cues("And what about 3 pm?", ENGLISH)
+        >>> [name for name, value in zip(HEARD, said) if value == 1]
+        ['brief', 'question', 'connective', 'number', 'moment']
+    """
+    text, words = _read(message)
+    start, count = text[:HEAD], len(words)
+    shows = cues.shown(start)
+    return (
+        math.log1p(count) - 2.0,
+        float(count <= 3),
+        float(3 < count <= 7),
+        float(any(mark in message for mark in QUESTION_MARKS)),
+        *(float(shows(name)) for name in _IN_MESSAGES),
+        float(_DIGIT.search(start) is not None or shows("amounts")),
+        float(shows("moments")),
+        float(shows("places")),
+        float(shows("names")),
+        float(_CAPITAL.search(message[:HEAD]) is not None),
+    )
+
+
+ENDED = (
+    "asks",
+    "asks_closed",
+    "asks_choice",
+    "asks_number",
+    "asks_time",
+    "asks_place",
+    "asks_name",
+    "confirm",
+    "offer",
+    "farewell",
+    "done",
+    "sorry",
+    "long",
+    "human_farewell",
+    "human_thanks",
+    "human_question",
+)
+"""What `end_cues` tells, in its order."""
+
+
+def end_cues(human: str, answer: str, cues: Cues) -> tuple[float, ...]:
+    """Tell how a turn ended: one number for each of `ENDED`, about its answer and its human message.
+
+    Example:
+        >>> from langchain_threadmem.threads.features.phrases import ENGLISH
+        >>> said = end_cues("A table, please.", "Sure. For how many people?", ENGLISH)
+        >>> [name for name, value in zip(ENDED, said) if value == 1]
+        ['asks', 'asks_number']
+    """
+    tail = _plain(answer[-TAIL:])
+    # Where there is no mark the pattern would look for one from every character on.
+    found = _LAST_QUESTION.search(tail) if any(mark in tail for mark in QUESTION_MARKS) else None
+    question = found.group().strip() if found else ""
+    asks, ends, said = cues.shown(question), cues.shown(tail), cues.shown(_read(human)[0])
+    return (
+        float(bool(question)),
+        float(asks("closed")),
+        float(asks("disjunctions")),
+        float(asks("numbers")),
+        float(asks("times")),
+        float(asks("wheres")),
+        float(asks("whos")),
+        float(ends("confirmations")),
+        float(ends("offers")),
+        float(ends("farewells")),
+        float(ends("completions")),
+        float(ends("apologies")),
+        math.log1p(len(answer) / 100.0),
+        float(said("farewells")),
+        float(said("thanks")),
+        float(any(mark in human for mark in QUESTION_MARKS)),
+    )
+
+
+@lru_cache(maxsize=64)
+def _read(text: str) -> tuple[str, Sequence[str]]:
+    """A text in lower case and its words, which several of the functions here ask for one after another."""
+    plain = _plain(_shortened(text))
+    return plain, _WORD.findall(plain)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT // 2]} {text[-LONGEST_TEXT // 2 :]}"
+
+
+def _plain(text: str) -> str:
+    return text.lower().replace("\u2019", "'")

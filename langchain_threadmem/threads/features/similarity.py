@@ -1,0 +1,175 @@
+"""Similarity features: by embeddings, and by what turns continue in meaning.
+
+Each function fills some of the columns of `features.FEATURES`, one number for each candidate. `path` has a
+row for each: the places of the last turns of its thread, its own first, -1 where the thread is shorter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from langchain_threadmem.common.cache import LruCache
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.threads.features.learned_words import Floats
+from langchain_threadmem.threads.features.structure import LEAST, Places, Table, Tracks, along, best_after
+from langchain_threadmem.threads.features.words import best_before, children, fitted
+from langchain_threadmem.threads.turn_ends import TurnEnd
+
+CALIBRATION_TURNS = 32
+"""How many of the latest turns tell what similarity is usual."""
+PRIOR_PAIRS = 8.0
+"""The first guess of what is usual weighs as much as this many pairs of texts."""
+STRANGE = 2.0
+"""A similarity, in usual spreads, from which on a text is not far from another at all."""
+REMEMBERED = 4096
+"""Of how many pairs of turns it is remembered how well one followed the other."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compatibility:
+    """Learned on the vectors of one embedding model: what follows what, and what belongs together.
+
+    Attributes:
+        answer: Of shape (dimensions, dimensions); an answer times this times a message, and the same with
+            `human` for the human message of the turn, tell how well the message follows that turn.
+        human: The same shape.
+        thread: The same shape; both texts of a turn times this times a message tell whether the message
+            belongs to the thread of that turn.
+        opener: Of shape (dimensions,): how much a message looks like the first of a thread.
+        closing: Of shape (2, dimensions), for answer and human message: how much a turn looks like the last.
+        centers: Of shape (any, dimensions): messages that were learned on lie around these.
+    """
+
+    answer: Floats
+    human: Floats
+    thread: Floats
+    opener: Floats
+    closing: Floats
+    centers: Floats
+    _held: LruCache[tuple[str, str], float] = field(default_factory=lambda: LruCache(REMEMBERED))
+
+    def fits(
+        self, turn_ends: Sequence[TurnEnd], humans: Floats, answers: Floats, below: Places, above: Places
+    ) -> Floats:
+        """How well earlier turns followed those that they continue.
+
+        Each is worked out once: a text has one vector.
+
+        Args:
+            turn_ends: The turns.
+            humans: Vectors of their human messages.
+            answers: Vectors of their answers.
+            below: Places of turns, ...
+            above: ... and of those that they continue.
+        """
+        pairs = [
+            (turn_ends[one].answer, turn_ends[other].human)
+            for one, other in zip(above.tolist(), below.tolist(), strict=True)
+        ]
+
+        def fit(pair: tuple[str, str]) -> float:
+            at = pairs.index(pair)
+            key = answers[above[at]] @ self.answer + humans[above[at]] @ self.human
+            return float(key @ humans[below[at]])
+
+        return np.array(self._held.several(pairs, fit), np.float32)
+
+
+def similarities(humans: Floats, answers: Floats, vector: Floats) -> tuple[Table, Table, Table]:
+    """Greater cosine with each turn, then those with its message and its answer in usual spreads."""
+    to_human, to_answer = (humans @ vector).astype(float), (answers @ vector).astype(float)
+    late_humans, late_answers = humans[-CALIBRATION_TURNS:], answers[-CALIBRATION_TURNS:]
+    among, across = late_humans @ late_humans.T, late_answers @ late_humans.T
+    told = across.diagonal()  # how near an answer is to its own message, which says nothing of others
+    seen = np.concatenate([to_human, to_answer, among.ravel(), across.ravel()])
+    own = np.concatenate([among.diagonal(), told]).astype(float)
+    total, count = float(seen.sum() - own.sum()), len(seen) - len(own)
+    if not math.isfinite(total):
+        raise InputError("a vector of an earlier turn is not finite; embed it again, or pass no vector")
+    # The first guess: unrelated texts lie about twice as far apart as a message and its answer.
+    apart = max(1.0 - float(told.sum()) / len(told), (1.0 - total / count) / 4, 1e-6)
+    weight = count + PRIOR_PAIRS
+    usual = (total + PRIOR_PAIRS * (1.0 - 2.0 * apart)) / weight
+    around = float(((seen - usual) ** 2).sum() - ((own - usual) ** 2).sum())
+    spread = math.sqrt((around + PRIOR_PAIRS * (0.4 * apart) ** 2) / weight)
+    return np.maximum(to_human, to_answer), (to_human - usual) / spread, (to_answer - usual) / spread
+
+
+def by_meaning(
+    to_human: Table,
+    to_answer: Table,
+    openings: Places,
+    previous: Places,
+    path: Places,
+    weight: Table,
+    tracks: Tracks,
+) -> dict[str, Table | Floats]:
+    """How near the message is to the turn, to the turns before it in its thread, and to what continued it."""
+    nearest, both = np.maximum(to_human, to_answer), (to_human + to_answer) / 2
+    inside, positions = path >= 0, path[:, 0]
+    return {
+        "answer": to_answer[positions],
+        "human": to_human[positions],
+        "nearest": nearest[positions],
+        "thread": (both[path] * weight).sum(1),
+        "thread_best": np.where(inside, nearest[path], LEAST).max(1),
+        "thread_human": best_before(to_human[path], inside),
+        "opening": to_human[openings[positions]],
+        "soft_thread": along(both, tracks)[positions],
+        "sibling": best_after(to_human, previous)[positions],
+    }
+
+
+def by_learning(
+    learned: Compatibility,
+    cosines: Table,
+    turn_ends: Sequence[TurnEnd],
+    humans: Floats,
+    answers: Floats,
+    vector: Floats,
+    below: Places,
+    above: Places,
+    path: Places,
+    weight: Table,
+    tracks: Tracks,
+) -> dict[str, Table | Floats]:
+    """What the vectors tell by what was learned about the model that made them."""
+    positions, inside, near = path[:, 0], path >= 0, cosines[path]
+    topic = learned.thread @ vector
+    belongs = answers @ topic + humans @ topic
+    follows = (answers @ (learned.answer @ vector) + humans @ (learned.human @ vector))[path]
+    fits = learned.fits(turn_ends, humans, answers, below, above)
+    own, best = fitted(len(humans), below, above, fits)
+    return {
+        "raw": near[:, 0],
+        "raw_thread": (near * weight).sum(1),
+        "raw_best": np.where(inside, near, -1.0).max(1),
+        "same": (belongs[path] * weight).sum(1),
+        "soft_same": along(belongs, tracks)[positions],
+        "compatible": follows[:, 0],
+        "compatible_before": best_before(follows, inside),
+        "own_fit": own[positions],
+        **children("child_fit", "child_lead", follows[:, 0], best[positions]),
+        "closing": answers[positions] @ learned.closing[0] + humans[positions] @ learned.closing[1],
+    }
+
+
+def continued(previous: Places, positions: Places) -> tuple[Places, Places]:
+    """Places of turns that are candidates or continue one, and of what each continues."""
+    candidate = np.zeros(len(previous) + 1, bool)  # one more, which what continues nothing continues
+    candidate[positions] = True
+    below = np.flatnonzero((previous >= 0) & (candidate[:-1] | candidate[previous]))
+    return below, previous[below]
+
+
+def by_strangeness(unshared: Table | Floats, nearest: Table | Floats) -> dict[str, Table | Floats]:
+    """How much a message says that the thread says nothing of, in words and in meaning.
+
+    "Yes" is near nothing and continues what was said last; a long message that is near nothing does not.
+    """
+    far = np.clip((STRANGE - nearest) / (2 * STRANGE), 0.0, 1.0)
+    return {"strange": unshared * far}

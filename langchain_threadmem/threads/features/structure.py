@@ -1,0 +1,163 @@
+"""Structure features: place in the tree, and earlier probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.threads.features.learned_words import Floats
+from langchain_threadmem.threads.turn_ends import TurnEnd
+
+Table: TypeAlias = NDArray[np.float64]
+Places: TypeAlias = NDArray[np.intp]
+Tracks: TypeAlias = list[list[tuple[int, float]]]
+"""For each turn, what it may have continued and with what probability."""
+
+PATH = 6
+"""How many turns of a thread, counted from its end, speak for it."""
+PATH_DECAY = 0.7
+LATELY = 16
+"""How many turns tell how often somebody switches."""
+USUAL_TURNS, USUALLY_STAYS, USUALLY_OPENS = 4.0, 0.65, 0.2
+"""The first guess of it, and how many turns it weighs."""
+RECENT_TURNS = 24
+"""How many of the latest turns are candidates even where they have been continued."""
+RECENT_THREADS = 12
+SIMILAR_THREADS = 8
+SIMILAR_TURNS = 4
+LEAST_CHANCE = 0.005
+"""Candidates that are less likely are not kept with a choice."""
+
+
+def links(
+    turn_ends: Sequence[TurnEnd],
+) -> tuple[Places, Places, dict[int | None, int]]:
+    """For each turn end, where the one it continued stands (-1: none) and where its thread opened."""
+    places: dict[int | None, int] = {}
+    previous: list[int] = []
+    openings: list[int] = []
+    latest = 0
+    for place, turn in enumerate(turn_ends):
+        if turn.id <= latest:
+            raise InputError(
+                f"turn ends come oldest first, but {turn.id!r} follows {latest!r}; sort them by id"
+            )
+        latest = turn.id
+        if turn.previous is None:
+            before, opening = -1, place
+        elif turn.previous in places:
+            before = places[turn.previous]
+            opening = openings[before]
+        else:
+            raise InputError(
+                f"turn end {turn.id!r} continues {turn.previous!r}, which is not among the earlier ones; "
+                "pass the turn ends of the whole conversation"
+            )
+        places[turn.id] = place
+        previous.append(before)
+        openings.append(opening)
+    return np.array(previous, np.intp), np.array(openings, np.intp), places
+
+
+def paths(previous: Places, positions: Places) -> Places:
+    """Find the last turns of each thread, its end first, -1 where it is shorter."""
+    path = np.full((len(positions), PATH), -1, np.intp)
+    path[:, 0] = positions
+    for step in range(1, PATH):
+        before = path[:, step - 1]
+        path[:, step] = np.where(before >= 0, previous[before], -1)
+    return path
+
+
+def probabilities(
+    turn_ends: Sequence[TurnEnd], previous: Places, places: Mapping[int | None, int]
+) -> tuple[Table, Table, Tracks]:
+    """How far each turn has been continued, how surely it was placed, and what it may have continued."""
+    softly, placed = [0.0] * len(turn_ends), [1.0] * len(turn_ends)
+    tracks: Tracks = []
+    for place, (turn, before) in enumerate(zip(turn_ends, previous.tolist(), strict=True)):
+        track: list[tuple[int, float]] = []
+        if turn.chances:
+            above = turn.previous
+            for parent, chance in turn.chances:
+                if parent == above:
+                    placed[place] = chance
+                at = places.get(parent)
+                if at is not None:
+                    track.append((at, chance))
+                    softly[at] += chance
+        elif before >= 0:
+            track.append((before, 1.0))
+            softly[before] += 1.0
+        tracks.append(track)
+    return np.array(softly), np.array(placed), tracks
+
+
+def habits(tracks: Tracks) -> tuple[float, float]:
+    """How often, of late, a turn continued the one before it, and how often it opened a thread."""
+    stays, opens, weight = USUAL_TURNS * USUALLY_STAYS, USUAL_TURNS * USUALLY_OPENS, USUAL_TURNS
+    for place in range(max(1, len(tracks) - LATELY), len(tracks)):
+        weight += 1.0
+        opens += 1.0
+        for at, chance in tracks[place]:
+            opens -= chance
+            if at == place - 1:
+                stays += chance
+    return stays / weight, opens / weight
+
+
+def along(values: Table | Floats, tracks: Tracks) -> Table:
+    """Values of turns, each averaged with those of the turns that it may have continued."""
+    found: list[float] = values.tolist()
+    for place, track in enumerate(tracks):
+        if track:
+            sure = mean = 0.0
+            for at, chance in track:
+                sure += chance
+                mean += chance * found[at]
+            found[place] = (1.0 - PATH_DECAY * sure) * found[place] + PATH_DECAY * mean
+    return np.array(found)
+
+
+MOST_CHILDREN = 3.0
+
+
+def by_place(
+    previous: Places, path: Places, ended: NDArray[np.bool_], softly: Table, placed: Table
+) -> dict[str, Table | Floats]:
+    """Where the candidates stand in the tree, in time, and how sure that is."""
+    count, positions, inside = len(previous), path[:, 0], path >= 0
+    followers = np.flatnonzero(previous >= 0)
+    threads_since = ended[::-1].cumsum()[::-1] - ended
+    children = np.bincount(previous[followers], minlength=count)
+    newest = np.full(count, count)
+    newest[previous[followers]] = followers
+    return {
+        "latest": (positions == count - 1).astype(float),
+        "second": (ended[positions] & (threads_since[positions] == 1)).astype(float),
+        "turns_since": np.log1p(count - 1 - positions),
+        "threads_since": np.log1p(threads_since[positions]),
+        "depth": np.log1p(inside.sum(1) - 1),
+        "continued": 1.0 - ended[positions],
+        "continued_softly": np.minimum(softly[positions], MOST_CHILDREN),
+        "children": np.minimum(children[positions], MOST_CHILDREN),
+        "child_since": np.log1p(count - newest[positions]),
+        "placed": placed[positions],
+        "path_placed": np.where(inside, placed[path], 1.0).prod(1),
+    }
+
+
+def best_after(values: Table, previous: Places) -> Table:
+    """The greatest value among the turns that continued each; 0 where there are none."""
+    best = np.full(len(previous), LEAST)
+    followers = np.flatnonzero(previous >= 0)
+    np.maximum.at(best, previous[followers], values[followers])
+    return np.where(best > LEAST, best, 0.0)
+
+
+LEAST = -9.0
+"""Less than any similarity or compatibility."""

@@ -1,0 +1,541 @@
+"""Routing of LangGraph's message lists to threads of the tree.
+
+A graph hands over its whole list of messages at every step, and a saver may have stored the newest of them
+already, below the old tip, or may do so later. So nothing here depends on who wrote first: what is stored is
+found by its message id, what is not is appended, and a message that was stored elsewhere than it belongs is
+moved by `place`, the only verb that moves. Everything can be called again and changes nothing then.
+
+A run continues what it has seen: the turns of its own branch, and what was said by other means than runs of
+graphs. `tree.lineage` says which turns are another branch's, whoever has stored them, and whenever.
+
+A human message is *routed* once. What tells is that it hangs elsewhere than its list says, has been answered,
+or is a new version of itself; or that the graph's state remembers it (`routed`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from typing_extensions import TypedDict
+
+from langchain_threadmem.checkpoints import lists
+from langchain_threadmem.checkpoints.values import said
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.messages.codec import decode_stored, encode
+from langchain_threadmem.messages.prompt import newest_human, shown
+from langchain_threadmem.messages.quoting import is_made_up
+from langchain_threadmem.messages.typed_json import Writer
+from langchain_threadmem.messages.windows import exchanges, follows_call
+from langchain_threadmem.recall.options import RecallOptions, Scope
+from langchain_threadmem.recall.packing import adds_nothing
+from langchain_threadmem.recall.quoting import Recalled, recalled
+from langchain_threadmem.recall.results import Recollection
+from langchain_threadmem.recall.verbs import recall
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.threads.select import EVERYTHING, Past, select
+from langchain_threadmem.threads.tree_view import turns
+from langchain_threadmem.tree import append as writer
+from langchain_threadmem.tree import grafts, nodes, revise, revision, trees
+from langchain_threadmem.tree import lineage as lineage_sql
+from langchain_threadmem.tree import placements as stored_placements
+from langchain_threadmem.tree.append import TIP, Draft
+from langchain_threadmem.tree.conversation import Conversation, tree_of
+from langchain_threadmem.tree.lineage import Span
+from langchain_threadmem.tree.nodes import NodeRow, Outline
+from langchain_threadmem.tree.rows import drafts_of
+
+_ANSWERS = ("ai", "tool", "function")
+_MOST_EXTRA = 50
+"""By how many hits recall looks further at most, to make up for those in the active thread."""
+
+
+class ActiveThread(TypedDict):
+    """Which thread a graph is in, and why; fit for a checkpoint and for a user interface.
+
+    Attributes:
+        message_id: Id of the human message that was routed.
+        node_id: Number of its node.
+        parent_id: Number of the node it continues; `None` if it began a thread.
+        reason: Why it went there, in a few words.
+    """
+
+    message_id: str
+    node_id: int
+    parent_id: int | None
+    reason: str
+
+
+class Lineage(NamedTuple):
+    """Where a run of a graph comes from.
+
+    Attributes:
+        thread: Its LangGraph thread; empty if that has the name of the conversation, or none.
+        rewound: Whether the caller has named the checkpoint that it begins at.
+    """
+
+    thread: str = ""
+    rewound: bool = False
+
+
+NO_LINEAGE = Lineage()
+
+
+class Routed(NamedTuple):
+    """Where the newest human message of a list belongs.
+
+    Attributes:
+        thread: Its place and the reason.
+        path: The messages from the root of the thread to it, without system messages.
+        messages: The list rewritten to that thread; `None` if it shows the thread already.
+    """
+
+    thread: ActiveThread
+    path: list[BaseMessage]
+    messages: list[BaseMessage] | None
+
+
+def route(
+    conversation: Conversation,
+    given: Sequence[BaseMessage],
+    routed: str | None = None,
+    lineage: Lineage = NO_LINEAGE,
+) -> Flow[Routed | None]:
+    """Find the thread of the newest human message, and store what of the list is not stored yet.
+
+    Args:
+        conversation: Where the tree is; its selector is asked about a message that was not routed yet.
+        given: The list, as a graph's state holds it.
+        routed: Id of the human message that the graph's state says was routed last.
+        lineage: Where the run comes from.
+
+    Returns:
+        The thread; `None` if the list holds no human message.
+
+    Raises:
+        InputError: A message has no id.
+        SelectionError: The selector failed, and the conversation says to raise.
+    """
+    said = _said(given)
+    newest = newest_human(said)
+    if newest is None:
+        return None
+    tree = yield from tree_of(conversation)
+    if any(message.type in _ANSWERS for message in said[newest:]):
+        yield from store(conversation, said)
+        reason = "the turn is under way"
+    else:
+        reason = yield from _route(conversation, said, newest, routed, lineage)
+    message_id = str(said[newest].id)
+
+    def read(conn: Conn) -> tuple[NodeRow, list[tuple[str, str, str]], bool]:
+        row = nodes.by_message(conn, tree, message_id)
+        assert row is not None, f"message {message_id!r} was stored a moment ago"
+        path = [one[:3] for one in nodes.thread_messages(conn, row.key) if one[2] != "system"]
+        return row, path, _shows(conn, tree, said[:newest], [one[0] for one in path])
+
+    row, bodies, shows = yield from Sql(read)
+    path = decode_stored(bodies, other=conversation.runtime.parts.read)
+    rewritten = list(given)
+    if not shows:
+        told = [message for message in given if isinstance(message, SystemMessage)]
+        rewritten = [*told, *path[:-1], *said[newest:]]
+    if conversation.window is not None:
+        earlier = said[:newest] if shows else path[:-1]
+        view = {message.id for message in shown(earlier, said[newest:], conversation.window)}
+        left = {message.id for message in earlier} - view
+        rewritten = [message for message in rewritten if message.id not in left]
+    return Routed(
+        ActiveThread(message_id=message_id, node_id=row.seq, parent_id=row.parent, reason=reason),
+        path,
+        None if shows and len(rewritten) == len(given) else rewritten,
+    )
+
+
+def _route(
+    conversation: Conversation,
+    said: Sequence[BaseMessage],
+    newest: int,
+    routed: str | None,
+    lineage: Lineage,
+) -> Flow[str]:
+    """Bring an unanswered human message, and those said right before it, to where they belong."""
+    tree, other = (yield from tree_of(conversation)), conversation.runtime.parts.keep
+    start = newest
+    while start and isinstance(said[start - 1], HumanMessage):
+        start -= 1
+    yield from store(conversation, said[:start])
+
+    def first_unrouted(conn: Conn) -> int:
+        for index in range(start, newest + 1):
+            if said[index].id != routed and not _is_routed(conn, tree, said[: index + 1], other):
+                return index
+        return newest + 1
+
+    first = yield from Sql(first_unrouted)
+    if first > newest:
+        # Stored elsewhere with other content, it is a new version of itself, and that is no new message.
+        written = yield from store(conversation, said[: newest + 1])
+        return "it is a new version of a message" if written else "it has its place already"
+    since, past = yield from Sql(lambda conn: _past(conn, tree, said, range(start, newest), routed, lineage))
+    selected = yield from select(conversation, said[newest], past)
+    parent, reason = selected.parent, selected.reason
+    drafts = selected.explains(drafts_of([said[first]], other=other))
+
+    def write(conn: Conn) -> None:
+        trees.lock(conn, tree)
+        place, why = writer.append(conn, tree, drafts, parent)[0], selected.placement
+        # Stored by somebody else before us, under the old tip: only `place` moves.
+        at_root = parent is None and _is_system(conn, tree, place.parent)
+        if parent is not TIP and place.parent != parent and not at_root:
+            revise.placed(conn, tree, place.seq, parent, why)
+        elif place.created != drafts[0].created and place.parent == parent and why is not None:
+            # Stored by somebody else before us, who did not know why it goes there.
+            stored_placements.put(conn, [(place.key, drafts[0].message, why)])
+        origin = _origin(conn, tree, drafts[0].message)
+        lineage_sql.begin(conn, tree, lineage.thread, origin or place.seq, since)
+
+    yield from Sql(write, write=True)
+    yield from store(conversation, said[: newest + 1])
+    return reason
+
+
+def store(conversation: Conversation, given: Sequence[BaseMessage]) -> Flow[int]:
+    """Store the end of a list: what follows the last message of it that is stored already.
+
+    A message with a known id and other content is a new version of the old one; an answer beside older
+    answers of the same turn supersedes them. Summaries and recalled text, which nobody said, are left out,
+    and so are system messages: they belong to the program.
+
+    Args:
+        conversation: Where to.
+        given: The list, as a graph's state holds it.
+
+    Returns:
+        How many messages were written.
+    """
+    said = _said(given)
+    tree, other = (yield from tree_of(conversation)), conversation.runtime.parts.keep
+    written = yield from _answer_calls(conversation, said)
+    first = yield from Sql(lambda conn: _first_new(conn, tree, said, other))
+    if first == len(said):
+        return written
+    tail = said[max(first - 1, 0) :]  # from the last message that is stored already
+    drafts = drafts_of(tail, other=other)
+
+    def write(conn: Conn) -> int:
+        trees.lock(conn, tree)
+        start = _first_new(conn, tree, tail, other)  # Another writer may have been here since.
+        if start < len(tail):
+            _write(conn, tree, drafts, start)
+        return len(tail) - start
+
+    return written + (yield from Sql(write, write=True))
+
+
+def _answer_calls(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[int]:
+    """Store results that were put behind the calls of a turn that was left; how many.
+
+    Only where the turn was left does a tool's result come right before a human message.
+    """
+    written = 0
+    for end in range(2, len(messages)):
+        if not (isinstance(messages[end - 1], ToolMessage) and isinstance(messages[end], HumanMessage)):
+            continue
+        if follows_call(messages[:end]):
+            call = exchanges(messages[:end])[-1]
+            written += yield from _answer_call(conversation, messages[call : end + 1])
+    return written
+
+
+def _answer_call(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[int]:
+    """Store the results between a call and what followed it, and let that hang below the last of them.
+
+    Both have to be stored as they are here: of other versions what is stored is left as it is.
+    """
+    tree, exchange = (yield from tree_of(conversation)), said(messages, conversation.runtime.parts.keep)
+
+    def stored(conn: Conn) -> list[NodeRow | None]:
+        rows = [nodes.by_message(conn, tree, one.id) for one in exchange or ()]
+        known = [row is None or row.body == one.body for row, one in zip(rows, exchange or (), strict=True)]
+        return rows if all(known) and rows and rows[0] and rows[-1] else []
+
+    def is_apart(rows: Sequence[NodeRow | None]) -> bool:
+        """Whether what follows the results hangs beside the last of them."""
+        live = [row for row in rows if row is not None and row.state == State.LIVE]
+        return bool(rows) and len(live) == len(rows) and live[-1].parent in {row.seq for row in live[:-2]}
+
+    def write(conn: Conn) -> int:
+        trees.lock(conn, tree)
+        count, tip = stored(conn).count(None), trees.head(conn, tree).tip
+        if count:
+            lists.place(conn, tree, exchange or (), None, time.time())
+        if is_apart(rows := stored(conn)):
+            *_, last, following = rows
+            assert last is not None
+            assert following is not None
+            grafts.hang(conn, tree, following.key, last.key, last.seq)
+            trees.changed(conn, tree)
+        trees.move_tip(conn, tree, tip)
+        return count
+
+    rows = yield from Sql(stored)
+    return (yield from Sql(write, write=True)) if None in rows or is_apart(rows) else 0
+
+
+def recall_elsewhere(
+    conversation: Conversation,
+    query: str,
+    path: Sequence[BaseMessage],
+    n_results: int,
+    *,
+    scope: Scope = "conversation",
+    min_similarity: float = 0.3,
+    lineage: Lineage = NO_LINEAGE,
+) -> Flow[list[Recalled]]:
+    """What was said about a query in other threads, and summaries that cover more than the active thread, the
+    best first.
+
+    Args:
+        conversation: The conversation that asks.
+        query: The text to recall by.
+        path: The active thread, which the model sees anyway.
+        n_results: How many messages and summaries at most.
+        scope: The other threads of this "conversation", or also all others of its "owner".
+        min_similarity: What fits less by meaning is left out; without embeddings, what shares no word.
+        lineage: Where the run comes from: branches of the conversation that it has not seen are left out.
+
+    Returns:
+        Plain values, for `recall.quoting`.
+    """
+    if n_results < 1:
+        return []
+    tree = yield from tree_of(conversation)
+    unseen = yield from Sql(lambda conn: _unseen(conn, tree, path, lineage))
+    index = (yield from turns(conversation.runtime, tree)) if unseen else None
+    most = n_results + (_MOST_EXTRA if unseen else min(len(path), _MOST_EXTRA))
+    hits = yield from recall(conversation, query, RecallOptions(most, scope), 0)
+    own = {message.id for message in path}
+
+    def is_new(hit: Recollection) -> bool:
+        is_here = not hit.rank and hit.conversation_id == conversation.name
+        if is_here and (hit.node.message.id in own or (index and index.belongs(hit.node.id, unseen))):
+            return False
+        if hit.why.similarity is None:
+            return bool(hit.why.terms)
+        return hit.why.similarity >= min_similarity
+
+    found: list[Recalled] = []
+    for hit in filter(is_new, hits):
+        if len(found) == n_results:
+            break
+        if not hit.rank or not (yield from adds_nothing(conversation, hit, own)):
+            found.append(recalled(hit))
+    return found
+
+
+def conversation_name(
+    config: Mapping[str, Any], given: str | Callable[[Mapping[str, Any]], str] | None
+) -> str:
+    """The conversation that a LangGraph run belongs to: what the caller said, else the run's `thread_id`.
+
+    Args:
+        config: The run's configuration.
+        given: A name, or a function from the configuration to a name.
+
+    Raises:
+        InputError: Neither is there.
+
+    Example:
+        >>> conversation_name({"configurable": {"thread_id": "first"}}, None)
+        'first'
+    """
+    if given is not None:
+        return given(config) if callable(given) else given
+    thread_id = config.get("configurable", {}).get("thread_id")
+    if thread_id is None or thread_id == "":
+        raise InputError(
+            f"the run has no conversation: its thread_id is {thread_id!r}; pass "
+            'config={"configurable": {"thread_id": "..."}} when you invoke the graph, or conversation_id=... '
+            "when you build it"
+        )
+    return str(thread_id)
+
+
+def lineage_of(config: Mapping[str, Any], conversation: str) -> Lineage:
+    """Where a LangGraph run comes from, by its configuration.
+
+    Example:
+        >>> lineage_of({"configurable": {"thread_id": "first"}, "metadata": {"checkpoint_id": "1ef"}}, "all")
+        Lineage(thread='first', rewound=True)
+    """
+    thread = str(config.get("configurable", {}).get("thread_id") or "")
+    # LangGraph keeps a checkpoint that the caller has named in the metadata alone.
+    rewound = bool((config.get("metadata") or {}).get("checkpoint_id"))
+    return Lineage("" if thread == conversation else thread, rewound)
+
+
+def thread_to(conversation: Conversation, message_id: str) -> Flow[list[BaseMessage]]:
+    """The messages from the root to a stored message, without system messages; empty if it is not stored."""
+    tree = yield from tree_of(conversation)
+
+    def read(conn: Conn) -> list[tuple[str, str, str]]:
+        row = nodes.by_message(conn, tree, message_id)
+        rows = [] if row is None else nodes.thread_messages(conn, row.key)
+        return [one[:3] for one in rows if one[2] != "system"]
+
+    return decode_stored((yield from Sql(read)), other=conversation.runtime.parts.read)
+
+
+def _said(given: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """What of a list people, models and tools have said."""
+    said = [message for message in given if not (isinstance(message, SystemMessage) or is_made_up(message))]
+    for message in said:
+        if message.id is None:
+            raise InputError(
+                f"a message without an id cannot be followed from turn to turn: {message!r:.80}; "
+                "give the state's messages the reducer add_messages, as MessagesState does"
+            )
+    return said
+
+
+def _past(
+    conn: Conn,
+    tree: int,
+    said: Sequence[BaseMessage],
+    together: range,
+    routed: str | None,
+    lineage: Lineage,
+) -> tuple[int | None, Past]:
+    """Where the turn began that a run goes on from, if that is known, and what the run has seen.
+
+    `together` are the positions of human messages right before the one that is routed.
+    """
+    end = said[together.start - 1].id if together.start else None
+    human = next((one.id for one in reversed(said[: together.start]) if isinstance(one, HumanMessage)), None)
+    came_from = human or routed or end
+    since = None if came_from is None else _origin(conn, tree, came_from)
+    for index in together:  # A turn that was begun, and never answered.
+        seq = _origin(conn, tree, str(said[index].id))
+        if seq is not None and lineage_sql.is_begun(conn, tree, lineage.thread, seq):
+            since = seq
+    if since is None:
+        if not lineage.rewound:
+            return None, EVERYTHING  # The list is all that is known of the run: it may go on from anywhere.
+        since = 0
+    hidden = lineage_sql.unseen(conn, tree, lineage.thread, since)
+    last = None if end is None else nodes.by_message(conn, tree, end)
+    new = {str(one.id) for one in said[together.start :]}
+    return since, Past(hidden, _tip_before(conn, tree, new), None if last is None else last.seq)
+
+
+def _tip_before(conn: Conn, tree: int, new: Collection[str]) -> int | None:
+    """Where the active thread ended before new messages were stored, as a saver may have done already."""
+    head = trees.head(conn, tree)
+    tip = None if head.tip is None else nodes.by_key(conn, head.tip)
+    if tip is None or tip.message not in new:
+        return None if tip is None else tip.seq
+    for seq in range(head.next_seq - 1, 0, -1):
+        row = nodes.by_seq(conn, tree, seq)
+        if row is not None and row.state == State.LIVE and row.message not in new:
+            return seq
+    return None
+
+
+def _unseen(conn: Conn, tree: int, path: Sequence[BaseMessage], lineage: Lineage) -> Sequence[Span]:
+    """The numbers of the nodes that the run which is at the end of a path has not seen."""
+    newest = newest_human(path)
+    origin = None if newest is None else _origin(conn, tree, str(path[newest].id))
+    return () if origin is None else lineage_sql.unseen(conn, tree, lineage.thread, origin)
+
+
+def _origin(conn: Conn, tree: int, message: str) -> int | None:
+    """The number of the first version of a message, wherever it was; `None` if it is not stored."""
+    return min((row.seq for row in nodes.versions(conn, tree, message)), default=None)
+
+
+def _is_routed(conn: Conn, tree: int, said: Sequence[BaseMessage], other: Writer) -> bool:
+    """Whether the human message at the end of a list has the place it was routed to, rather than the one its
+    list implies: below the message before it, or within the tool exchange before it, which may have grown.
+    """
+    message, index = said[-1], len(said) - 2
+    above = {said[index].id if index >= 0 else None}
+    while index > 0 and isinstance(said[index], ToolMessage):
+        index -= 1
+        above.add(said[index].id)
+    rows = nodes.versions(conn, tree, str(message.id))
+    if not rows:
+        return False
+    body = encode(message, other)
+    if any(row.body != body for row in rows):
+        return True  # It is a new version, or has one.
+    parent = None if rows[0].parent is None else nodes.by_seq(conn, tree, rows[0].parent)
+    if (None if parent is None or parent.role == "system" else parent.message) not in above:
+        return True
+    return any(row.role in _ANSWERS for row in nodes.children(conn, tree, [(rows[0].key, rows[0].seq)]))
+
+
+def _is_system(conn: Conn, tree: int, seq: int | None) -> bool:
+    row = None if seq is None else nodes.by_seq(conn, tree, seq)
+    return row is not None and row.role == "system"
+
+
+def _first_new(conn: Conn, tree: int, said: Sequence[BaseMessage], other: Writer) -> int:
+    """The position after the last message that is stored as it is; usually found at the first look."""
+    for index in range(len(said) - 1, -1, -1):
+        rows = nodes.versions(conn, tree, str(said[index].id))
+        if rows and (body := encode(said[index], other)) and any(row.body == body for row in rows):
+            return index + 1
+    return 0
+
+
+def _write(conn: Conn, tree: int, drafts: Sequence[Draft], start: int) -> None:
+    """Write the drafts from `start` on, and supersede what they replace."""
+    new = drafts[start:]
+    before = _stored_as(conn, tree, drafts[start - 1]) if start else None
+    old = [row for draft in new for row in nodes.versions(conn, tree, draft.message)]
+    replaced: dict[int, NodeRow | Outline] = {row.key: row for row in old}
+    for one in old:
+        replaced.update({row.key: row for row in nodes.answers(conn, tree, one.key, one.seq)})
+    if before is not None:
+        parent: int | None = before.seq
+        if new[0].role in _ANSWERS:
+            other_answers = nodes.answers(conn, tree, before.key, before.seq)
+            replaced.update({row.key: row for row in other_answers})
+    elif old and old[0].message == new[0].message:
+        parent = old[0].parent  # The list was trimmed: the new version stands beside the old one.
+    else:
+        parent = _tip(conn, tree)
+    live = [(row.key, row.seq) for row in replaced.values() if row.state == State.LIVE]
+    if old or live:
+        revision.replace(conn, tree, new, parent, live)
+    else:
+        writer.append(conn, tree, new, parent)
+
+
+def _tip(conn: Conn, tree: int) -> int | None:
+    key = trees.head(conn, tree).tip
+    row = None if key is None else nodes.by_key(conn, key)
+    return None if row is None else row.seq
+
+
+def _stored_as(conn: Conn, tree: int, draft: Draft) -> NodeRow | None:
+    """The place of a message with just this content, the live one first."""
+    return next((row for row in nodes.versions(conn, tree, draft.message) if row.body == draft.body), None)
+
+
+def _shows(conn: Conn, tree: int, before: Sequence[BaseMessage], path: Sequence[str]) -> bool:
+    """Whether a list leads up to its human message as the thread does, and shows nothing of other threads.
+
+    A list that was trimmed, or whose beginning was summarised, still shows its thread: its program wants it
+    so.
+    """
+    if (before[-1].id if before else None) != (path[-2] if len(path) > 1 else None):
+        return False
+    own = set(path)
+    strange = [str(message.id) for message in before if message.id not in own]
+    return not any(row.state != State.ASIDE for one in strange for row in nodes.versions(conn, tree, one))

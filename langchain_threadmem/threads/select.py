@@ -1,0 +1,130 @@
+"""Selection by any selector, and the fallback when it fails."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.engine.flow import Flow
+from langchain_threadmem.errors import DriverError, PersistenceError, SelectionError
+from langchain_threadmem.threads.selectors import AnySelector, LinearNodeSelector, choice_of
+from langchain_threadmem.threads.tree_view import TreeView, turns
+from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.tree.append import TIP, Draft, Parent
+from langchain_threadmem.tree.conversation import Conversation, tree_of
+from langchain_threadmem.tree.lineage import Span
+from langchain_threadmem.tree.node import Placement
+
+log = logging.getLogger(__name__)
+
+
+class Selected(NamedTuple):
+    """Where a human message goes, and why.
+
+    Attributes:
+        parent: A node id, `None` for a new root, or `TIP`.
+        reason: A few words for a person.
+        placement: What is kept of it with the node; `None` where nothing was weighed.
+    """
+
+    parent: Parent
+    reason: str
+    placement: Placement | None = None
+
+    def explains(self, drafts: Sequence[Draft]) -> list[Draft]:
+        """Drafts of a turn, the choice kept with the human message that it was made for."""
+        at = next((i for i, draft in enumerate(drafts) if draft.role == "human"), None)
+        return [
+            draft._replace(placement=self.placement) if i == at else draft for i, draft in enumerate(drafts)
+        ]
+
+
+class Past(NamedTuple):
+    """What came before a message, as far as its writer has seen it.
+
+    Attributes:
+        hidden: Numbers of nodes that were not seen: they are not continued.
+        tip: The node in which the conversation's active thread ends.
+        end: The node in which the writer's own list ends, for a `tip` that is hidden.
+    """
+
+    hidden: Sequence[Span] = ()
+    tip: Parent = TIP
+    end: int | None = None
+
+
+EVERYTHING = Past()
+
+
+def select(conversation: Conversation, message: BaseMessage, past: Past = EVERYTHING) -> Flow[Selected]:
+    """The parent of a human message, with the reason.
+
+    Args:
+        conversation: Where it is said; its selector chooses.
+        message: The message.
+        past: What it may continue; by default everything.
+
+    A selector that raises, or names no turn end, has failed: the message then goes where
+    `on_selection_failure` says, and a warning says so. Storage errors are not failures of a selector.
+
+    Raises:
+        SelectionError: It failed and `on_selection_failure` is "raise".
+    """
+    selector, hidden = conversation.selector, past.hidden
+    is_linear = isinstance(selector, LinearNodeSelector)
+    if is_linear and not hidden:
+        return Selected(past.tip, "continues the active thread")
+    tree = yield from tree_of(conversation)
+    index = yield from turns(conversation.runtime, tree)
+    is_unseen = isinstance(past.tip, int) and hidden and index.belongs(past.tip, hidden)
+    active = past.end if is_unseen else past.tip
+    if is_linear:
+        return Selected(active, "continues the active thread")
+    failing, name = conversation.on_selection_failure, conversation.name
+    view = TreeView(conversation.runtime, tree, index, failing, name, hidden)
+    ends = view.turn_ends()
+    try:
+        parent = yield from choice_of(selector, view, message)
+        if parent is not None:
+            parent = _end_of(ends, parent, selector)
+    except (PersistenceError, DriverError):
+        raise
+    except Exception as error:
+        parent = _fallback(conversation, ends, error)
+        view.reason, view.chances = f"the selector failed: {error}", ()
+    if parent is None and conversation.single_tree:
+        return Selected(active, "continues the active thread, the only one there may be")
+    usual = "starts a new thread" if parent is None else f"continues node {parent}"
+    weighed = Placement(view.reason, view.chances) if view.reason else None
+    return Selected(parent, view.reason or usual, weighed)
+
+
+def _end_of(ends: Sequence[TurnEnd], chosen: int, selector: AnySelector) -> int:
+    for end in reversed(ends):
+        if end.id == chosen:
+            return end.id  # A selector may choose a NumPy integer, which no database takes.
+    raise SelectionError(
+        f"{type(selector).__name__} chose {chosen!r}, which is no answer that can be continued"
+    )
+
+
+def _fallback(conversation: Conversation, ends: Sequence[TurnEnd], error: Exception) -> int | None:
+    choice = conversation.on_selection_failure
+    if choice == "raise":
+        if isinstance(error, SelectionError):
+            raise error
+        raise SelectionError(
+            f"{type(conversation.selector).__name__} failed: {error!r}; "
+            "the message was not stored: append it again"
+        ) from error
+    parent = ends[-1].id if ends and choice == "latest" else None
+    log.warning(
+        "%s failed (%r); the message %s",
+        type(conversation.selector).__name__,
+        error,
+        "starts a new thread" if parent is None else f"continues the latest answer, node {parent}",
+    )
+    return parent

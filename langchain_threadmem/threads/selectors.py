@@ -1,0 +1,203 @@
+"""Node selectors: the protocol, `LinearNodeSelector`, `SemanticNodeSelector`.
+
+A selector is anything with `select_parent(tree, message) -> int | None`, optionally `aselect_parent`, or a
+plain function of the same two arguments. The answer is the id of the answer to continue, or `None` for a new
+root. The selectors here are written as flows (`choose`), and drive them when they are called directly.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from langchain_core.messages import BaseMessage
+from numpy.typing import NDArray
+
+from langchain_threadmem.engine.embedder import Embedder
+from langchain_threadmem.engine.flow import Call, Flow, arun, run
+from langchain_threadmem.engine.runtime import bare
+from langchain_threadmem.errors import DriverError, SelectionError
+from langchain_threadmem.index.embed import catch_up_vectors, embed
+from langchain_threadmem.index.vectors import NONE, Vectors
+from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.recall.candidates import likely
+from langchain_threadmem.threads.choice import FIRST, Choice, choose
+from langchain_threadmem.threads.shortlist import NEWEST, considered
+from langchain_threadmem.threads.tree_view import TreeView, as_view
+from langchain_threadmem.threads.turn_ends import TurnEnd
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+
+log = logging.getLogger(__name__)
+_Floats: TypeAlias = NDArray[np.float32]
+COMPARED, NEAREST = 8192, 24
+"""How many messages before the newest turns are compared with a new one, and how many of them are taken."""
+OWN_TURNS = 256
+"""How many turns a selector embeds by a model of its own, of which nothing is stored."""
+
+
+@runtime_checkable
+class NodeSelector(Protocol):
+    """Chooses the message that a new human message continues."""
+
+    def select_parent(self, tree: TreeView, message: BaseMessage) -> int | None:
+        """The id of one of `tree.turn_ends()`, or `None` to start a new thread."""
+
+
+AnySelector = NodeSelector | Callable[[TreeView, BaseMessage], int | None]
+
+
+class FlowSelector:
+    """A selector written as a flow; it gets its two direct methods from here."""
+
+    def choose(self, tree: TreeView, message: BaseMessage) -> Flow[int | None]:
+        """The choice, as a flow; to be overridden."""
+        raise SelectionError(f"{type(self).__name__} defines no choose()")
+
+    def select_parent(self, tree: Any, message: BaseMessage) -> int | None:
+        """The id of the answer that `message` continues, or `None` for a new root.
+
+        Args:
+            tree: A `TreeView`, or a NetworkX graph such as `ChatMemory.graph`.
+            message: The new human message.
+        """
+        view = as_view(tree)
+        return run(self.choose(view, message), view.runtime or bare())
+
+    async def aselect_parent(self, tree: Any, message: BaseMessage) -> int | None:
+        """`select_parent`, on the event loop."""
+        view = as_view(tree)
+        return await arun(self.choose(view, message), view.runtime or bare())
+
+
+def choice_of(selector: AnySelector, view: TreeView, message: BaseMessage) -> Flow[int | None]:
+    """Ask any selector, in its own way.
+
+    Raises:
+        DriverError: It can only be awaited, and this is a sync call.
+    """
+    if isinstance(selector, FlowSelector):
+        return (yield from selector.choose(view, message))
+    sync: Any = getattr(selector, "select_parent", selector)
+    awaitable: Any = getattr(selector, "aselect_parent", None)
+    if inspect.iscoroutinefunction(sync):
+        awaitable = sync
+        sync = _refuse_sync
+    answer: int | None = yield from Call(
+        lambda: sync(view, message), (lambda: awaitable(view, message)) if awaitable else None
+    )
+    return answer
+
+
+def _refuse_sync(view: TreeView, message: BaseMessage) -> int | None:
+    raise DriverError(
+        "this selector is an async function; use aappend(), or give it a sync select_parent too"
+    )
+
+
+class LinearNodeSelector(FlowSelector):
+    """Continues the last answer: one thread, no model, no embedding.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> LinearNodeSelector().select_parent({}, HumanMessage("Hello")) is None
+        True
+    """
+
+    def choose(self, tree: TreeView, message: BaseMessage) -> Flow[int | None]:
+        """The last answer of all."""
+        yield from ()
+        return max((end.id for end in tree.turn_ends()), default=None)
+
+
+class SemanticNodeSelector(FlowSelector):
+    """Continues the thread that the message fits by meaning, words and recency; no language model.
+
+    Costs some 3 ms beside embedding the message; what is weighed, and how, is in `threads.choice`. Of a long
+    conversation it looks at the newest turns, and at older threads that are near to the message
+    (`threads.shortlist`). Without an embedding model it goes by words and recency alone, and finds older
+    threads in the lexicon, as recall does; what is encrypted is in none.
+
+    Args:
+        embeddings: An embedding model of its own, by which the newest 256 turns are embedded; by default the
+            memory's.
+    """
+
+    def __init__(self, embeddings: Embeddings | None = None) -> None:
+        self._own = None if embeddings is None else Embedder(embeddings, remember=2 * OWN_TURNS + 2)
+
+    def choose(self, tree: TreeView, message: BaseMessage) -> Flow[int | None]:
+        """The answer that fits best, or `None` if the message opens a topic."""
+        choice = yield from self.weigh(tree, message)
+        if choice is not FIRST:  # There was something to weigh.
+            tree.reason, tree.chances = choice.reason, choice.kept
+        return choice.parent_id
+
+    def weigh(self, tree: TreeView, message: BaseMessage) -> Flow[Choice]:
+        """The choice, with the probabilities of all candidates."""
+        text, ends = text_of(message), tree.turn_ends()
+        if not ends:
+            return FIRST
+        runtime = tree.runtime
+        if self._own is not None or runtime is None:
+            vectors, vector, model = yield from self._embedded(ends[-OWN_TURNS:], text)
+        else:
+            held = yield from catch_up_vectors(runtime, tree.tree)
+            vectors, model = NONE if held is None else held.vectors, runtime.embedder.model
+            vector = (yield from embed(runtime, [text]))[0]
+        older: list[int] = []
+        if len(ends) > NEWEST:
+            before = ends[-NEWEST].human_id or ends[-NEWEST].id
+            if vector.size:
+                older = _nearest(vectors, vector, before)
+            elif runtime is not None and not runtime.encrypted:
+                older = yield from likely(runtime, tree.tree, text, NEAREST, before)
+        looked_at, version = considered(ends, tree.turns, older), tree.turns.version
+        return _choice(looked_at, vectors, text, vector, model, version)
+
+    def _embedded(self, ends: Sequence[TurnEnd], text: str) -> Flow[tuple[Vectors, _Floats, str]]:
+        """Vectors by an embedding model of one's own, of turns and a message: only the latest are kept."""
+        own = self._own = self._own or Embedder(None, remember=2 * OWN_TURNS + 2)
+        said = {end.human_id: end.human for end in ends} | {end.id: end.answer for end in ends}
+        ids = sorted(id_ for id_ in said if id_ is not None)
+        texts = [*(said[id_] for id_ in ids), text]
+        rows = yield from Call(lambda: own.embed(texts), lambda: own.aembed(texts))
+        seqs = np.array(ids, np.int64)
+        return Vectors(seqs, seqs, rows[:-1]), rows[-1], own.model
+
+
+def _choice(
+    ends: Sequence[TurnEnd], vectors: Vectors, text: str, vector: _Floats, model: str, version: int
+) -> Choice:
+    humans = _rows(vectors, [end.human_id or 0 for end in ends], vector.size)
+    answers = _rows(vectors, [end.id for end in ends], vector.size)
+    return choose(ends, humans, answers, text, vector if vector.size else None, model=model, version=version)
+
+
+def _nearest(vectors: Vectors, vector: _Floats, before: int) -> list[int]:
+    """The numbers of the nodes nearest to a message among those before one, the nearest first."""
+    last = int(np.searchsorted(vectors.seqs, before))
+    if not last:
+        return []
+    first = max(last - COMPARED, 0)
+    apart = vectors.matrix[first:last] @ -vector
+    nearest = np.argpartition(apart, NEAREST)[:NEAREST] if len(apart) > NEAREST else np.arange(len(apart))
+    # The nearest first, and of those that are as near the older: a choice is to be the same every time.
+    found: list[int] = vectors.seqs[first + nearest[np.lexsort((nearest, apart[nearest]))]].tolist()
+    return found
+
+
+def _rows(vectors: Vectors, ids: Sequence[int], dimensions: int) -> _Floats:
+    """The vectors of nodes by their ids; zero where a node has none."""
+    if not dimensions or not len(vectors.seqs):
+        return np.zeros((len(ids), dimensions), np.float32)
+    wanted = np.array(ids)
+    at = np.searchsorted(vectors.seqs, wanted).clip(max=len(vectors.seqs) - 1)
+    found = vectors.matrix.take(at, 0)
+    found[vectors.seqs[at] != wanted] = 0.0
+    return found

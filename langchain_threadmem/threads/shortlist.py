@@ -1,0 +1,105 @@
+"""Shortlists: a bounded number of candidate turns, whatever the length of the conversation."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from operator import attrgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_threadmem.threads.features.structure import (
+    PATH,
+    RECENT_THREADS,
+    RECENT_TURNS,
+    SIMILAR_THREADS,
+    SIMILAR_TURNS,
+    Places,
+    Table,
+)
+from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
+
+NEWEST = 64
+"""How many turns are looked at whatever they are about. Of 128 no more choices are right, and fewer threads
+that rested are found again among them (`benchmarks/README.md`)."""
+NEAR_TURNS, NEAR_THREADS = 6, 4
+"""How many older ones are looked at because they are near to the message, and the ends of how many threads.
+Among twice as many about as many are found again."""
+_id = attrgetter("id")
+
+
+def considered(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[int]) -> list[TurnEnd]:
+    """The turn ends that a choice looks at, oldest first.
+
+    Args:
+        turn_ends: Turn ends of the whole conversation, oldest first.
+        index: How they hang together; it may have grown since.
+        near: Ids of the nodes among those before the newest turns that are near to the message, the nearest
+            first.
+
+    Returns:
+        The newest, some 20 others that are near, and the turns that opened their threads. One that
+        continues a turn which is not among them continues the nearest one above it that is; without such a
+        turn it counts as a root.
+
+    Cost: 0.2 ms; as much more for a thousand turns that lie between two of those.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage, HumanMessage
+        >>> from langchain_threadmem.tree.node import ConversationNode
+        >>> index = TurnIndex()
+        >>> for n in range(1, 1000, 2):
+        ...     asked = ConversationNode(n, HumanMessage("Hi"))
+        ...     index.add([asked, ConversationNode(n + 1, AIMessage("Hi!"), n)])
+        >>> ends = index.ends()
+        >>> len(considered(ends, index, [])), [end.id for end in considered(ends, index, [8, 5])[:3]]
+        (64, [6, 8, 874])
+    """
+    newest = turn_ends[-NEWEST:]
+    if not near or len(turn_ends) <= NEWEST:
+        return alone(newest)
+    kept = {end.id: end for end in newest}
+    turns = dict.fromkeys(bisect_left(turn_ends, id_, key=_id) for id_ in near)
+    found = [turn_ends[place] for place in islice(turns, NEAR_TURNS)]
+    leaves = dict.fromkeys(index.leaf(end.id) for end in found)
+    for leaf in islice(leaves, NEAR_THREADS):
+        found += islice(index.upwards(leaf), PATH)
+    kept |= {end.id: end for end in found}
+    openings = [index.opening(id_) for id_ in kept]
+    kept |= {end.id: end for end in openings if end is not None}
+    linked: dict[int, TurnEnd] = {}
+    for id_, end in sorted(kept.items()):
+        if id_ > newest[-1].id:
+            break  # It was said since.
+        above = end.previous
+        if above not in linked:
+            above = next((up.id for up in index.upwards(above) if up.id in linked), None)
+        linked[id_] = end if end.previous == above else replace(end, previous=above)
+    return list(linked.values())
+
+
+def alone(turn_ends: Sequence[TurnEnd]) -> list[TurnEnd]:
+    """Turn ends as if there were none but these: one that continues another turn is a root."""
+    ids = {None, *(end.id for end in turn_ends)}
+    return [end if end.previous in ids else replace(end, previous=None) for end in turn_ends]
+
+
+def shortlist(ended: NDArray[np.bool_], nearest: Table, least: float) -> Places:
+    """Positions of the candidates, rising: a number that does not grow with the conversation.
+
+    Args:
+        ended: For each turn whether it is the end of a thread.
+        nearest: How near it is to the message.
+        least: What is no nearer is no candidate for that.
+    """
+    chosen = np.zeros(len(ended), bool)
+    chosen[-RECENT_TURNS:] = True
+    ends = np.flatnonzero(ended)
+    chosen[ends[-RECENT_THREADS:]] = True
+    for places, most in ((ends, SIMILAR_THREADS), (np.arange(len(ended)), SIMILAR_TURNS)):
+        found = places[np.argsort(-nearest[places], kind="stable")[:most]]
+        chosen[found[nearest[found] > least]] = True
+    return np.flatnonzero(chosen)

@@ -1,0 +1,1 @@
+"""Moving memories between databases."""

@@ -1,0 +1,214 @@
+"""A memory as a folder of JSON: one file of lines for each table, and a manifest.
+
+Rows are written with ids of their own (see `transfer.rows`), so folders can be compared, kept under
+version control and read into any database. Messages stand in them as JSON, in LangChain's own shape; bytes
+as base64. A folder is data: every line is checked against the columns of its table before anything is made
+of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from sqlalchemy import Boolean, Column, Float, Integer, LargeBinary, Text
+
+from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.removal.tables import COPIED, Part, name_of
+from langchain_threadmem.transfer.rows import Row
+
+MANIFEST = "manifest.json"
+FORMAT: Final = "threadmem-folder"
+VERSION: Final = 1
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_MODULUS = 1 << 256
+_LATEST = datetime.max.replace(tzinfo=UTC).timestamp()
+"""Most numbers that are not whole are times, and no other is as great."""
+_JSON = {"body": dict, "refs": list, "chances": list}
+"""Columns that hold JSON, and of which kind."""
+
+
+@dataclass
+class Contents:
+    """What a memory consists of: how many rows of each table, and a digest of them in any order."""
+
+    rows: dict[str, int] = field(default_factory=dict)
+    digests: dict[str, int] = field(default_factory=dict)
+
+    def add(self, part: Part, line: str) -> None:
+        """Count a row."""
+        name = name_of(part)
+        found = int.from_bytes(hashlib.sha256(line.encode()).digest())
+        self.rows[name] = self.rows.get(name, 0) + 1
+        self.digests[name] = (self.digests.get(name, 0) + found) % _MODULUS
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a folder holds.
+
+    Attributes:
+        owners: Whose memory it is, in the order in which they are numbered.
+        contents: What the files hold; nothing if it does not say.
+    """
+
+    owners: tuple[str, ...]
+    contents: Contents
+
+
+def line_of(part: Part, row: Row) -> str:
+    """A row as one line of JSON; a message's body is JSON inside of it if it can be written back exactly."""
+    record = {}
+    for column in part.table.c:
+        value = row[column.name]
+        if value is not None and isinstance(column.type, LargeBinary):
+            value = base64.b64encode(value).decode()
+        elif column.name == "body":
+            parsed = json.loads(value)
+            value = parsed if _compact(parsed) == value else value
+        elif isinstance(column.type, Boolean):
+            value = bool(value)  # SQLite has no such values.
+        record[column.name] = value
+    return _compact(record)
+
+
+def row_of(part: Part, line: str, where: str) -> Row:
+    """The row that a line stands for.
+
+    Raises:
+        InputError: It is none of this table; says where and what is wrong.
+    """
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where} is no JSON: {error}") from error
+    names = part.table.c.keys()
+    if not isinstance(record, dict) or set(record) != set(names):
+        found = sorted(record) if isinstance(record, dict) else record
+        raise InputError(f"{where} has {found!r:.200}; a row has exactly {', '.join(names)}")
+    return {column.name: _value(column, record[column.name], where) for column in part.table.c}
+
+
+def _value(column: Column[Any], value: object, where: str) -> Any:
+    if value is None and column.nullable:
+        return None
+    if isinstance(column.type, LargeBinary) and isinstance(value, str):
+        try:
+            return base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise InputError(f"{where} has no base64 in {column.name!r}: {error}") from error
+    if column.name == "body" and isinstance(value, dict):
+        return _compact(value)
+    if isinstance(column.type, Text) and isinstance(value, str) and _fits(column, value):
+        return value
+    if isinstance(column.type, Boolean) and isinstance(value, bool):
+        return value
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(column.type, Float) and number and abs(value) < _LATEST:  # type: ignore[arg-type]
+        return float(value)  # type: ignore[arg-type]
+    if isinstance(column.type, Integer) and number and isinstance(value, int) and abs(value) < 1 << 63:
+        return value
+    raise InputError(f"{where} has {value!r:.200} in {column.name!r}, which that column cannot hold")
+
+
+def _fits(column: Column[Any], text: str) -> bool:
+    """Whether a text can be stored, and is the JSON that the column holds, if it holds such."""
+    try:
+        text.encode()
+        kind = _JSON.get(column.name)
+        return kind is None or isinstance(json.loads(text), kind)
+    except (ValueError, RecursionError):
+        return False
+
+
+def write(
+    folder: Path, owners: Iterable[str], blocks: Iterable[tuple[Part, list[Row]]], written: Callable[[], None]
+) -> Manifest:
+    """Write rows into a folder that is there and empty; `written` is called after each block."""
+    contents = Contents()
+    files: dict[str, TextIO] = {}
+    try:
+        for part in COPIED:
+            files[name_of(part)] = _file(folder, part).open("x", encoding="utf-8", newline="\n")
+        for part, rows in blocks:
+            for row in rows:
+                line = line_of(part, row)
+                contents.add(part, line)
+                files[name_of(part)].write(line + "\n")
+            written()
+    except OSError as error:
+        raise PersistenceError(f"cannot write {str(folder)!r}: {error}; choose another place") from error
+    finally:
+        for file in files.values():
+            file.close()
+    manifest = Manifest(tuple(owners), contents)
+    tables = {
+        name: {"rows": count, "digest": f"{contents.digests[name]:064x}"}
+        for name, count in contents.rows.items()
+    }
+    about = {"format": FORMAT, "version": VERSION, "owners": manifest.owners, "tables": tables}
+    (folder / MANIFEST).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    return manifest
+
+
+def manifest_of(folder: Path) -> Manifest:
+    """What a folder says that it holds.
+
+    Raises:
+        InputError: It is no folder that `write` made, or of a newer version.
+    """
+    path = folder / MANIFEST
+    try:
+        about = json.loads(path.read_text(encoding="utf-8"))
+        if about["format"] != FORMAT or type(about["version"]) is not int:
+            raise ValueError(f"its format is {about['format']!r}")
+        if about["version"] > VERSION:
+            raise InputError(
+                f"{str(path)!r} has version {about['version']!r}, "
+                f"this package reads up to {VERSION}: upgrade it"
+            )
+        tables = about.get("tables", {})
+        contents = Contents(
+            {str(name): int(table["rows"]) for name, table in tables.items()},
+            {str(name): int(table["digest"], 16) for name, table in tables.items()},
+        )
+        return Manifest(tuple(str(owner) for owner in about["owners"]), contents)
+    except OSError as error:
+        raise InputError(
+            f"{str(folder)!r} is no folder of a memory: {error.strerror} {MANIFEST!r}; "
+            "`threadmem convert memory.db FOLDER` makes one"
+        ) from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{str(path)!r} is no manifest of a memory: {error}") from error
+
+
+def read(folder: Path, contents: Contents) -> Iterator[tuple[Part, Row]]:
+    """The rows of a folder, table by table; what was read is counted in `contents`.
+
+    Raises:
+        InputError: A line is no row of its table.
+        PersistenceError: A file cannot be read.
+    """
+    for part in COPIED:
+        path = _file(folder, part)
+        try:
+            with path.open(encoding="utf-8", newline="\n") as file:
+                for number, line in enumerate(file, 1):
+                    row = row_of(part, line, f"line {number} of {str(path)!r}")
+                    contents.add(part, line_of(part, row))
+                    yield part, row
+        except (OSError, UnicodeDecodeError) as error:
+            raise PersistenceError(f"cannot read {str(path)!r}: {error}; is the folder whole?") from error
+
+
+def _file(folder: Path, part: Part) -> Path:
+    return folder / f"{name_of(part)}.jsonl"

@@ -1,0 +1,223 @@
+"""SQL: all rows of a memory, independent of the database they come from.
+
+Ids of trees, segments, namespaces and items are a database's own. Rows leave it numbered 1, 2, 3 ... in the
+order of those ids, keys of nodes with them, and enter another one under new ids that rise in the same order.
+So a memory that was written and read back gives the same rows, byte for byte, which is how a copy is checked.
+
+What can be made again from these rows is left out: the lexicon, and how far an index outside of the database
+has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import bindparam, select, union, update
+
+from langchain_threadmem.checkpoints.values import KIND, Item, Run, unpack
+from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.index import watermarks
+from langchain_threadmem.removal.tables import COPIED, Id, Part, scope
+from langchain_threadmem.storage import schema
+from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of
+from langchain_threadmem.tree import nodes
+
+Row = dict[str, Any]
+"""The columns of a row."""
+ROWS_AT_ONCE = 1000
+_KEPT_MARKS = (watermarks.embeddings_of(""), watermarks.SUMMARIES_OF)
+
+
+_READ = {part.table.name: Statement(select(part.table).where(scope(part)), "under") for part in COPIED}
+_WRITE = {part.table.name: insert_of(part.table) for part in COPIED}
+_NUMBERED = {
+    part.table.name: Statement(
+        part.table.insert()
+        .values({column.name: bindparam(column.name) for column in part.table.c if column.name != "id"})
+        .returning(part.table.c.id),
+        *(column.name for column in part.table.c if column.name != "id"),
+    )
+    for part in COPIED
+    if "id" in part.ids
+}
+_SETTLE = Statement(
+    update(schema.tree)
+    .where(schema.tree.c.id == bindparam("tree"))
+    .values(tip=bindparam("tip"), system=bindparam("system_")),
+    *("tip", "system_", "tree"),
+)
+_OWNERS = Statement(
+    union(*(select(part.table.c.owner) for part in COPIED if part.under is None)).order_by("owner")
+)
+
+
+class Numbers:
+    """Which number here stands for which there."""
+
+    def __init__(self) -> None:
+        self._new: dict[Id, dict[int, int]] = {kind: {} for kind in Id}
+
+    def give(self, kind: Id, old: int, new: int | None = None) -> None:
+        """Let a number stand for another; by default for the next one, from 1."""
+        known = self._new[kind]
+        known[old] = len(known) + 1 if new is None else new
+
+    def of(self, kind: Id, old: int) -> int:
+        """The number that stands for another.
+
+        Raises:
+            PersistenceError: None does.
+        """
+        try:
+            if kind is Id.NODE:
+                return self._new[Id.SEGMENT][old >> POSITION_BITS] << POSITION_BITS | old & LAST_POSITION
+            return self._new[kind][old]
+        except KeyError:
+            raise PersistenceError(
+                f"a row refers to {kind.value} {old!r}, which is not there; `threadmem verify` says more"
+            ) from None
+
+    def moved(self, part: Part, row: Row) -> Row:
+        """A row with the numbers that stand for its own."""
+        changed: Row = {
+            name: self.of(kind, row[name]) for name, kind in part.ids.items() if row[name] is not None
+        }
+        if row.get("kind") == KIND:
+            # A list of messages among a graph's values says where the messages are.
+            changed["data"] = unpack(bytes(row["data"])).mapped(self._item).pack()
+        return {**row, **changed}
+
+    def _item(self, _: str | None, item: Item) -> Item:
+        return Run(*(self.of(Id.NODE, key) for key in item)) if isinstance(item, Run) else item
+
+
+def owners(conn: Conn) -> list[str]:
+    """Everyone who has a memory here, in alphabetical order."""
+    return sorted(row[0] for row in conn.all(_OWNERS))
+
+
+def check_owner(conn: Conn, owner: str) -> None:
+    """Make sure that somebody has a memory here.
+
+    Raises:
+        InputError: They have none.
+    """
+    found = owners(conn)
+    if owner not in found:
+        known = ", ".join(map(repr, found[:5])) + (" ..." if len(found) > 5 else "")
+        raise InputError(
+            f"there is no memory of {owner!r}; there is {known or 'none'}: name an owner there is"
+        )
+
+
+def holds(conn: Conn, owner: str) -> bool:
+    """Whether an owner has anything here."""
+    return any(conn.all(_READ[part.table.name], owner) for part in COPIED if part.under is None)
+
+
+def count(conn: Conn, of: Sequence[str]) -> int:
+    """How many blocks of rows `dump` gives: some for each conversation and each namespace of the store."""
+    return sum(
+        len(conn.all(_READ[part.table.name], owner))
+        * (1 + sum(below.under is part.ids.get("id", 0) for below in COPIED))
+        for owner in of
+        for part in COPIED
+        if part.under is None
+    )
+
+
+def dump(conn: Conn, of: Sequence[str]) -> Iterator[tuple[Part, list[Row]]]:
+    """The rows of some owners' memories, one conversation or namespace of the store after the other.
+
+    Args:
+        conn: A transaction.
+        of: The owners, in the order in which they are to be numbered.
+    """
+    numbers = Numbers()
+    for owner in of:
+        heads = [(part, row) for part in COPIED if part.under is None for row in _rows(conn, part, owner)]
+        for part, row in heads:
+            if kind := part.ids.get("id"):
+                _number(conn, numbers, kind, row["id"])
+        for part, row in heads:
+            yield part, [numbers.moved(part, row)]
+            if kind := part.ids.get("id"):
+                yield from _below(conn, numbers, kind, row["id"])
+
+
+def _number(conn: Conn, numbers: Numbers, kind: Id, number: int) -> None:
+    """Give numbers to a tree or a namespace, and to what is named by numbers in it."""
+    numbers.give(kind, number)
+    for part in COPIED:
+        if part.under is kind and (below := part.ids.get("id")):
+            for row in _rows(conn, part, number):
+                numbers.give(below, row["id"])
+
+
+def _below(conn: Conn, numbers: Numbers, kind: Id, number: int) -> Iterator[tuple[Part, list[Row]]]:
+    """What is in a tree or in a namespace."""
+    for part in COPIED:
+        if part.under is kind:
+            rows = [numbers.moved(part, row) for row in _rows(conn, part, number)]
+            yield part, sorted(rows, key=partial(_place, part))
+
+
+def _rows(conn: Conn, part: Part, under: object) -> list[Row]:
+    names = part.table.c.keys()
+    rows = [dict(zip(names, row, strict=True)) for row in conn.all(_READ[part.table.name], under)]
+    if part.table is schema.mark:
+        return [row for row in rows if row["name"].startswith(_KEPT_MARKS)]
+    return sorted(rows, key=lambda row: row["id"]) if "id" in part.ids else rows
+
+
+def _place(part: Part, row: Row) -> tuple[Any, ...]:
+    """Where a row stands among others, whatever the database sorts by."""
+    return tuple(row[column.name] for column in part.table.primary_key)
+
+
+def load(
+    conn: Conn, rows: Iterable[tuple[Part, Row]], written: Callable[[int], None] = lambda count: None
+) -> None:
+    """Write rows as `dump` gave them, all of a table before those of the next, in the order of `COPIED`.
+
+    Args:
+        conn: A write transaction.
+        rows: The rows.
+        written: Called with how many were written since the last time.
+    """
+    numbers = Numbers()
+    ends: list[tuple[int | None, int | None, int]] = []
+    for part, group in groupby(rows, key=lambda pair: pair[0]):
+        kind = part.ids.get("id")
+        while batch := [row for _, (_, row) in zip(range(ROWS_AT_ONCE), group, strict=False)]:
+            if kind is None:
+                moved = [tuple(numbers.moved(part, row).values()) for row in batch]
+                if part.table is schema.node:
+                    nodes.write(conn, moved)
+                else:
+                    conn.many(_WRITE[part.table.name], moved)
+            else:
+                for row in batch:
+                    ends += _enter(conn, numbers, part, kind, row)
+            written(len(batch))
+    for tip, system, tree in ends:
+        keys = [None if key is None else numbers.of(Id.NODE, key) for key in (tip, system)]
+        conn.run(_SETTLE, *keys, tree)
+
+
+def _enter(
+    conn: Conn, numbers: Numbers, part: Part, kind: Id, row: Row
+) -> Iterator[tuple[int | None, int | None, int]]:
+    """Write a row that gets an id of its own; of a tree, where it ends, which is known when its nodes are."""
+    plain = {**row, "tip": None, "system": None} if kind is Id.TREE else row
+    numbers.give(kind, row["id"], 0)
+    values = numbers.moved(part, plain)
+    del values["id"]
+    ((new,),) = conn.all(_NUMBERED[part.table.name], *values.values())
+    numbers.give(kind, row["id"], new)
+    if kind is Id.TREE:
+        yield row["tip"], row["system"], new

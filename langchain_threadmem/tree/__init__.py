@@ -1,0 +1,1 @@
+"""The conversation as a tree of nodes."""

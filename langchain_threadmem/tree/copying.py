@@ -1,0 +1,124 @@
+"""SQL: copying a tree row by row, and restoring a saved tree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import bindparam, select
+
+from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node, segment
+from langchain_threadmem.storage.statements import Conn, Statement, within
+from langchain_threadmem.tree import grafts, nodes, revision, trees
+from langchain_threadmem.tree import lineage as lineage_sql
+from langchain_threadmem.tree.ends import Anchor, next_key
+from langchain_threadmem.tree.node import MessageSummary
+
+
+class Saved(NamedTuple):
+    """A node as it was saved elsewhere, to be put back under its own number."""
+
+    seq: int
+    parent: int | None
+    message: str
+    role: str
+    body: str
+    created: float
+    state: int
+    superseded_by: int | None
+    summary: MessageSummary | None
+
+
+def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -> None:
+    """Fill an empty tree with nodes under the numbers they had.
+
+    Args:
+        conn: A write transaction.
+        tree_id: A tree without nodes.
+        saved: Nodes, parents before children, and otherwise in the order of their numbers.
+        tip: Number of the node in which the active thread ends.
+    """
+    ends: dict[int | None, Anchor] = {None: Anchor(None, None, taken=False)}
+    system = Anchor(None, 0, taken=False)
+    for row in saved:
+        above = ends[row.parent]
+        # Numbers rise along a segment.
+        key = next_key(conn, tree_id, above.key, above.taken or row.seq < (above.seq or 0))
+        ends[row.parent] = above._replace(taken=True)
+        ends[row.seq] = Anchor(key, row.seq, taken=False)
+        if row.role == "system" and row.state == State.LIVE:
+            system = max(system, ends[row.seq], key=lambda one: one.seq or 0)
+    nodes.insert(
+        conn,
+        [
+            (
+                *(ends[row.seq].key, tree_id, *row[:-1], nodes.named(row.message, row.seq)),
+                node_keys.opens(ends[row.seq].key or 0, row.seq, row.parent),
+            )
+            for row in saved
+        ],
+    )
+    for row in saved:
+        if row.summary is not None:
+            nodes.put_summaries(conn, tree_id, ends[row.seq].key or 0, row.message, row.summary)
+    trees.settle(conn, tree_id, ends[tip].key, system.key)
+
+
+_NODES = Statement(node_keys.keys_of(bindparam("tree")).with_only_columns(node).order_by(node.c.key), "tree")
+_KEY_FIRST = Statement(
+    segment.insert().values(tree=bindparam("tree"), parent=bindparam("parent")).returning(segment.c.id),
+    "tree",
+    "parent",
+)
+_LIVE = Statement(
+    select(node.c.tree, node.c.key).where(within(node.c.key, "keys"), node.c.state == int(State.LIVE)), "keys"
+)
+_SPOKEN = Statement(
+    select(node.c.key).where(within(node.c.key, "keys"), node.c.state != int(State.ASIDE)), "keys"
+)
+
+
+def moved(key: int, segments: Mapping[int, int]) -> int:
+    """The key of a copy, given the new segment of each old one."""
+    return segments[key >> POSITION_BITS] << POSITION_BITS | key & LAST_POSITION
+
+
+def copy_tree(conn: Conn, source: int, target: int) -> dict[int, int]:
+    """Copy every message of a tree to an empty one, whatever its state, with summaries, vectors and reasons.
+
+    Returns:
+        The new segment of each old one.
+    """
+    segments: dict[int, int] = {}
+    # A segment is made after the one it forks from.
+    for old, parent in sorted(trees.segments(conn, source).items()):
+        row = conn.one(_KEY_FIRST, target, None if parent is None else moved(parent, segments))
+        assert row is not None
+        segments[old] = int(row[0])
+    rows = conn.all(_NODES, source)
+    nodes.write(conn, [(moved(row[0], segments), target, *row[2:]) for row in rows])
+    for statement in (*revision.COPIES, revision.COPY_CHOICE):
+        conn.many(statement, [(moved(row[0], segments), row[0]) for row in rows])
+    for key, parent in grafts.of_tree(conn, source).items():
+        grafts.record(conn, target, moved(key, segments), moved(parent, segments))
+    lineage_sql.copy(conn, source, target)
+    head = trees.head(conn, source)
+    tip, system = (None if key is None else moved(key, segments) for key in (head.tip, head.system))
+    trees.settle(conn, target, tip, system)
+    return segments
+
+
+def live_by_tree(conn: Conn, keys: Iterable[int]) -> dict[int, list[int]]:
+    """Those of some nodes that are live, by their trees."""
+    found: dict[int, list[int]] = {}
+    for home, key in conn.all(_LIVE, json.dumps(sorted(keys))):
+        found.setdefault(home, []).append(key)
+    return found
+
+
+def spoken(conn: Conn, keys: Sequence[int]) -> int | None:
+    """The last of some nodes that is part of the conversation."""
+    said = {row[0] for row in conn.all(_SPOKEN, json.dumps(keys))}
+    return next((key for key in reversed(keys) if key in said), None)

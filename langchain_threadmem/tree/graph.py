@@ -1,0 +1,418 @@
+"""Graph algorithms over nodes: paths, roots, leaves, threads, validation."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from langchain_threadmem.errors import InputError, InvalidGraphStateError, NodeNotFoundError
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.tree.node import ConversationNode
+
+if TYPE_CHECKING:
+    import networkx
+
+
+def to_graph(nodes: Sequence[ConversationNode]) -> networkx.DiGraph[int]:
+    """Build the NetworkX graph of a conversation, with edges from parent to child.
+
+    Args:
+        nodes: All nodes of a conversation, in any order and of any state.
+
+    Returns:
+        A graph whose nodes are the node ids, each with its `ConversationNode` as `"node"`.
+
+    Raises:
+        InvalidGraphStateError: The nodes do not form a forest; see `validate`.
+
+    Costs about a kilobyte and a few microseconds a node: build it when asked for, not ahead.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage, HumanMessage
+        >>> nodes = [ConversationNode(1, HumanMessage("Hello")), ConversationNode(2, AIMessage("Hi!"), 1)]
+        >>> graph = to_graph(nodes)
+        >>> list(graph.edges), graph.nodes[2]["node"].message.text
+        ([(1, 2)], 'Hi!')
+    """
+    # NetworkX takes longer to import than all the rest of this package.
+    import networkx
+
+    validate(nodes)
+    graph: networkx.DiGraph[int] = networkx.DiGraph()
+    graph.add_nodes_from((node.id, {"node": node}) for node in nodes)
+    graph.add_edges_from((node.parent_id, node.id) for node in nodes if node.parent_id is not None)
+    return graph
+
+
+def path(nodes_by_id: Mapping[int, ConversationNode], node_id: int) -> list[ConversationNode]:
+    """Give the messages from the root down to a node.
+
+    Args:
+        nodes_by_id: At least the node and its ancestors.
+        node_id: The node to end in.
+
+    Returns:
+        The root first, the node last. Linear in the length of the path.
+
+    Raises:
+        NodeNotFoundError: There is no such node.
+        InvalidGraphStateError: An ancestor is missing, or the path is a circle.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage, HumanMessage
+        >>> nodes = [ConversationNode(1, HumanMessage("Hello")), ConversationNode(2, AIMessage("Hi!"), 1)]
+        >>> [node.id for node in path({node.id: node for node in nodes}, 2)]
+        [1, 2]
+    """
+    return list(_upwards(nodes_by_id, node_id))[::-1]
+
+
+def traverse(nodes_by_id: Mapping[int, ConversationNode], node_id: int, depth: int) -> list[ConversationNode]:
+    """Give the last `depth` messages of the path to a node.
+
+    Here `depth` counts nodes, the start included; the `context_depth` of recall counts ancestors.
+
+    Args:
+        nodes_by_id: At least the node and as many ancestors as are asked for.
+        node_id: The node to end in.
+        depth: How many nodes to give at most, 0 or more.
+
+    Returns:
+        The oldest first, the node last; nothing if there is no such node. Linear in `depth`.
+
+    Raises:
+        InputError: `depth` is negative.
+        InvalidGraphStateError: An ancestor is missing, or the path is a circle.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> nodes = {n: ConversationNode(n, HumanMessage("Hello"), n - 1 or None) for n in (1, 2, 3, 4)}
+        >>> [node.id for node in traverse(nodes, 4, depth=3)]
+        [2, 3, 4]
+    """
+    if depth < 0:
+        raise InputError(
+            f"depth counts nodes and cannot be negative, not {depth!r}; use 1 for the node alone"
+        )
+    if node_id not in nodes_by_id:
+        return []
+    return list(islice(_upwards(nodes_by_id, node_id), depth))[::-1]
+
+
+def living(nodes: Sequence[ConversationNode]) -> list[ConversationNode]:
+    """Select what threads show: live nodes, and superseded ones that a live node descends from.
+
+    Args:
+        nodes: All nodes of a conversation, in any order and of any state.
+
+    Returns:
+        The living nodes, by id.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> old = ConversationNode(1, HumanMessage("Helo"), state=State.SUPERSEDED)
+        >>> [node.id for node in living([old, ConversationNode(2, HumanMessage("Hello"))])]
+        [2]
+    """
+    above = _above_live(nodes)
+    return _by_id(node for node in nodes if node.state == State.LIVE or node.id in above)
+
+
+def roots(nodes: Sequence[ConversationNode]) -> list[ConversationNode]:
+    """Give the nodes that the conversation's threads start with.
+
+    Args:
+        nodes: All nodes of a conversation, in any order and of any state.
+
+    Returns:
+        The nodes without a parent that are live or lead to a live node, by id. Linear, but for sorting.
+
+    Raises:
+        InvalidGraphStateError: A parent is missing.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> nodes = [ConversationNode(1, HumanMessage("Csv?")), ConversationNode(2, HumanMessage("Tea?"))]
+        >>> [node.id for node in roots(nodes)]
+        [1, 2]
+    """
+    inner = _above_live(nodes)
+    starts = (node for node in nodes if node.parent_id is None)
+    return _by_id(node for node in starts if node.state == State.LIVE or node.id in inner)
+
+
+def leaves(nodes: Sequence[ConversationNode]) -> list[ConversationNode]:
+    """Give the live nodes that no live node descends from.
+
+    Args:
+        nodes: All nodes of a conversation, in any order and of any state.
+
+    Returns:
+        The leaves by id. Linear, but for sorting.
+
+    Raises:
+        InvalidGraphStateError: A parent is missing.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage, HumanMessage
+        >>> nodes = [ConversationNode(1, HumanMessage("Hello"))]
+        >>> nodes += [ConversationNode(2, AIMessage("Hi!"), 1), ConversationNode(3, AIMessage("Hey!"), 1)]
+        >>> [node.id for node in leaves(nodes)]
+        [2, 3]
+    """
+    inner = _above_live(nodes)
+    return _by_id(node for node in nodes if node.state == State.LIVE and node.id not in inner)
+
+
+def threads(nodes: Sequence[ConversationNode]) -> list[list[ConversationNode]]:
+    """Give every thread of a conversation: the path from the root to each leaf.
+
+    A system message alone is no thread: nobody has said anything yet.
+
+    Args:
+        nodes: All nodes of a conversation, in any order and of any state.
+
+    Returns:
+        The threads ordered by the id of their leaf, each with its root first. Cost is linear in
+        the nodes and in the length of the threads together.
+
+    Raises:
+        InvalidGraphStateError: A parent is missing.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage, HumanMessage
+        >>> nodes = [ConversationNode(1, HumanMessage("Hello"))]
+        >>> nodes += [ConversationNode(2, AIMessage("Hi!"), 1), ConversationNode(3, AIMessage("Hey!"), 1)]
+        >>> [[node.id for node in thread] for thread in threads(nodes)]
+        [[1, 2], [1, 3]]
+    """
+    nodes_by_id = {node.id: node for node in nodes}
+    found = (path(nodes_by_id, leaf.id) for leaf in leaves(nodes))
+    return [thread for thread in found if len(thread) > 1 or thread[0].message.type != "system"]
+
+
+def validate(nodes: Sequence[ConversationNode]) -> None:
+    """Refuse nodes that do not form a forest.
+
+    Args:
+        nodes: All nodes of a conversation, in any order and of any state.
+
+    Raises:
+        InvalidGraphStateError: Two nodes share an id, a parent is missing, or nodes descend from
+            themselves; the message names the ids. Linear in the number of nodes.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> validate([ConversationNode(1, HumanMessage("Hello"), parent_id=7)])
+        Traceback (most recent call last):
+        langchain_threadmem.errors.InvalidGraphStateError: node 1 has the parent 7, which is missing; ...
+    """
+    counts = Counter(node.id for node in nodes)
+    if len(counts) < len(nodes):
+        twice = [node_id for node_id, count in counts.items() if count > 1]
+        raise InvalidGraphStateError(f"node ids used more than once: {twice!r}; give each node its own")
+    for node in nodes:
+        if node.parent_id is not None and node.parent_id not in counts:
+            raise _missing_parent(node)
+    # Peel off the nodes that hang under a root, layer by layer: what is left hangs in a circle.
+    children = _children((node.parent_id, node.id) for node in nodes)
+    reached = _preorder(children)
+    if len(reached) < len(nodes):
+        raise _circle(counts.keys() - set(reached))
+
+
+def orderly(nodes_by_id: Mapping[int, ConversationNode], ids: Iterable[int]) -> list[int]:
+    """Order selected nodes oldest first, each thread in one piece.
+
+    Each selected node hangs under its nearest selected ancestor; the result is the preorder of
+    that forest, with roots and children by id.
+
+    Args:
+        nodes_by_id: At least the selected nodes and all their ancestors.
+        ids: The selected nodes, in any order; each is given once.
+
+    Returns:
+        The ids in order. Every ancestor is visited once, however many nodes are selected.
+
+    Raises:
+        NodeNotFoundError: A selected node does not exist.
+        InvalidGraphStateError: An ancestor is missing, or nodes descend from themselves.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> parents = {1: None, 2: 1, 3: 1, 4: 2, 5: 3}
+        >>> nodes = {n: ConversationNode(n, HumanMessage("Hello"), p) for n, p in parents.items()}
+        >>> orderly(nodes, [5, 4, 3, 2])
+        [2, 4, 3, 5]
+    """
+    selected = set(ids)
+    nearest: dict[int, int | None] = {}
+    for node_id in selected:
+        trail = [node_id]
+        found: int | None = None
+        for ancestor in islice(_upwards(nodes_by_id, node_id), 1, None):
+            if ancestor.id in selected:
+                found = ancestor.id
+                break
+            if ancestor.id in nearest:
+                found = nearest[ancestor.id]
+                break
+            trail.append(ancestor.id)
+        nearest.update(dict.fromkeys(trail, found))
+    order = _preorder(_children((nearest[node_id], node_id) for node_id in selected))
+    if len(order) < len(selected):
+        raise _circle(selected - set(order))
+    return order
+
+
+def _upwards(nodes_by_id: Mapping[int, ConversationNode], node_id: int) -> Iterator[ConversationNode]:
+    """Walk from a node to its parent, and so on up to the root."""
+    if node_id not in nodes_by_id:
+        raise NodeNotFoundError(f"no node {node_id!r} in this conversation; `threads` shows those there are")
+    node = nodes_by_id[node_id]
+    yield node
+    steps = 1
+    while node.parent_id is not None:
+        if node.parent_id not in nodes_by_id:
+            raise _missing_parent(node)
+        if steps == len(nodes_by_id):
+            raise _circle({node_id})
+        node = nodes_by_id[node.parent_id]
+        yield node
+        steps += 1
+
+
+def _above_live(nodes: Sequence[ConversationNode]) -> set[int]:
+    """Collect the ids of the nodes that a live node descends from."""
+    nodes_by_id = {node.id: node for node in nodes}
+    above: set[int] = set()
+    for node in nodes:
+        if node.state != State.LIVE:
+            continue
+        for ancestor in islice(_upwards(nodes_by_id, node.id), 1, None):
+            if ancestor.id in above:
+                break
+            above.add(ancestor.id)
+    return above
+
+
+def _children(edges: Iterable[tuple[int | None, int]]) -> dict[int | None, list[int]]:
+    """Group children by parent, the highest id first; roots stand under `None`."""
+    children: dict[int | None, list[int]] = defaultdict(list)
+    for parent, child in edges:
+        children[parent].append(child)
+    for siblings in children.values():
+        siblings.sort(reverse=True)
+    return children
+
+
+def _preorder(children: Mapping[int | None, list[int]]) -> list[int]:
+    """List every node that hangs under a root, parents first, siblings by id."""
+    order: list[int] = []
+    waiting = list(children.get(None, ()))
+    while waiting:
+        node_id = waiting.pop()
+        order.append(node_id)
+        waiting.extend(children.get(node_id, ()))
+    return order
+
+
+def _by_id(nodes: Iterable[ConversationNode]) -> list[ConversationNode]:
+    return sorted(nodes, key=lambda node: node.id)
+
+
+def _missing_parent(node: ConversationNode) -> InvalidGraphStateError:
+    return InvalidGraphStateError(
+        f"node {node.id!r} has the parent {node.parent_id!r}, which is missing; "
+        "add the parent, or make the node a root with parent_id=None"
+    )
+
+
+def _circle(ids: Iterable[int]) -> InvalidGraphStateError:
+    return InvalidGraphStateError(
+        f"nodes that descend from themselves, or from such a node: {sorted(ids)!r}; "
+        "make one of them a root with parent_id=None"
+    )
+
+
+def spliced(parents: Mapping[int, int | None], gone: Collection[int]) -> dict[int, int | None]:
+    """The nodes that hung under one that is gone, and what they hang under now: the nearest that is left.
+
+    Args:
+        parents: The parent of each node, of those that are gone too.
+        gone: The nodes that go.
+
+    Example:
+        >>> spliced({1: None, 2: 1, 3: 2, 4: 3}, {2, 3})
+        {4: 1}
+    """
+    return {
+        node: left_of(parent, parents, gone)
+        for node, parent in parents.items()
+        if node not in gone and parent in gone
+    }
+
+
+def left_of(node: int | None, parents: Mapping[int, int | None], gone: Collection[int]) -> int | None:
+    """A node, or the nearest above it that is left; `None` if none is."""
+    while node is not None and node in gone:
+        node = parents.get(node)
+    return node
+
+
+def parents_first(parents: Mapping[int, int | None]) -> list[int]:
+    """Nodes in their order, but each parent before its children. Linear.
+
+    Args:
+        parents: The parent of each node; one that is not among them counts as none.
+
+    Example:
+        >>> parents_first({1: None, 2: 4, 3: 2, 4: 1})
+        [1, 4, 2, 3]
+    """
+    order: dict[int, None] = {}
+    for node in parents:
+        chain: list[int] = []
+        above: int | None = node
+        while above is not None and above in parents and above not in order and len(chain) <= len(parents):
+            chain.append(above)
+            above = parents[above]
+        order.update(dict.fromkeys(reversed(chain)))
+    return list(order)
+
+
+def circular(parents: Mapping[int, int | None]) -> list[int]:
+    """The nodes that descend from themselves, or from such a node. Linear but for those.
+
+    Example:
+        >>> circular({1: None, 2: 1, 3: 4, 4: 3})
+        [3, 4]
+    """
+    reached: set[int | None] = {None}
+    lost = []
+    for node in parents_first(parents):
+        if parents[node] in reached or parents[node] not in parents:
+            reached.add(node)
+        else:
+            lost.append(node)
+    return sorted(lost)
+
+
+def with_results(rows: Iterable[tuple[int, int | None, str]], chosen: Collection[int]) -> set[int]:
+    """Chosen nodes and the tools' results right below them: a call and its results go together.
+
+    Args:
+        rows: Number, parent and role of each node, in the order of their numbers.
+        chosen: Numbers of nodes.
+
+    Example:
+        >>> sorted(with_results([(1, None, "human"), (2, 1, "ai"), (3, 2, "tool"), (4, 3, "ai")], {1, 2}))
+        [1, 2, 3]
+    """
+    found = set(chosen)
+    for number, parent, role in rows:
+        if role == "tool" and parent in found:
+            found.add(number)
+    return found

@@ -1,0 +1,138 @@
+"""Nodes of a conversation: `ConversationNode`, its state, placement and summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+
+from langchain_core.messages import AIMessage, BaseMessage
+from pydantic import BaseModel, Field
+
+from langchain_threadmem.storage.schema import State
+
+EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+class MessageSummary(BaseModel):
+    """A title and at most two sentences about one message.
+
+    Example:
+        >>> MessageSummary(title="CSV files", summary="The user asks how to read them.").title
+        'CSV files'
+    """
+
+    title: str = Field(..., description="Title of the message")
+    summary: str = Field(..., description="Summary of the message. Two sentences max.")
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Why a human message was placed where it is.
+
+    Attributes:
+        reason: In a few words.
+        chances: The likeliest candidates, each with its probability: the `id` of the turn end to continue, or
+            `None` for a new root. Empty where no probabilities were weighed.
+
+    Example:
+        >>> str(Placement("continues the last thread", ((2, 0.9), (None, 0.1))))
+        'continues the last thread; node 2: 90 %, new thread: 10 %'
+    """
+
+    reason: str
+    chances: Sequence[tuple[int | None, float]] = ()
+
+    def __str__(self) -> str:
+        weighed = [
+            f"{'new thread' if candidate is None else f'node {candidate}'}: {100 * chance:.0f} %"
+            for candidate, chance in self.chances
+        ]
+        return "; ".join(filter(None, [self.reason, ", ".join(weighed)]))
+
+
+BY_HAND = Placement("moved by hand")
+"""Why a message is where a person placed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationNode:
+    """One message of a conversation and its place in the tree.
+
+    Attributes:
+        id: Number of the node within its conversation, from 1, in the order of writing.
+        message: The LangChain message, with its own `id` set.
+        parent_id: `id` of the node it continues; `None` for a root.
+        summary: What `ChatMemory.summarize` wrote about it, if anything.
+        timestamp: When it was said, with its time zone.
+        state: Live, superseded or aside.
+        superseded_by: `id` of the node that replaced it, if one did.
+        placement: Why it is where it is, if that was weighed: of a node that was just appended or placed, and
+            of all nodes where the whole history was read. No part of what the node is: nodes that differ in
+            nothing else are equal.
+
+    Raises:
+        ValueError: `id` or `parent_id` is not positive.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> ConversationNode(1, HumanMessage("Hello")).parent_id is None
+        True
+    """
+
+    id: int
+    message: BaseMessage
+    parent_id: int | None = None
+    summary: MessageSummary | None = None
+    timestamp: datetime = EPOCH
+    state: State = State.LIVE
+    superseded_by: int | None = None
+    placement: Placement | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.id <= 0:
+            raise ValueError(f"a node id is a positive number, not {self.id!r}")
+        if self.parent_id is not None and self.parent_id <= 0:
+            raise ValueError(f"a parent id is a positive number or None, not {self.parent_id!r}")
+
+
+# The slots of a node, set directly; see `bodies` for the same of messages.
+_set_id, _set_message, _set_parent, _set_summary, _set_time, _set_state, _set_by, _set_placement = (
+    getattr(ConversationNode, slot.name).__set__ for slot in fields(ConversationNode)
+)
+
+
+def stored_node(
+    id: int,
+    message: BaseMessage,
+    parent_id: int | None,
+    summary: MessageSummary | None,
+    timestamp: datetime,
+    state: State,
+    superseded_by: int | None,
+) -> ConversationNode:
+    """A node whose values come from storage, which has checked them: made in half the time.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> hello = HumanMessage("Hello")
+        >>> made = stored_node(2, hello, 1, None, EPOCH, State.LIVE, None)
+        >>> made == ConversationNode(2, hello, 1)
+        True
+    """
+    node = object.__new__(ConversationNode)
+    _set_id(node, id)
+    _set_message(node, message)
+    _set_parent(node, parent_id)
+    _set_summary(node, summary)
+    _set_time(node, timestamp)
+    _set_state(node, state)
+    _set_by(node, superseded_by)
+    _set_placement(node, None)
+    return node
+
+
+def is_answer(node: ConversationNode) -> bool:
+    """Whether a node is an answer without open tool calls."""
+    message = node.message
+    return message.type == "ai" and not (isinstance(message, AIMessage) and message.tool_calls)

@@ -1,0 +1,174 @@
+"""Verbs that revise: edit, regenerate, place, checkout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from langchain_core.messages import AIMessage
+
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.errors import InputError, InvalidGraphStateError
+from langchain_threadmem.messages.convert import Given, messages_of
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree import append as writer
+from langchain_threadmem.tree import nodes, revision, trees
+from langchain_threadmem.tree import placements as stored_placements
+from langchain_threadmem.tree.append import Draft, Placed
+from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
+from langchain_threadmem.tree.node import BY_HAND, ConversationNode, Placement
+from langchain_threadmem.tree.nodes import NodeRow, Outline
+from langchain_threadmem.tree.rows import drafts_of, nodes_of, placed_nodes
+
+
+def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[ConversationNode]:
+    """Put a new version beside a message; what answered the old version is superseded with it."""
+    tree = yield from tree_of(conversation)
+    old_role = (yield from Sql(lambda conn: node_in(conn, tree, node_id))).role
+    versions = messages_of(given, old_role)
+    if len(versions) != 1:
+        raise InputError(f"edit() puts one message in the place of node {node_id!r}, not {len(versions)}")
+    message = versions[0]
+    drafts = drafts_of(versions, other=conversation.runtime.parts.write)
+
+    def write(conn: Conn) -> list[Placed]:
+        trees.lock(conn, tree)
+        old, passed = _current(conn, tree, node_in(conn, tree, node_id))
+        if old.role != message.type:
+            raise InputError(
+                f"node {node_id!r} is a {old.role} message and cannot become a {message.type} message; "
+                "pass a message of the same role, or text"
+            )
+        if old.role != "system":
+            answers = nodes.answers(conn, tree, old.key, old.seq)
+            places = _replace(conn, tree, drafts, old.parent, [old, *answers])
+            if passed:
+                revision.supersede(conn, tree, passed, places[0].seq)
+            return places
+        # What the program says is no part of the conversation: nothing answers it, and the thread goes on.
+        tip = trees.head(conn, tree).tip
+        places = _replace(conn, tree, drafts, old.parent, [old])
+        if tip != old.key:
+            trees.move_tip(conn, tree, tip)
+        return places
+
+    places = yield from Sql(write, write=True)
+    return placed_nodes([message], drafts, places)[0]
+
+
+def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[list[ConversationNode]]:
+    """Put a new answer beside the AI and tool messages of a turn; later turns stay as they are."""
+    tree = yield from tree_of(conversation)
+    messages = messages_of(given, "ai")
+    drafts = drafts_of(messages, other=conversation.runtime.parts.write)
+    if not messages:
+        raise InputError("regenerate() was given no message; pass the new answer")
+    for message in messages:
+        if message.type in ("human", "system"):
+            raise InputError(f"an answer is made of AI and tool messages, not of a {message.type} message")
+
+    def write(conn: Conn) -> list[Placed]:
+        trees.lock(conn, tree)
+        asked = node_in(conn, tree, node_id)
+        while asked.role != "human":
+            if asked.parent is None:
+                raise InputError(f"node {node_id!r} answers no human message; edit() it instead")
+            asked = node_in(conn, tree, asked.parent)
+        return _replace(conn, tree, drafts, asked.seq, nodes.answers(conn, tree, asked.key, asked.seq))
+
+    places = yield from Sql(write, write=True)
+    return placed_nodes(messages, drafts, places)
+
+
+def place(
+    conversation: Conversation, node_id: int, parent_id: int | None, why: Placement | None = BY_HAND
+) -> Flow[ConversationNode]:
+    """Move a turn, and what follows it, below the message that it really answers, and keep why.
+
+    The message gets a new place; what follows it keeps its own, and hangs under the new one.
+    """
+    tree = yield from tree_of(conversation)
+    row, kept = yield from Sql(lambda conn: placed(conn, tree, node_id, parent_id, why), write=True)
+    return replace(nodes_of([row], conversation.runtime.parts.read)[0], placement=kept)
+
+
+def placed(
+    conn: Conn, tree: int, node_id: int, parent_id: int | None, why: Placement | None
+) -> tuple[NodeRow, Placement | None]:
+    """Move a turn in a write transaction; its place, and why it is there.
+
+    Raises:
+        InputError: It was superseded, or its new parent calls tools.
+        InvalidGraphStateError: Its new parent descends from it.
+    """
+    trees.lock(conn, tree)
+    node = node_in(conn, tree, node_id)
+    if node.state != State.LIVE:
+        now = f"; node {node.superseded_by} has taken its place" if node.superseded_by else ""
+        raise InputError(f"node {node_id!r} is {State(node.state).name.lower()} and cannot be moved{now}")
+    below = nodes.children(conn, tree, [(node.key, node.seq)])
+    following = [row for row in below if row.state == State.LIVE]
+    if parent_id is not None:
+        moved = {node.key, *(row.key for row in following)}
+        _check_parent(conn, node_in(conn, tree, parent_id), moved, node_id)
+    if node.parent == parent_id:
+        return node, stored_placements.by_key(conn, node.key)
+    where = revision.move(conn, tree, node, following, parent_id)
+    if why is not None:
+        stored_placements.put(conn, [(where.key, node.message, why)])
+    return node._replace(key=where.key, seq=where.seq, parent=where.parent), why
+
+
+def checkout(conversation: Conversation, node_id: int) -> Flow[ConversationNode]:
+    """Make a node the tip of the active thread."""
+    tree = yield from tree_of(conversation)
+
+    def write(conn: Conn) -> NodeRow:
+        trees.lock(conn, tree)
+        row = node_in(conn, tree, node_id)
+        trees.move_tip(conn, tree, row.key)
+        return row
+
+    return nodes_of([(yield from Sql(write, write=True))], conversation.runtime.parts.read)[0]
+
+
+def _current(conn: Conn, tree: int, row: NodeRow) -> tuple[NodeRow, list[int]]:
+    """The version that has taken a message's place, so that an edit of an old version leaves none behind.
+
+    Also the keys of the older versions on the way to it. They are to point at the next version, or the way
+    would grow with every edit.
+    """
+    passed: list[int] = []
+    while row.superseded_by is not None:
+        newer = node_in(conn, tree, row.superseded_by)
+        if newer.role != row.role:
+            break  # It went with the turn that was replaced; no version of it is left.
+        passed.append(row.key)
+        row = newer
+    return row, passed
+
+
+def _replace(
+    conn: Conn, tree: int, drafts: Sequence[Draft], parent: int | None, old: Sequence[NodeRow | Outline]
+) -> list[Placed]:
+    """Write a new version, unless the very same one is there already."""
+    first = nodes.by_message(conn, tree, drafts[0].message) if drafts[0].given else None
+    if first and (first.state, first.body, first.parent) == (State.LIVE, drafts[0].body, parent):
+        return writer.append(conn, tree, drafts)
+    replaced = [(row.key, row.seq) for row in old if row.state == State.LIVE]
+    return revision.replace(conn, tree, drafts, parent, replaced)
+
+
+def _check_parent(conn: Conn, parent: NodeRow, moved: set[int], node_id: int) -> None:
+    above = nodes.spans(conn, parent.key)
+    if any(first <= key <= last for key in moved for first, last in above):
+        raise InvalidGraphStateError(
+            f"node {node_id!r} cannot be placed below node {parent.seq}, which is itself or descends from it"
+        )
+    message = nodes_of([parent])[0].message
+    if isinstance(message, AIMessage) and message.tool_calls:
+        raise InputError(
+            f"node {parent.seq} calls tools, and their results come next; "
+            "place the turn below the answer that ends it"
+        )

@@ -1,0 +1,205 @@
+"""SQL: superseding, reviving and moving nodes.
+
+Every function here runs in a write transaction and is safe to run again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, and_, bindparam, select, update
+
+from langchain_threadmem.errors import PersistenceError
+from langchain_threadmem.messages.codec import UNREADABLE, decode_stored
+from langchain_threadmem.messages.ids import number_in
+from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage.schema import State, choice, embedding, node, segment, summary, tree, unit
+from langchain_threadmem.storage.statements import Conn, Statement, within
+from langchain_threadmem.summaries import queries as summary_queries
+from langchain_threadmem.tree import grafts, nodes, stale_marks, trees
+from langchain_threadmem.tree.append import Append, Draft, Placed, conflict, stored
+from langchain_threadmem.tree.ends import anchor_of, next_key
+from langchain_threadmem.tree.nodes import NodeRow, Outline
+
+_SUPERSEDE = Statement(
+    update(node)
+    .where(within(node.c.key, "keys"))
+    .values(state=int(State.SUPERSEDED), superseded_by=bindparam("by", type_=BigInteger())),
+    "keys",
+    "by",
+)
+_newest_system = (
+    node_keys.keys_of(bindparam("tree"))
+    .where(node.c.role == "system", node.c.state == int(State.LIVE))
+    .order_by(node.c.seq.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_RENEW_SYSTEM = Statement(
+    update(tree)
+    .where(tree.c.id == bindparam("tree"), within(tree.c.system, "keys"))
+    .values(system=_newest_system),
+    "tree",
+    "keys",
+)
+_RENEW_SYSTEM_OF = Statement(
+    update(tree).where(tree.c.id == bindparam("tree")).values(system=_newest_system), "tree"
+)
+_other = node.alias("other")
+_REPLACED_BY = Statement(  # the newest first
+    select(
+        *node.c["key", "seq", "message"],
+        and_(_other.c.message == node.c.message, _other.c.created == node.c.created),
+    )
+    .select_from(
+        segment.join(node, node_keys.inside(node.c.key)).join(_other, _other.c.seq == node.c.superseded_by)
+    )
+    .where(
+        segment.c.tree == bindparam("tree"),
+        node.c.state == int(State.SUPERSEDED),
+        within(_other.c.key, "keys"),
+    )
+    .order_by(node.c.seq.desc()),
+    "tree",
+    "keys",
+)
+_STATES = Statement(nodes.of_message(select(node.c.state)), *nodes.OF_MESSAGE)
+_REVIVE = Statement(
+    update(node).where(within(node.c.key, "keys")).values(state=int(State.LIVE), superseded_by=None), "keys"
+)
+_MOVED = Statement(
+    update(node)
+    .where(node.c.key == bindparam("old"))
+    .values(state=int(State.SUPERSEDED), superseded_by=bindparam("by")),
+    "by",
+    "old",
+)
+_COPIED = (
+    [*summary.c["key", "title", "summary"]],
+    [*embedding.c["key", "model", "vector"]],
+    # Not its parent: a summary covers what was said in the old place.
+    [*unit.c["key", "visits", "last_visit", "never_delete", "forgotten"]],
+)
+
+
+def _copy_of(columns: Sequence[Column[Any]]) -> Statement:
+    key, *rest = columns
+    return Statement(
+        key.table.insert().from_select(
+            [column.name for column in columns],
+            select(bindparam("new", type_=BigInteger()), *rest).where(key == bindparam("old")),
+        ),
+        "new",
+        "old",
+    )
+
+
+COPIES = tuple(map(_copy_of, _COPIED))
+"""Give a node under a new key what is kept beside it: parameters `new` and `old`."""
+COPY_CHOICE = _copy_of([*choice.c["key", "reason", "chances"]])
+"""The same for why it is where it is; not for a node that was moved, which is somewhere else for certain."""
+
+
+def replace(
+    conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: int | None, replaced: Sequence[tuple[int, int]]
+) -> list[Placed]:
+    """Supersede nodes and write messages below `parent` in their stead.
+
+    Args:
+        conn: A write transaction.
+        tree_id: The tree.
+        drafts: The new version.
+        parent: Number of the node it goes below; `None` for a root.
+        replaced: Key and number of each node that it replaces, the replaced message first.
+
+    Returns:
+        The place of each draft.
+    """
+    keys = [key for key, _ in replaced]
+    # Superseded first, since a new version may keep the message id and only one place may be live.
+    supersede(conn, tree_id, keys, None)
+    for draft in drafts:
+        known = stored(conn, tree_id, draft.message) if draft.given else None
+        if known is not None and known[1].state == State.LIVE:
+            raise conflict(draft.message, known[1])
+    places = Append(tree_id, drafts, parent, fresh=True)(conn)
+    supersede(conn, tree_id, keys, places[0].seq)
+    return places
+
+
+def supersede(conn: Conn, tree_id: int, keys: Iterable[int], by: int | None) -> None:
+    """Mark nodes as replaced by the node numbered `by`; they stay in history."""
+    replaced = list(keys)
+    listed = json.dumps(replaced)
+    conn.run(_SUPERSEDE, listed, by)
+    conn.run(_RENEW_SYSTEM, tree_id, listed)
+    stale_marks.mark_stale(conn, stale_marks.ancestors(conn, replaced))
+    trees.changed(conn, tree_id)
+
+
+def revive(conn: Conn, tree_id: int, keys: Iterable[int], kept: Collection[int]) -> None:
+    """Undo what nodes have superseded, now that they are taken back.
+
+    Args:
+        conn: A write transaction.
+        tree_id: The tree.
+        keys: The nodes, superseded by now; none of them is revived.
+        kept: What something still refers to. A place that a message was moved away from is revived only if
+            it is one of these: else it is but where the message lay before it was put into its thread.
+    """
+    gone = set(keys)
+    latest: dict[str, int] = {}
+    seq_of: dict[int, int] = {}
+    for key, seq, message, moved in conn.all(_REPLACED_BY, tree_id, json.dumps(list(gone))):
+        if key not in gone and (key in kept or not moved) and not _is_live(conn, tree_id, message):
+            seq_of[key] = seq
+            latest.setdefault(message, key)
+    for follower, _, message in grafts.below(conn, tree_id, gone):
+        if message in latest:
+            grafts.hang(conn, tree_id, follower, latest[message], seq_of[latest[message]])
+    listed = json.dumps(list(latest.values()))
+    conn.run(_REVIVE, listed)
+    summary_queries.reopen(conn, tree_id, list(latest.values()))
+    conn.run(_RENEW_SYSTEM_OF, tree_id)
+    trees.changed(conn, tree_id)
+
+
+def _is_live(conn: Conn, tree_id: int, message: str) -> bool:
+    states = conn.all(_STATES, tree_id, message, number_in(message))
+    return any(state == State.LIVE for (state,) in states)
+
+
+def move(conn: Conn, tree_id: int, old: NodeRow, following: Iterable[Outline], parent: int | None) -> Placed:
+    """Give a node a new place below another parent; its old row points at the new one.
+
+    Args:
+        conn: A write transaction.
+        tree_id: The tree.
+        old: The node.
+        following: Nodes directly below it, which follow it with all that is below them.
+        parent: Number of the node that it goes below; `None` for a new root.
+
+    Returns:
+        The new place.
+    """
+    (said,) = decode_stored([(old.message, old.body, old.role)])
+    if UNREADABLE in said.response_metadata:
+        raise PersistenceError(
+            f"node {old.seq} cannot be read, so it cannot be moved; verify() says why, purging removes it"
+        )
+    head, under = trees.head(conn, tree_id), anchor_of(conn, tree_id, parent)
+    key, seq = next_key(conn, tree_id, under.key, under.taken), head.next_seq
+    conn.run(_MOVED, seq, old.key)
+    place = (key, tree_id, seq, parent, *old[3:7], int(State.LIVE), None, nodes.named(old.message, seq))
+    nodes.insert(conn, [(*place, node_keys.opens(key, seq, parent))])
+    for copy in COPIES:
+        conn.run(copy, key, old.key)
+    for row in following:
+        grafts.hang(conn, tree_id, row.key, key, seq)
+    trees.settle(conn, tree_id, key if head.tip == old.key else head.tip, head.system)
+    conn.run(_RENEW_SYSTEM, tree_id, json.dumps([old.key]))
+    stale_marks.mark_stale(conn, stale_marks.ancestors(conn, [old.key]))
+    trees.changed(conn, tree_id)
+    return Placed(key, seq, parent, old.created)

@@ -1,0 +1,184 @@
+"""Conversion between rows of the database and nodes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from langchain_threadmem.engine.runtime import Component, Runtime
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.messages.codec import (
+    UNREADABLE,
+    Parsed,
+    decode_stored,
+    encode,
+    give_id,
+    text_of,
+    with_id,
+)
+from langchain_threadmem.messages.convert import Given
+from langchain_threadmem.messages.ids import check_name, new_stem
+from langchain_threadmem.messages.typed_json import Reader, Writer
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.tree.append import Chain, Draft, Placed, Said
+from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummary, stored_node
+from langchain_threadmem.tree.nodes import NodeRow
+
+MOST_PARSED = 20_000
+STATES = tuple(State)
+"""By their numbers; calling `State` takes four times as long."""
+
+
+def nodes_of(rows: Sequence[NodeRow], other: Reader | None = None) -> list[ConversationNode]:
+    """The nodes that rows stand for, in their order.
+
+    Args:
+        rows: The rows.
+        other: Reads parts of messages that JSON does not know, for callers that show them to somebody.
+    """
+    messages = decode_stored([(row.message, row.body, row.role) for row in rows], other=other)
+    return [
+        stored_node(
+            row.seq,
+            message,
+            row.parent,
+            None if row.title is None else MessageSummary(title=row.title, summary=row.summary or ""),
+            datetime.fromtimestamp(row.created, UTC),
+            STATES[row.state],
+            row.superseded_by,
+        )
+        for row, message in zip(rows, messages, strict=True)
+    ]
+
+
+def placed_nodes(
+    messages: Sequence[BaseMessage], drafts: Sequence[Draft], places: Sequence[Placed]
+) -> list[ConversationNode]:
+    """The nodes that were just written (or found already there) for what `messages_of` gave."""
+    nodes = []
+    at, said = None, EPOCH
+    for message, draft, place in zip(messages, drafts, places, strict=True):
+        _, seq, parent, created, state, superseded_by, other = place
+        if created != at:  # Most often all were said at once.
+            at, said = created, datetime.fromtimestamp(created, UTC)
+        give_id(message, other or draft.message)
+        node = stored_node(seq, message, parent, None, said, STATES[state], superseded_by)
+        if draft.placement is not None and created == draft.created:  # Else it was there before.
+            node = replace(node, placement=draft.placement)
+        nodes.append(node)
+    return nodes
+
+
+def drafts_of(
+    messages: Iterable[BaseMessage],
+    times: Iterable[datetime | None] | None = None,
+    other: Writer | None = None,
+) -> list[Draft]:
+    """Messages made ready to be written: encoded, with an id and a time.
+
+    An id begins here, before anything is queued, and ends in the number that its node gets.
+
+    Args:
+        messages: The messages.
+        times: When each was said; now, if nobody knows.
+        other: Writes parts that JSON does not know.
+    """
+    now, beginning = time.time(), new_stem()
+    if times is None:
+        return [_draft(message, now, beginning, other) for message in messages]
+    said = (now if at is None else _seconds(at) for at in times)
+    return [_draft(message, at, beginning, other) for message, at in zip(messages, said, strict=True)]
+
+
+def new_turn(human: Given, answers: Iterable[Given], other: Writer) -> list[Said] | None:
+    """A turn as most are: a question and answers that are plainly new and need no more looking at.
+
+    Returns:
+        The messages with roles and bodies; `None` if one has an id, calls a tool, or is not plainly what a
+        human or an AI said.
+    """
+    if type(human) is str:
+        human = HumanMessage(human)
+    if type(human) is not HumanMessage or human.id or not human.content:
+        return None
+    said: list[Said] = [(with_id(human, None), "human", encode(human, other))]
+    for answer in answers:
+        if type(answer) is str:
+            answer = AIMessage(answer)
+        if type(answer) is not AIMessage or answer.id or answer.tool_calls:
+            return None
+        said.append((with_id(answer, None), "ai", encode(answer, other)))
+    return said
+
+
+def all_new(messages: Iterable[BaseMessage], other: Writer) -> list[Said] | None:
+    """What `messages_of` gave, with roles and bodies; `None` if one is not simply new: has an id, or is a
+    system message.
+    """
+    said = []
+    for message in messages:
+        role = message.type
+        if message.id or role == "system":
+            return None
+        said.append((message, role, encode(message, other)))
+    return said
+
+
+def chain_of(tree: int, said: Sequence[Said]) -> Chain:
+    """New messages made ready to be written below the tip of a tree, now; of ids see `drafts_of`."""
+    return Chain(tree, said, new_stem(), time.time())
+
+
+def _draft(message: BaseMessage, created: float, beginning: str, other: Writer | None) -> Draft:
+    if given := message.id:
+        check_name("a message id", given)
+    return Draft(given or beginning, message.type, encode(message, other), created, bool(given))
+
+
+def _seconds(said: datetime) -> float:
+    if not isinstance(said, datetime):
+        raise InputError(
+            f"{said!r} is no time; pass a datetime, such as datetime.fromisoformat('2020-01-31')"
+        )
+    return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
+
+
+def is_recallable(node: ConversationNode) -> bool:
+    """Whether recall may return a node: something said by a person or answered by a model.
+
+    Tool calls and their results come back with the answer they led to, never alone.
+    """
+    message = node.message
+    if message.type not in ("human", "ai", "chat"):
+        return False
+    if isinstance(message, AIMessage) and message.tool_calls:
+        return False
+    if is_lost(node):
+        return False
+    return bool(text_of(message).strip())
+
+
+def is_lost(node: ConversationNode) -> bool:
+    """Whether what was said cannot be read any more: the node only says so."""
+    return UNREADABLE in node.message.response_metadata
+
+
+class DecodedMessages(Component):
+    """Bodies of messages that were parsed before: each turn of a chat reads the messages before it again."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self._bodies: Parsed = {}
+
+    def bodies(self) -> Parsed:
+        """The bodies, by text; a decoder adds to them."""
+        if len(self._bodies) > MOST_PARSED:
+            self._bodies = {}
+        return self._bodies
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        self._bodies = {}

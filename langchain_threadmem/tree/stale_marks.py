@@ -1,0 +1,43 @@
+"""SQL: the marks of summaries whose messages changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+
+from sqlalchemy import bindparam, select, update
+
+from langchain_threadmem.storage.schema import digest, unit
+from langchain_threadmem.storage.statements import Conn, Statement, within
+
+_PARENTS = Statement(
+    select(unit.c.parent).where(within(unit.c.key, "keys"), unit.c.parent.is_not(None)), "keys"
+)
+_PARENTS_OF_TREE = Statement(
+    select(unit.c.parent)
+    .join(digest, digest.c.key == unit.c.key)
+    .where(digest.c.tree == bindparam("tree"), unit.c.parent.is_not(None)),
+    "tree",
+)
+_STALE = Statement(update(digest).where(within(digest.c.key, "keys")).values(stale=1), "keys")
+
+
+def ancestors(conn: Conn, keys: Collection[int]) -> set[int]:
+    """The keys of the summaries above some units, up to the top."""
+    found: set[int] = set()
+    while keys:
+        keys = {row[0] for row in conn.all(_PARENTS, json.dumps(list(keys)))} - found
+        found |= keys
+    return found
+
+
+def above_tree(conn: Conn, summaries: int) -> set[int]:
+    """The keys of the summaries above those in a tree of summaries."""
+    above = {row[0] for row in conn.all(_PARENTS_OF_TREE, summaries)}
+    return above | ancestors(conn, above)
+
+
+def mark_stale(conn: Conn, keys: Collection[int]) -> None:
+    """Say of summaries that what they cover is not any more what it was."""
+    if keys:
+        conn.run(_STALE, json.dumps(list(keys)))

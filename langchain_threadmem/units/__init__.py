@@ -1,0 +1,1 @@
+"""Units of memory: messages and summaries."""

@@ -1,0 +1,332 @@
+"""SQL: the memory of an owner: counts of units, visits, candidates for forgetting."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from sqlalchemy import (
+    ColumnElement,
+    Float,
+    Join,
+    Select,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+)
+from sqlalchemy.dialects.postgresql import insert
+
+from langchain_threadmem.filters.conditions import Condition
+from langchain_threadmem.filters.sql import Columns, where
+from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage.schema import State, digest, memory, node, recallable, segment, tree, unit
+from langchain_threadmem.storage.statements import Conn, Statement, within
+from langchain_threadmem.units import queries as unit_queries
+
+_ZERO: ColumnElement[int] = literal_column("0")
+_OWNED = and_(tree.c.owner == bindparam("owner"), recallable)
+_SAID = node.c.role.in_([literal_column(f"'{role}'") for role in ("human", "ai", "chat")])
+"""What people and models said; system messages and tools are in history, and never recalled."""
+_IN_MEMORY = and_(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None), _SAID)
+_covered = node.alias("covered")
+_covered_unit = unit.alias("covered_unit")
+_has_children = exists().where(
+    _covered_unit.c.parent == node.c.key,
+    _covered_unit.c.forgotten.is_(None),
+    _covered.c.key == _covered_unit.c.key,
+    _covered.c.state == int(State.LIVE),
+)
+_MAY_GO = and_(
+    _IN_MEMORY,
+    func.coalesce(unit.c.never_delete, _ZERO) == _ZERO,
+    # A summary may go when nothing is left of what it covers, the topmost of a session or an owner never.
+    or_(
+        digest.c.key.is_(None),
+        and_(digest.c.id != tree.c.conversation, digest.c.id != tree.c.owner, ~_has_children),
+    ),
+)
+_ORDER = (
+    func.coalesce(unit.c.last_visit, _ZERO),
+    func.coalesce(unit.c.visits, _ZERO),
+    node.c.created,
+    node.c.key,
+)
+
+
+def _known(nodes: Join) -> Join:
+    return nodes.outerjoin(unit, unit.c.key == node.c.key).outerjoin(digest, digest.c.key == node.c.key)
+
+
+# For all of an owner's, and for some that are named by their keys: SQLite begins with what is named first.
+_units = _known(tree.join(segment, segment.c.tree == tree.c.id).join(node, node_keys.inside(node.c.key)))
+_named_units = _known(node.join(tree, tree.c.id == node.c.tree))
+
+
+def _counted(condition: ColumnElement[bool]) -> Select[int]:
+    return select(func.count()).select_from(_units).where(_OWNED, condition)
+
+
+_SIZE = Statement(_counted(_IN_MEMORY), "owner")
+_MAY_GO_COUNT = Statement(_counted(_MAY_GO), "owner")
+_newest = node_keys.newest(tree.c.id, "seq")
+_AT_MOST = Statement(select(func.coalesce(func.sum(_newest), _ZERO)).where(_OWNED), "owner")
+_forgotten_now = bindparam("now", type_=Float())
+_chosen = (
+    select(node.c.key, _forgotten_now).select_from(_units).where(_OWNED, _MAY_GO).order_by(*_ORDER)
+).limit(bindparam("most"))
+_forget = insert(unit).from_select(["key", "forgotten"], _chosen)
+_FORGET = Statement(
+    _forget.on_conflict_do_update(
+        index_elements=["key"], set_={"forgotten": _forget.excluded.forgotten}
+    ).returning(unit.c.key),
+    *("now", "owner", "most"),
+)
+_named = (
+    select(node.c.key, _forgotten_now)
+    .select_from(_named_units)
+    .where(_OWNED, _MAY_GO, within(node.c.key, "keys"))
+)
+_forget_named = insert(unit).from_select(["key", "forgotten"], _named)
+_FORGET_NAMED = Statement(
+    _forget_named.on_conflict_do_update(
+        index_elements=["key"], set_={"forgotten": _forget_named.excluded.forgotten}
+    ).returning(unit.c.key),
+    *("now", "owner", "keys"),
+)
+_before = node.alias("before")
+_CANDIDATES = Statement(
+    select(
+        node.c.key,
+        unit.c.parent,
+        _before.c.key,
+        func.coalesce(digest.c.rank, _ZERO),
+        func.coalesce(unit.c.visits, _ZERO),
+        func.coalesce(unit.c.last_visit, _ZERO),
+        node.c.created,
+    )
+    .select_from(_units.outerjoin(_before, node_keys.is_at(_before, node.c.tree, node.c.parent)))
+    .where(_OWNED, _MAY_GO)
+    .order_by(*_ORDER),
+    "owner",
+)
+_ABSENT = Statement(
+    node_keys.after(
+        select(node.c.key).join(unit, unit.c.key == node.c.key).where(unit.c.forgotten.is_not(None)),
+        bindparam("tree"),
+        bindparam("seq"),
+    ),
+    *("tree", "seq"),
+)
+_ABSENT_AMONG = Statement(
+    select(unit.c.key).where(within(unit.c.key, "keys"), unit.c.forgotten.is_not(None)), "keys"
+)
+_PLACES = Statement(
+    select(node.c.tree, node.c.seq, node.c.key).where(within(node.c.key, "keys")).order_by(node.c.key), "keys"
+)
+_ROUND = Statement(select(memory.c.round).where(memory.c.owner == bindparam("owner")), "owner")
+
+
+def _later_of(one: ColumnElement[int], other: ColumnElement[int]) -> ColumnElement[int]:
+    return case((one > other, one), else_=other)  # Neither MAX nor GREATEST is in both databases.
+
+
+_later = insert(memory).values(owner=bindparam("owner"), round=bindparam("round"))
+_SET_ROUND = Statement(
+    _later.on_conflict_do_update(
+        index_elements=["owner"],
+        set_={
+            "round": case(
+                (memory.c.round > _later.excluded.round, memory.c.round), else_=_later.excluded.round
+            )
+        },
+    ),
+    *("owner", "round"),
+)
+_visited = insert(unit).values(
+    key=bindparam("key"), visits=bindparam("visits"), last_visit=bindparam("last_visit")
+)
+_VISIT = Statement(
+    _visited.on_conflict_do_update(
+        index_elements=["key"],
+        set_={
+            "visits": unit.c.visits + _visited.excluded.visits,
+            "last_visit": _later_of(unit.c.last_visit, _visited.excluded.last_visit),
+        },
+    ),
+    *("key", "visits", "last_visit"),
+)
+_OWN = Statement(
+    select(node.c.key)
+    .join(tree, tree.c.id == node.c.tree)
+    .where(within(node.c.key, "keys"), unit_queries.OWNED),
+    *("keys", "owner"),
+)
+_PARENTS = Statement(
+    select(unit.c.key, unit.c.parent).where(within(unit.c.key, "keys"), unit.c.parent.is_not(None)), "keys"
+)
+
+
+class Visit(NamedTuple):
+    """How often a unit was recalled, and in which round last."""
+
+    times: int
+    round: int
+
+
+class Place(NamedTuple):
+    """Where a unit's node stands."""
+
+    tree: int
+    seq: int
+    key: int
+
+
+def size(conn: Conn, owner: str) -> int:
+    """How many units an owner's memory holds."""
+    return int(conn.all(_SIZE, owner)[0][0])
+
+
+def at_most(conn: Conn, owner: str) -> int:
+    """A number that `size` cannot be above, without counting."""
+    return int(conn.all(_AT_MOST, owner)[0][0])
+
+
+def may_go(conn: Conn, owner: str) -> int:
+    """How many units could be forgotten."""
+    return int(conn.all(_MAY_GO_COUNT, owner)[0][0])
+
+
+def candidates(conn: Conn, owner: str) -> list[Candidate]:
+    """The units that could be forgotten, in the order in which they would be."""
+    now = current_round(conn, owner)
+    return [Candidate._make((*row, now)) for row in conn.all(_CANDIDATES, owner)]
+
+
+def forget(conn: Conn, owner: str, most: int, now: float) -> list[int]:
+    """Forget the units that come first in the usual order; their keys."""
+    return [row[0] for row in conn.all(_FORGET, now, owner, most)]
+
+
+def forget_named(conn: Conn, owner: str, keys: Iterable[int], now: float) -> list[int]:
+    """Forget those of some units that may be forgotten; their keys."""
+    return [row[0] for row in conn.all(_FORGET_NAMED, now, owner, json.dumps(list(keys)))]
+
+
+def present(conn: Conn, owner: str, keys: Iterable[int], condition: Condition | None = None) -> set[int]:
+    """Those of some units that are in an owner's memory, and may pass a filter."""
+    _, statement, _ = _matching(condition)
+    return {row[0] for row in conn.all(statement, owner, json.dumps(list(keys)))}
+
+
+_FIELDS: Columns = {
+    "id": func.coalesce(digest.c.id, node.c.message),
+    "group_id": case((tree.c.conversation == "", tree.c.owner), else_=tree.c.conversation),
+    "rank": func.coalesce(digest.c.rank, _ZERO),
+    "visit_count": func.coalesce(unit.c.visits, _ZERO),
+    "last_visit": func.coalesce(unit.c.last_visit, _ZERO),
+    "creation_time": func.coalesce(digest.c.started, node.c.created),
+    "end_time": func.coalesce(digest.c.ended, node.c.created),
+}
+"""The fields of a unit that are columns."""
+
+
+@lru_cache(maxsize=64)
+def _matching(condition: Condition | None) -> tuple[Statement, Statement, bool]:
+    """All units that may pass a filter, those of some keys that may, and whether SQL can tell at all."""
+    elements = where(condition, _FIELDS)
+    alive = and_(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None))
+    found = select(node.c.key).where(alive, *elements)
+    some = found.select_from(_named_units).where(unit_queries.OWNED, within(node.c.key, "keys"))
+    return (
+        Statement(found.select_from(_units).where(_OWNED).limit(bindparam("most")), "owner", "most"),
+        Statement(some, "owner", "keys"),
+        bool(elements),
+    )
+
+
+def matching(conn: Conn, owner: str, condition: Condition, most: int) -> list[int] | None:
+    """Keys of the units in memory that may pass a filter, as far as its fields are columns.
+
+    Returns:
+        All that may pass, and maybe more; `None` if that says nothing, or leaves more than `most`.
+    """
+    statement, _, tells = _matching(condition)
+    if not tells:
+        return None
+    keys = [row[0] for row in conn.all(statement, owner, most + 1)]
+    return keys if len(keys) <= most else None
+
+
+def absent(conn: Conn, tree_id: int, seq: int = 0) -> set[int]:
+    """Keys of the nodes numbered above `seq` that were forgotten: no index takes them up."""
+    return {row[0] for row in conn.all(_ABSENT, tree_id, seq)}
+
+
+def absent_among(conn: Conn, keys: Sequence[int]) -> set[int]:
+    """Those of some nodes, by their keys, that were forgotten."""
+    return {row[0] for row in conn.all(_ABSENT_AMONG, json.dumps(keys))}
+
+
+def places(conn: Conn, keys: Sequence[int]) -> list[Place]:
+    """Where some nodes stand, by their keys."""
+    return [Place(*row) for row in conn.all(_PLACES, json.dumps(keys))]
+
+
+def current_round(conn: Conn, owner: str) -> int:
+    """The number of the last query."""
+    row = conn.one(_ROUND, owner)
+    return int(row[0]) if row else 0
+
+
+def visit(conn: Conn, owner: str, visits: Mapping[int, Visit], round: int) -> None:
+    """Record visits: each counts for the unit, and refreshes the summaries above it.
+
+    Args:
+        conn: A write transaction.
+        owner: Whose units they are; others are passed over.
+        visits: By the keys of the units.
+        round: The number of the last query.
+    """
+    conn.run(_SET_ROUND, owner, round)
+    own = {row[0] for row in conn.all(_OWN, json.dumps(list(visits)), owner)}
+    conn.many(_VISIT, [(key, *visits[key]) for key in sorted(own)])
+    refreshed: dict[int, int] = {}
+    level = {key: visits[key].round for key in own}
+    while level:
+        above: dict[int, int] = {}
+        for key, parent in conn.all(_PARENTS, json.dumps(list(level))):
+            if level[key] > refreshed.get(parent, 0):
+                above[parent] = refreshed[parent] = max(above.get(parent, 0), level[key])
+        level = above
+    conn.many(_VISIT, [(key, 0, last) for key, last in sorted(refreshed.items())])
+
+
+class Candidate(NamedTuple):
+    """A unit that may be forgotten.
+
+    Attributes:
+        key: Its number in the database; candidates come in the order in which they would be forgotten.
+        parent: `key` of the summary that covers it, if one does.
+        previous: `key` of the message that it answers or continues, if there is one.
+        rank: 0 for a message, 1 and 2 for summaries.
+        visits: How often it was recalled.
+        last_visit: In which round last; 0 for never.
+        created: Seconds since 1970.
+        round: The round that it is now.
+    """
+
+    key: int
+    parent: int | None
+    previous: int | None
+    rank: int
+    visits: int
+    last_visit: int
+    created: float
+    round: int

@@ -1,0 +1,289 @@
+"""SQL: units, their links and what memory stores about them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal_column,
+    or_,
+    select,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import insert
+
+from langchain_threadmem.messages.codec import decode_stored, text_of
+from langchain_threadmem.messages.ids import number_in
+from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage.schema import State, digest, node, recallable, tree, unit
+from langchain_threadmem.storage.statements import Conn, Statement, within
+from langchain_threadmem.tree.graph import parents_first
+from langchain_threadmem.units.unit import SUMMARY_SOURCE, MemoryUnit, source_of
+
+
+class UnitRow(NamedTuple):
+    """A unit as it lies in the database.
+
+    Attributes:
+        key: Of its node.
+        tree: The tree that the node is in.
+        scope: Of that tree: empty for messages, `SUMMARIES` for summaries.
+        session: Name of its conversation; empty for summaries of the long-term memory.
+        seq: Number of the node in its tree.
+        parent: Key of the summary that covers it.
+        previous: For messages: id of the live message before it in the conversation.
+        following: Likewise after it.
+        id: Of a summary; what follows is null for messages.
+    """
+
+    key: int
+    tree: int
+    scope: str
+    session: str
+    seq: int
+    message: str
+    role: str
+    body: str
+    created: float
+    state: int
+    parent: int | None
+    parent_id: str | None
+    visits: int
+    last_visit: int
+    never_delete: int
+    forgotten: float | None
+    previous: str | None
+    following: str | None
+    id: str | None
+    rank: int | None
+    level: int | None
+    thread: int | None
+    place: int | None
+    messages: int | None
+    started: float | None
+    ended: float | None
+    stale: int | None
+
+
+_IN_MEMORY = and_(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None))
+_above = digest.alias("above")
+_zero: ColumnElement[int] = literal_column("0")
+
+
+def _neighbour(*, after: bool) -> object:
+    """The message next to a node in its conversation, past those that were superseded or forgotten."""
+    other, state = node.alias("neighbour"), unit.alias("neighbour_unit")
+    shown = (
+        select(other.c.message)
+        .select_from(other.outerjoin(state, state.c.key == other.c.key))
+        .where(other.c.state == int(State.LIVE), state.c.forgotten.is_(None))
+    )
+    beyond = node_keys.after if after else node_keys.before
+    found = beyond(shown, node.c.tree, node.c.seq, other).limit(1).correlate(node).scalar_subquery()
+    return case((tree.c.scope == "", found))
+
+
+def _rows() -> Select[tuple[int]]:
+    known = (
+        func.coalesce(unit.c.visits, _zero),
+        func.coalesce(unit.c.last_visit, _zero),
+        func.coalesce(unit.c.never_delete, _zero),
+    )
+    rows = select(
+        *(node.c.key, node.c.tree, tree.c.scope, tree.c.conversation),
+        *node.c["seq", "message", "role", "body", "created", "state"],
+        *(unit.c.parent, _above.c.id, *known, unit.c.forgotten),
+        *(_neighbour(after=False), _neighbour(after=True)),  # type: ignore[call-overload]
+        *digest.c["id", "rank", "level", "thread", "place"],
+        *digest.c["messages", "started", "ended", "stale"],
+    )
+    joined = (
+        node.join(tree, tree.c.id == node.c.tree)
+        .outerjoin(unit, unit.c.key == node.c.key)
+        .outerjoin(_above, _above.c.key == unit.c.parent)
+        .outerjoin(digest, digest.c.key == node.c.key)
+    )
+    found: Select[tuple[int]] = rows.select_from(joined)
+    return found
+
+
+OWNED = and_(tree.c.owner.concat("") == bindparam("owner"), recallable)
+"""Whether nodes that are named by their keys are an owner's.
+
+It names no column that an index knows, or SQLite would begin with all that the owner has instead of the keys.
+"""
+_BY_KEYS = Statement(_rows().where(within(node.c.key, "keys"), OWNED), "keys", "owner")
+_CHILDREN = Statement(
+    select(
+        unit.c.parent,
+        node.c.key,
+        func.coalesce(digest.c.id, node.c.message),
+        case((digest.c.id.is_(None), node.c.seq)),
+        node.c.parent,
+    )
+    .select_from(
+        unit.join(node, node.c.key == unit.c.key)
+        .outerjoin(digest, digest.c.key == unit.c.key)
+        .join(_above, _above.c.key == unit.c.parent)
+    )
+    .where(within(unit.c.parent, "keys"), unit.c.forgotten.is_(None))
+    # Sessions below the long-term memory are in the order in which they began.
+    .order_by(
+        case((_above.c.rank > digest.c.rank, digest.c.started)),
+        func.coalesce(digest.c.place, node.c.seq),
+        node.c.key,
+    ),
+    "keys",
+)
+_LATEST = Statement(
+    node_keys.before(
+        select(node.c.key).select_from(node.outerjoin(unit, unit.c.key == node.c.key)).where(_IN_MEMORY),
+        bindparam("tree"),
+        literal_column(str(1 << 62)),
+    ).limit(bindparam("most")),
+    "tree",
+    "most",
+)
+_SUMMARY_NAMED = Statement(
+    select(digest.c.key)
+    .join(tree, tree.c.id == digest.c.tree)
+    .where(digest.c.id == bindparam("id"), tree.c.owner == bindparam("owner"))
+    .order_by(digest.c.rank.desc(), digest.c.key),
+    "id",
+    "owner",
+)
+_of_owner = (
+    select(node.c.key)
+    .join(tree, tree.c.id == node.c.tree)
+    .where(
+        node.c.message == bindparam("message"),
+        node.c.state == literal_column("0"),
+        tree.c.owner == bindparam("owner"),
+        tree.c.scope == "",
+        or_(bindparam("session") == "", tree.c.conversation == bindparam("session")),
+    )
+)
+_MESSAGE_NAMED = Statement(
+    union_all(
+        _of_owner.where(node.c.named == literal_column("1")),
+        _of_owner.where(node_keys.is_at(node, tree.c.id, bindparam("number", type_=BigInteger()))),
+    ).order_by("key"),
+    "message",
+    "owner",
+    "session",
+    "number",
+)
+_protect = insert(unit).values(key=bindparam("key"), never_delete=bindparam("never_delete"))
+_PROTECT = Statement(
+    _protect.on_conflict_do_update(
+        index_elements=["key"], set_={"never_delete": _protect.excluded.never_delete}
+    ),
+    "key",
+    "never_delete",
+)
+
+
+def by_keys(conn: Conn, owner: str, keys: Iterable[int]) -> list[UnitRow]:
+    """Units of an owner by the keys of their nodes, by trees and numbers; others are left out."""
+    # Sorted here: to have them sorted, SQLite would walk through whole trees.
+    rows = [UnitRow(*row) for row in conn.all(_BY_KEYS, json.dumps(list(keys)), owner)]
+    if (seal := conn.seal) is not None:
+        rows = [row._replace(body=seal.open_body(row.message, row.role, row.body)) for row in rows]
+    return sorted(rows, key=lambda row: (row.tree, row.seq))
+
+
+def children(conn: Conn, keys: Iterable[int]) -> dict[int, list[tuple[int, str]]]:
+    """Key and id of what some summaries were made from, in order: a message after the one it follows."""
+    below: dict[int, dict[int, tuple[int, str]]] = {}
+    parents: dict[int, dict[int, int | None]] = {}
+    for summary, key, name, seq, above in conn.all(_CHILDREN, json.dumps(list(keys))):
+        number = -key if seq is None else seq  # Summaries have numbers of their own, and follow nothing.
+        below.setdefault(summary, {})[number] = key, name
+        parents.setdefault(summary, {})[number] = None if seq is None else above
+    return {
+        summary: [rows[number] for number in parents_first(parents[summary])]
+        for summary, rows in below.items()
+    }
+
+
+def latest(conn: Conn, tree_id: int, most: int) -> list[int]:
+    """The keys of the newest messages of a conversation that are live and not forgotten, oldest first."""
+    return [row[0] for row in conn.all(_LATEST, tree_id, most)][::-1]
+
+
+def summaries_named(conn: Conn, owner: str, name: str) -> list[int]:
+    """The keys of the summaries with an id, the highest rank first."""
+    return [row[0] for row in conn.all(_SUMMARY_NAMED, name, owner)]
+
+
+def messages_named(conn: Conn, owner: str, name: str, session: str = "") -> list[int]:
+    """The keys of the live messages with an id, in one session or in all."""
+    return [row[0] for row in conn.all(_MESSAGE_NAMED, name, owner, session, number_in(name))]
+
+
+def protect(conn: Conn, key: int, never_delete: bool = True) -> None:
+    """Exempt a unit from being forgotten, or let it be forgotten again."""
+    conn.run(_PROTECT, key, int(never_delete))
+
+
+TITLE = "title"
+"""Where the message that holds a summary's text has its title."""
+
+
+def read_units(conn: Conn, owner: str, keys: Iterable[int]) -> list[MemoryUnit]:
+    """The units with some keys, in the order of the keys; those that are not the owner's are left out."""
+    wanted = list(keys)
+    rows = {row.key: row for row in by_keys(conn, owner, wanted)}
+    below = children(conn, [row.key for row in rows.values() if row.id is not None])
+    return units_of(
+        owner,
+        [rows[key] for key in wanted if key in rows],
+        {parent: [name for _, name in found] for parent, found in below.items()},
+    )
+
+
+def units_of(owner: str, rows: Sequence[UnitRow], children: Mapping[int, Sequence[str]]) -> list[MemoryUnit]:
+    """The units that rows stand for, given the ids of their children by their keys."""
+    messages = decode_stored([(row.message, row.body, row.role) for row in rows])
+    return [
+        MemoryUnit(
+            id=row.message if row.id is None else row.id,
+            content=text_of(message),
+            source=source_of(message) if row.id is None else SUMMARY_SOURCE,
+            creation_time=_time(row.created if row.started is None else row.started),
+            end_time=_time(row.created if row.ended is None else row.ended),
+            rank=row.rank or 0,
+            group_id=row.session or owner,
+            parent_id=row.parent_id,
+            children_ids=tuple(children.get(row.key, ())),
+            pre_id=row.previous,
+            next_id=row.following,
+            visit_count=row.visits,
+            last_visit=row.last_visit,
+            never_delete=bool(row.never_delete),
+            metadata=message.additional_kwargs if row.id is None else _about(row),
+            title=message.additional_kwargs.get(TITLE, "") if row.id is not None else "",
+            stale=bool(row.stale),
+            node_id=row.seq if row.id is None else None,
+        )
+        for row, message in zip(rows, messages, strict=True)
+    ]
+
+
+def _about(row: UnitRow) -> dict[str, object]:
+    about: dict[str, object] = {"action": "summary", "level": row.level, "messages": row.messages}
+    return {**about, "thread": row.thread} if row.thread else about
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,87 @@
+"""Recall counts and rounds of units, written in batches.
+
+A query is a read, and should not wait for whoever is writing. So its visits are collected here and written
+together, every few units and whenever something depends on them. A crash loses a few visits and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from langchain_threadmem.common import forking
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.engine.runtime import Component, Runtime
+from langchain_threadmem.units import memory
+from langchain_threadmem.units.memory import Visit
+from langchain_threadmem.units.unit import MemoryUnit
+
+
+class Visits(Component):
+    """The visits of one owner that are not written yet."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self._lock = forking.lock()
+        self._pending: dict[int, Visit] = {}
+        self.round = 0
+        """The number of the last query; 0 until it was looked up."""
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def add(self, keys: Iterable[int], base: int) -> int:
+        """Count a query that recalled units; its round.
+
+        Args:
+            keys: The units.
+            base: The last round that is written.
+        """
+        with self._lock:
+            self.round = max(self.round, base) + 1
+            self._put({key: Visit(1, self.round) for key in keys})
+            return self.round
+
+    def take(self) -> dict[int, Visit]:
+        """All that is not written; it is the caller's now."""
+        with self._lock:
+            taken, self._pending = self._pending, {}
+            return taken
+
+    def put_back(self, visits: Mapping[int, Visit]) -> None:
+        """Keep what could not be written after all."""
+        with self._lock:
+            self._put(visits)
+
+    def applied(self, key: int, unit: MemoryUnit) -> MemoryUnit:
+        """A unit with the visits that are not written yet."""
+        seen = self._pending.get(key)
+        if seen is None:
+            return unit
+        return replace(unit, visit_count=unit.visit_count + seen.times, last_visit=seen.round)
+
+    def settle(self) -> Flow[None]:
+        """Write all visits down, before something that depends on them is read."""
+        taken = self.take()
+        if not taken:
+            return
+        owner, now = self.runtime.owner, self.round
+        try:
+            yield from Sql(lambda conn: memory.visit(conn, owner, taken, now), write=True)
+        except Exception:
+            self.put_back(taken)
+            raise
+
+    def _put(self, visits: Mapping[int, Visit]) -> None:
+        for key, (times, round) in visits.items():
+            known = self._pending.get(key, Visit(0, 0))
+            self._pending[key] = Visit(known.times + times, max(known.round, round))
+
+
+def record(runtime: Runtime, keys: Sequence[int], interval: int) -> Flow[None]:
+    """Count a query that recalled units, and write visits down if there are `interval` of them."""
+    visits, owner = runtime.get(Visits), runtime.owner
+    base = visits.round or (yield from Sql(lambda conn: memory.current_round(conn, owner)))
+    visits.add(keys, base)
+    if len(visits) >= interval:
+        yield from visits.settle()
