@@ -108,7 +108,7 @@ def _short_term(capacity: int, repeats: int) -> Line:
         for node in [nodes[0], *nodes[: repeats % (capacity + 1)]]:
             vector = model.embed_query(str(node.message.content))
             begin = time.perf_counter()
-            [[unit]] = system.query(
+            [unit], *_ = system.query(
                 query_vector=vector, short_term_only=True, k_limit=5, recall_context=False
             )
             spent.append(time.perf_counter() - begin)
