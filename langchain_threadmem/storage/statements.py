@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol
 
-from sqlalchemy import Boolean, Table, Text, bindparam, text
+from sqlalchemy import Table, Text, bindparam, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg
 from sqlalchemy.ext.compiler import compiles
@@ -191,10 +191,13 @@ def within(column: ColumnElement[int], name: str) -> ColumnElement[bool]:
 
 
 class _Among(FunctionElement[bool]):
-    """Whether a column has one of the numbers of a JSON list."""
+    """Whether a column has one of the numbers of a JSON list.
+
+    The element has no type on purpose: SQLAlchemy writes `... = 1` behind a and SQLite then searches no
+    index.
+    """
 
     inherit_cache = True
-    type = Boolean()
 
 
 @compiles(_Among, "sqlite")

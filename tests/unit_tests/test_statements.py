@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 from typing import Any
 
 import pytest
 from sqlalchemy import bindparam, select, text
 
+import langchain_threadmem
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
@@ -110,3 +113,32 @@ def test_any_number_of_keys_fits_one_parameter(system: MemorySystem) -> None:
 
 def test_text_without_parameters_needs_no_names() -> None:
     assert Statement(text("SELECT 1")).sql("sqlite") == "SELECT 1"
+
+
+def _statements() -> dict[str, str]:
+    """The statements of the package that read or change rows, as SQLite gets them."""
+    found = {}
+    for module in pkgutil.walk_packages(langchain_threadmem.__path__, "langchain_threadmem."):
+        if not module.name.endswith("__main__"):
+            for name, value in vars(importlib.import_module(module.name)).items():
+                if isinstance(value, Statement):
+                    sql = value.sql("sqlite")
+                    if sql.lstrip().startswith(("SELECT", "UPDATE", "DELETE", "WITH")):
+                        found[f"{module.name}.{name}"] = sql
+    return found
+
+
+def test_no_statement_reads_all_nodes_of_all_conversations() -> None:
+    """But one, which looks for encrypted messages of an owner of whose key there is no proof."""
+    with MemorySystem() as system:
+        scans = [
+            name
+            for name, sql in _statements().items()
+            for row in system.runtime.database.read(
+                lambda conn, sql=sql: conn.all(  # type: ignore[misc]
+                    Statement.of(sqlite=f"EXPLAIN QUERY PLAN {sql}", postgresql=""), *[1] * sql.count("?")
+                )
+            )
+            if row[3].startswith("SCAN threadmem_node")
+        ]
+    assert scans == ["langchain_threadmem.storage.encryption_keys._BODIES"]
