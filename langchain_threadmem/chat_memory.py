@@ -1,25 +1,25 @@
-"""`ChatMemory`: one conversation, kept as a tree.
+"""`ChatMemory`: one conversation, stored as a tree.
 
-Every method is a verb of `flows`, run in the calling thread. Here are those that write, show and keep;
-`langchain_threadmem.chat_memory` has those that read, `langchain_threadmem.chat_memory` all of them for
-asyncio. The memory holds no messages itself: what it returns was just read.
+Each method is a flow that `verb` runs in the calling thread and `averb` on the event loop. A memory holds no
+messages: each call reads what it returns.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack
 from uuid import uuid4
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.engine.flow import Flow, Step, T, arun, run
+from langchain_threadmem.engine.flow import Flow, Steps, arun, averb, run, verb
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.export import files, formats
+from langchain_threadmem.export.text import MermaidOptions
 from langchain_threadmem.index import embed
 from langchain_threadmem.messages.convert import Given
 from langchain_threadmem.messages.ids import check_name
@@ -51,283 +51,36 @@ if TYPE_CHECKING:
     from langchain_threadmem.memory_system import MemorySystem
 
 
-class ReadingVerbs:
-    """What `ChatMemory` knows of the conversation; nothing here changes a message."""
+class SelectionOptions(TypedDict, total=False):
+    """Options of `ChatMemory` for the place of a message in the tree."""
 
-    _conversation: Conversation
-
-    @property
-    def messages(self) -> list[BaseMessage]:
-        """What a model is shown: the newest system message, then the active thread through the window."""
-        return run(read.messages(self._conversation), self._conversation.runtime)
-
-    @property
-    def tip(self) -> ConversationNode | None:
-        """The node that the active thread ends in; `None` if nothing was said yet."""
-        return run(read.tip(self._conversation), self._conversation.runtime)
-
-    @property
-    def history(self) -> list[ConversationNode]:
-        """Every message that was ever stored, superseded ones included, in the order of writing."""
-        return run(read.everything(self._conversation), self._conversation.runtime)
-
-    @property
-    def graph(self) -> nx.DiGraph[int]:
-        """The tree as a NetworkX graph: live nodes and their ancestors, node data `{"node":
-        ConversationNode}`.
-
-        Built anew at each use, at some 20 µs a node.
-        """
-        return graph.to_graph(graph.living(self.history))
-
-    def threads(self) -> list[list[ConversationNode]]:
-        """Every thread from its root to its leaf, the oldest leaf first."""
-        return graph.threads(self.history)
-
-    def thread(self, node_id: int) -> list[ConversationNode]:
-        """The nodes from the root to a node, oldest first.
-
-        Raises:
-            NodeNotFoundError: There is no such node.
-        """
-        return run(read.thread(self._conversation, node_id), self._conversation.runtime)
-
-    def roots(self) -> list[ConversationNode]:
-        """The nodes that continue nothing: where threads began."""
-        return graph.roots(self.history)
-
-    def retrieve(
-        self,
-        query: str,
-        n_results: int = 10,
-        context_depth: int | None = None,
-        order: recall_verbs.Order = "chronological",
-        *,
-        fallback: recall_verbs.Fallback = "nothing",
-    ) -> list[BaseMessage]:
-        """The messages a model should be shown for a query; a linear memory gives its last ones.
-
-        Otherwise `recall` finds them, each with its context, each message once. A tool's result never comes
-        without its call.
-
-        Args:
-            query: What they are to be about.
-            n_results: How many hits; context comes on top.
-            context_depth: How many ancestors of each hit; `None` for the memory's default, 0 for the hits
-                alone.
-            order: "chronological": oldest first, threads in one piece; "relevance": the best hit first, then
-                its ancestors upwards.
-            fallback: What to return if nothing fits: "nothing", or the "recent" messages.
-
-        Raises:
-            InputError: A number is negative, or an option unknown.
-
-        Example:
-            >>> from langchain_threadmem import ChatMemory
-            >>> memory = ChatMemory()
-            >>> nodes = memory.extend(["one", ("ai", "two"), "three", ("ai", "four")])
-            >>> [message.content for message in memory.retrieve("anything", n_results=3)]
-            ['two', 'three', 'four']
-        """
-        return run(
-            recall_verbs.retrieve(self._conversation, query, n_results, context_depth, order, fallback),
-            self._conversation.runtime,
-        )
-
-    def recall(
-        self,
-        query: str,
-        n_results: int = 10,
-        context_depth: int | None = None,
-        **conditions: Unpack[Conditions],
-    ) -> list[Recollection]:
-        """Find what was said, by words and by meaning, the best hit first; summaries of it too.
-
-        The first call embeds what was said; from then on that is done in the background after each append. A
-        turn of a moment ago is found by its meaning all the same: the call embeds what is missing, up to
-        2,000 messages. When more is, as after a large import, it does not wait, and words alone speak for
-        that: call `flush` first, or pass `wait=True`. Without an embedding model words alone decide, and a
-        query that shares none with any message finds nothing. Names of people who take part
-        (`message.name`), dates and times in the query count; a message's time is `additional_kwargs["time"]`
-        where it can be read (ISO 8601, seconds since 1970, "8 May, 2023"), else when it was stored.
-
-        A conversation of 2,000 messages takes 1 to 2 ms beside embedding the query.
-
-        Args:
-            query: A question, or words.
-            n_results: How many hits at most.
-            context_depth: How many ancestors each hit's `thread` holds; `None` for the memory's default.
-            **conditions: As in `recall.options.RecallOptions`: `scope` (the active "thread", this
-                "conversation", or all of the "owner"), `include_superseded`, `speaker`, `role`
-                ("human" or "ai"), `rank` (0 for messages, 1 and 2 for summaries of conversations and of the
-                long-term memory, or several),
-                `since` and `until` (datetimes), `half_life` (a timedelta in which odds halve), `max_tokens`
-                (fill so many with whole turns that the window does not show), `reranker`, `wait` (`True`:
-                embed everything first; `False`: nothing), `filters` on content, role, speaker, time, rank and
-                metadata: `{"metadata.topic": "bread"}`.
-
-        Returns:
-            Hits with score, thread and reason; each node once. A summary says what it covers, and
-            `MemorySystem.unfold` leads from it to the messages.
-
-        Raises:
-            InputError: A number is negative, or an option unknown.
-            EmbeddingError: The embedding model failed; nothing is lost.
-
-        Example:
-            >>> from langchain_threadmem import ChatMemory
-            >>> memory = ChatMemory(embeddings=False)
-            >>> nodes = memory.append("How do I read CSV files?", "Use pandas.read_csv.")
-            >>> hit = memory.recall("csv")[0]
-            >>> hit.node.id, str(hit.why)
-            (1, 'shares csv')
-        """
-        wanted = RecallOptions(n_results, **conditions)
-        return run(
-            recall_verbs.recall(self._conversation, query, wanted, context_depth), self._conversation.runtime
-        )
-
-    def flush(self) -> int:
-        """Embed now what is not embedded yet, so that no recall has to; how many messages and summaries that
-        were.
-
-        Call it after an import, off the reply's path. An interrupted one goes on where it was.
-        """
-        runtime = self._conversation.runtime
-        return run(embed.flush(runtime, run(tree_of(self._conversation), runtime)), runtime)
+    single_tree: bool
+    on_selection_failure: OnFailure
 
 
-class AsyncVerbs:
-    """The async twins of `ChatMemory`'s methods."""
+class ThreadOptions(SelectionOptions, total=False):
+    """Options of `ChatMemory` for the place of a message and the part of a thread that a model is shown."""
 
-    _conversation: Conversation
-
-    def _arun(self, flow: Flow[T] | Step[T]) -> Coroutine[Any, Any, T]:
-        return arun(flow, self._conversation.runtime)
-
-    async def aappend(self, human: Given, ai: Given | None = None, *more: Given) -> list[ConversationNode]:
-        """Async `append`."""
-        answers = more if ai is None else (ai, *more)
-        return await self._arun(append.append(self._conversation, human, *answers))
-
-    async def aextend(
-        self, messages: Iterable[Given], timestamps: Iterable[datetime] | None = None
-    ) -> list[ConversationNode]:
-        """Async `extend`."""
-        return await self._arun(append.extend(self._conversation, messages, timestamps))
-
-    async def aedit(self, node_id: int, message: Given) -> ConversationNode:
-        """Async `edit`."""
-        return await self._arun(revise.edit(self._conversation, node_id, message))
-
-    async def aregenerate(self, node_id: int, message: Given) -> list[ConversationNode]:
-        """Async `regenerate`."""
-        return await self._arun(revise.regenerate(self._conversation, node_id, message))
-
-    async def aplace(self, node_id: int, parent_id: int | None) -> ConversationNode:
-        """Async `place`."""
-        return await self._arun(revise.place(self._conversation, node_id, parent_id))
-
-    async def acheckout(self, node_id: int) -> ConversationNode:
-        """Async `checkout`."""
-        return await self._arun(revise.checkout(self._conversation, node_id))
-
-    async def asummarize(self, node_id: int | None = None) -> list[ConversationNode]:
-        """Async `summarize`."""
-        return await self._arun(summarizers.summarize(self._conversation, node_id))
-
-    async def areset(self) -> None:
-        """Async `reset`."""
-        await self._arun(reset.reset(self._conversation))
-
-    async def amessages(self) -> list[BaseMessage]:
-        """Async `messages`."""
-        return await self._arun(read.messages(self._conversation))
-
-    async def atip(self) -> ConversationNode | None:
-        """Async `tip`."""
-        return await self._arun(read.tip(self._conversation))
-
-    async def ahistory(self) -> list[ConversationNode]:
-        """Async `history`."""
-        return await self._arun(read.everything(self._conversation))
-
-    async def agraph(self) -> nx.DiGraph[int]:
-        """Async `graph`."""
-        return graph.to_graph(graph.living(await self.ahistory()))
-
-    async def athreads(self) -> list[list[ConversationNode]]:
-        """Async `threads`."""
-        return graph.threads(await self.ahistory())
-
-    async def athread(self, node_id: int) -> list[ConversationNode]:
-        """Async `thread`."""
-        return await self._arun(read.thread(self._conversation, node_id))
-
-    async def aroots(self) -> list[ConversationNode]:
-        """Async `roots`."""
-        return graph.roots(await self.ahistory())
-
-    async def aretrieve(
-        self,
-        query: str,
-        n_results: int = 10,
-        context_depth: int | None = None,
-        order: recall_verbs.Order = "chronological",
-        *,
-        fallback: recall_verbs.Fallback = "nothing",
-    ) -> list[BaseMessage]:
-        """Async `retrieve`."""
-        return await self._arun(
-            recall_verbs.retrieve(self._conversation, query, n_results, context_depth, order, fallback)
-        )
-
-    async def arecall(
-        self,
-        query: str,
-        n_results: int = 10,
-        context_depth: int | None = None,
-        **conditions: Unpack[Conditions],
-    ) -> list[Recollection]:
-        """Async `recall`."""
-        wanted = RecallOptions(n_results, **conditions)
-        return await self._arun(recall_verbs.recall(self._conversation, query, wanted, context_depth))
-
-    async def aflush(self) -> int:
-        """Async `flush`."""
-        tree = await self._arun(tree_of(self._conversation))
-        return await self._arun(embed.flush(self._conversation.runtime, tree))
-
-    async def ato_mermaid(self, **options: Any) -> str:
-        """Async `to_mermaid`."""
-        return formats.mermaid(await self.ahistory(), **options)
-
-    async def aexport(self, format: str = "json") -> str:
-        """Async `export`."""
-        return await self._arun(formats.export(self._conversation, format))
-
-    async def asave(self, path: str | Path) -> None:
-        """Async `save`."""
-        await asyncio.to_thread(files.write_text, path, await self.aexport("json"))
-
-    @classmethod
-    async def aload(cls, path: str | Path, **options: Any) -> Self:
-        """Async `load`."""
-        document, tip, implied = formats.load(await asyncio.to_thread(files.read_text, path))
-        memory = cls(**{**implied, **options})
-        await memory._arun(restore.restore(memory._conversation, document.nodes, tip))
-        return memory
-
-    async def averify(self) -> Verification:
-        """Async `verify`."""
-        return await self._arun(verify_conversation(self._conversation))
-
-    async def aclose(self) -> None:
-        """Async `close`."""
-        await self._conversation.runtime.aclose()
+    window: Window | None
 
 
-class ChatMemory(ReadingVerbs, AsyncVerbs):
+class ConversationOptions(ThreadOptions, total=False):
+    """Options of `ChatMemory` for a conversation whose system and name are known."""
+
+    node_selector: AnySelector | None
+    summarizer: Summarizer | None
+    context_depth: int
+
+
+class ChatMemoryOptions(ConversationOptions, total=False):
+    """Options of `ChatMemory`."""
+
+    system: MemorySystem | None
+    conversation_id: str | None
+    embeddings: Embeddings | Literal[False] | None
+
+
+class ChatMemory:
     """A conversation as a tree: each message is attached to the one it answers.
 
     With no arguments it is linear, lives in memory, and asks no model of any kind. `ChatMemory.semantic()`
@@ -392,10 +145,10 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
             raise InputError("embeddings belong to the system; pass them to MemorySystem(embeddings=...)")
         if not hasattr(system, "runtime") and system is not None:
             raise InputError(f"system is a MemorySystem, not {system!r}; pass MemorySystem(url)")
-        runtime = system.runtime if system else Runtime.open(None, owner="user", embeddings=embeddings)
+        self._runtime = system.runtime if system else Runtime.open(None, owner="user", embeddings=embeddings)
         name = conversation_id or str(uuid4())
         self._conversation = Conversation(
-            runtime,
+            self._runtime,
             name,
             node_selector or LinearNodeSelector(),
             summarizer,
@@ -406,24 +159,26 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
         )
 
     @classmethod
-    def semantic(cls, **options: Any) -> ChatMemory:
+    def semantic(cls, **options: Unpack[ChatMemoryOptions]) -> Self:
         """A memory that finds threads by meaning and recency: no language model, no key.
 
         Args:
             **options: As for `ChatMemory`.
         """
-        return cls(**{"node_selector": SemanticNodeSelector(), **options})
+        options.setdefault("node_selector", SemanticNodeSelector())
+        return cls(**options)
 
     @classmethod
-    def threaded(cls, model: Model = "gpt-4o-mini", **options: Any) -> ChatMemory:
+    def threaded(cls, model: Model = "gpt-4o-mini", **options: Unpack[ChatMemoryOptions]) -> Self:
         """A memory whose threads a language model finds.
 
         Args:
             model: A chat model, or the name of one for `ChatOpenAI`; nothing is asked before it is needed.
             **options: As for `ChatMemory`; they win over what `model` implies.
         """
-        implied = {"node_selector": LLMNodeSelector(model), "summarizer": LLMSummarizer(model)}
-        return cls(**{**implied, **options})
+        options.setdefault("node_selector", LLMNodeSelector(model))
+        options.setdefault("summarizer", LLMSummarizer(model))
+        return cls(**options)
 
     @property
     def conversation_id(self) -> str:
@@ -447,7 +202,8 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
 
     # Writing
 
-    def append(self, human: Given, ai: Given | None = None, *more: Given) -> list[ConversationNode]:
+    @verb
+    def append(self, human: Given, ai: Given | None = None, *more: Given) -> Steps[list[ConversationNode]]:
         """Store one turn: a human message and the AI and tool messages that answer it.
 
         The human message goes where the node selector says; answers go below what they answer. An answer that
@@ -474,11 +230,14 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
             'Hi!'
         """
         answers = more if ai is None else (ai, *more)
-        return run(append.append(self._conversation, human, *answers), self._conversation.runtime)
+        return append.append(self._conversation, human, *answers)
 
+    aappend = averb(append)
+
+    @verb
     def extend(
         self, messages: Iterable[Given], timestamps: Iterable[datetime] | None = None
-    ) -> list[ConversationNode]:
+    ) -> Flow[list[ConversationNode]]:
         """Store many messages as one chain below the tip: for imports.
 
         Args:
@@ -496,9 +255,12 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
             >>> [node.id for node in memory.extend([("user", "Hello"), ("assistant", "Hi!")])]
             [1, 2]
         """
-        return run(append.extend(self._conversation, messages, timestamps), self._conversation.runtime)
+        return append.extend(self._conversation, messages, timestamps)
 
-    def edit(self, node_id: int, message: Given) -> ConversationNode:
+    aextend = averb(extend)
+
+    @verb
+    def edit(self, node_id: int, message: Given) -> Flow[ConversationNode]:
         """Put a new version of a message beside it, and make it the tip.
 
         The old version and the answers it got in its turn are superseded: they stay in `history` and leave
@@ -518,9 +280,12 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
             >>> memory.edit(1, "Hello").id, [message.content for message in memory.messages]
             (3, ['Hello'])
         """
-        return run(revise.edit(self._conversation, node_id, message), self._conversation.runtime)
+        return revise.edit(self._conversation, node_id, message)
 
-    def regenerate(self, node_id: int, message: Given) -> list[ConversationNode]:
+    aedit = averb(edit)
+
+    @verb
+    def regenerate(self, node_id: int, message: Given) -> Flow[list[ConversationNode]]:
         """Put a new answer beside the old one, and make it the tip.
 
         The AI and tool messages of the turn are superseded; later turns stay as they are.
@@ -542,9 +307,12 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
             >>> memory.regenerate(2, "Hi!")[0].parent_id
             1
         """
-        return run(revise.regenerate(self._conversation, node_id, message), self._conversation.runtime)
+        return revise.regenerate(self._conversation, node_id, message)
 
-    def place(self, node_id: int, parent_id: int | None) -> ConversationNode:
+    aregenerate = averb(regenerate)
+
+    @verb
+    def place(self, node_id: int, parent_id: int | None) -> Flow[ConversationNode]:
         """Move a turn, and what follows it, to the message that it really answers.
 
         The message gets a new place with a new id; the old one is superseded and points at the new. What
@@ -568,17 +336,23 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
             >>> memory.place(3, None).id, len(memory.roots())
             (5, 2)
         """
-        return run(revise.place(self._conversation, node_id, parent_id), self._conversation.runtime)
+        return revise.place(self._conversation, node_id, parent_id)
 
-    def checkout(self, node_id: int) -> ConversationNode:
+    aplace = averb(place)
+
+    @verb
+    def checkout(self, node_id: int) -> Flow[ConversationNode]:
         """Make a node the tip: the thread that ends in it is the active one.
 
         Raises:
             NodeNotFoundError: There is no such node.
         """
-        return run(revise.checkout(self._conversation, node_id), self._conversation.runtime)
+        return revise.checkout(self._conversation, node_id)
 
-    def summarize(self, node_id: int | None = None) -> list[ConversationNode]:
+    acheckout = averb(checkout)
+
+    @verb
+    def summarize(self, node_id: int | None = None) -> Flow[list[ConversationNode]]:
         """Write summaries with the memory's summarizer: of one node, or of every answer that has none.
 
         One model call for each; a failure leaves that message without, with a warning, to be tried again.
@@ -589,21 +363,200 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
         Raises:
             InputError: The memory has no summarizer.
         """
-        return run(summarizers.summarize(self._conversation, node_id), self._conversation.runtime)
+        return summarizers.summarize(self._conversation, node_id)
 
-    def reset(self) -> None:
+    asummarize = averb(summarize)
+
+    @verb
+    def reset(self) -> Flow[None]:
         """Remove every message of this conversation, with its words and vectors. Other conversations are not
         touched. Its bytes stay in free space of the files until `MemorySystem.scrub`.
         """
-        run(reset.reset(self._conversation), self._conversation.runtime)
+        return reset.reset(self._conversation)
 
-    # Showing and keeping
+    areset = averb(reset)
 
-    def to_mermaid(self, **options: Any) -> str:
+    # Reading
+
+    @property
+    def messages(self) -> list[BaseMessage]:
+        """What a model is shown: the newest system message, then the active thread through the window."""
+        return run(read.messages(self._conversation), self._runtime)
+
+    async def amessages(self) -> list[BaseMessage]:
+        """Async `messages`."""
+        return await arun(read.messages(self._conversation), self._runtime)
+
+    @property
+    def tip(self) -> ConversationNode | None:
+        """The node that the active thread ends in; `None` if nothing was said yet."""
+        return run(read.tip(self._conversation), self._runtime)
+
+    async def atip(self) -> ConversationNode | None:
+        """Async `tip`."""
+        return await arun(read.tip(self._conversation), self._runtime)
+
+    @property
+    def history(self) -> list[ConversationNode]:
+        """Every message that was ever stored, superseded ones included, in the order of writing."""
+        return run(read.everything(self._conversation), self._runtime)
+
+    async def ahistory(self) -> list[ConversationNode]:
+        """Async `history`."""
+        return await arun(read.everything(self._conversation), self._runtime)
+
+    @property
+    def graph(self) -> nx.DiGraph[int]:
+        """The tree as a NetworkX graph: live nodes and their ancestors, node data `{"node":
+        ConversationNode}`.
+
+        Built anew at each use, at some 20 µs a node.
+        """
+        return graph.to_graph(graph.living(self.history))
+
+    async def agraph(self) -> nx.DiGraph[int]:
+        """Async `graph`."""
+        return graph.to_graph(graph.living(await self.ahistory()))
+
+    @verb
+    def threads(self) -> Flow[list[list[ConversationNode]]]:
+        """Every thread from its root to its leaf, the oldest leaf first."""
+        return graph.threads((yield from read.everything(self._conversation)))
+
+    athreads = averb(threads)
+
+    @verb
+    def thread(self, node_id: int) -> Flow[list[ConversationNode]]:
+        """The nodes from the root to a node, oldest first.
+
+        Raises:
+            NodeNotFoundError: There is no such node.
+        """
+        return read.thread(self._conversation, node_id)
+
+    athread = averb(thread)
+
+    @verb
+    def roots(self) -> Flow[list[ConversationNode]]:
+        """The nodes that continue nothing: where threads began."""
+        return graph.roots((yield from read.everything(self._conversation)))
+
+    aroots = averb(roots)
+
+    @verb
+    def retrieve(
+        self,
+        query: str,
+        n_results: int = 10,
+        context_depth: int | None = None,
+        order: recall_verbs.Order = "chronological",
+        *,
+        fallback: recall_verbs.Fallback = "nothing",
+    ) -> Flow[list[BaseMessage]]:
+        """The messages a model should be shown for a query; a linear memory gives its last ones.
+
+        Otherwise `recall` finds them, each with its context, each message once. A tool's result never comes
+        without its call.
+
+        Args:
+            query: What they are to be about.
+            n_results: How many hits; context comes on top.
+            context_depth: How many ancestors of each hit; `None` for the memory's default, 0 for the hits
+                alone.
+            order: "chronological": oldest first, threads in one piece; "relevance": the best hit first, then
+                its ancestors upwards.
+            fallback: What to return if nothing fits: "nothing", or the "recent" messages.
+
+        Raises:
+            InputError: A number is negative, or an option unknown.
+
+        Example:
+            >>> from langchain_threadmem import ChatMemory
+            >>> memory = ChatMemory()
+            >>> nodes = memory.extend(["one", ("ai", "two"), "three", ("ai", "four")])
+            >>> [message.content for message in memory.retrieve("anything", n_results=3)]
+            ['two', 'three', 'four']
+        """
+        return recall_verbs.retrieve(self._conversation, query, n_results, context_depth, order, fallback)
+
+    aretrieve = averb(retrieve)
+
+    @verb
+    def recall(
+        self,
+        query: str,
+        n_results: int = 10,
+        context_depth: int | None = None,
+        **conditions: Unpack[Conditions],
+    ) -> Flow[list[Recollection]]:
+        """Find what was said, by words and by meaning, the best hit first; summaries of it too.
+
+        The first call embeds what was said; from then on that is done in the background after each append. A
+        turn of a moment ago is found by its meaning all the same: the call embeds what is missing, up to
+        2,000 messages. When more is, as after a large import, it does not wait, and words alone speak for
+        that: call `flush` first, or pass `wait=True`. Without an embedding model words alone decide, and a
+        query that shares none with any message finds nothing. Names of people who take part
+        (`message.name`), dates and times in the query count; a message's time is `additional_kwargs["time"]`
+        where it can be read (ISO 8601, seconds since 1970, "8 May, 2023"), else when it was stored.
+
+        A conversation of 2,000 messages takes 1 to 2 ms beside embedding the query.
+
+        Args:
+            query: A question, or words.
+            n_results: How many hits at most.
+            context_depth: How many ancestors each hit's `thread` holds; `None` for the memory's default.
+            **conditions: As in `recall.options.RecallOptions`: `scope` (the active "thread", this
+                "conversation", or all of the "owner"), `include_superseded`, `speaker`, `role`
+                ("human" or "ai"), `rank` (0 for messages, 1 and 2 for summaries of conversations and of the
+                long-term memory, or several),
+                `since` and `until` (datetimes), `half_life` (a timedelta in which odds halve), `max_tokens`
+                (fill so many with whole turns that the window does not show), `reranker`, `wait` (`True`:
+                embed everything first; `False`: nothing), `filters` on content, role, speaker, time, rank and
+                metadata: `{"metadata.topic": "bread"}`.
+
+        Returns:
+            Hits with score, thread and reason; each node once. A summary says what it covers, and
+            `MemorySystem.unfold` leads from it to the messages.
+
+        Raises:
+            InputError: A number is negative, or an option unknown.
+            EmbeddingError: The embedding model failed; nothing is lost.
+
+        Example:
+            >>> from langchain_threadmem import ChatMemory
+            >>> memory = ChatMemory(embeddings=False)
+            >>> nodes = memory.append("How do I read CSV files?", "Use pandas.read_csv.")
+            >>> hit = memory.recall("csv")[0]
+            >>> hit.node.id, str(hit.why)
+            (1, 'shares csv')
+        """
+        options = RecallOptions(n_results, **conditions)
+        return recall_verbs.recall(self._conversation, query, options, context_depth)
+
+    arecall = averb(recall)
+
+    @verb
+    def flush(self) -> Flow[int]:
+        """Embed now what is not embedded yet, so that no recall has to; how many messages and summaries that
+        were.
+
+        Call it after an import, off the reply's path. An interrupted one goes on where it was.
+        """
+        return (yield from embed.flush(self._runtime, (yield from tree_of(self._conversation))))
+
+    aflush = averb(flush)
+
+    # Exporting and keeping
+
+    @verb
+    def to_mermaid(self, **options: Unpack[MermaidOptions]) -> Flow[str]:
         """The tree as a Mermaid diagram; options as for `export.text.to_mermaid`."""
-        return formats.mermaid(self.history, **options)
+        return formats.mermaid((yield from read.everything(self._conversation)), **options)
 
-    def export(self, format: str = "json") -> str:
+    ato_mermaid = averb(to_mermaid)
+
+    @verb
+    def export(self, format: str = "json") -> Flow[str]:
         """The conversation as text.
 
         Args:
@@ -613,7 +566,9 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
         Raises:
             InputError: The format is unknown.
         """
-        return run(formats.export(self._conversation, format), self._conversation.runtime)
+        return formats.export(self._conversation, format)
+
+    aexport = averb(export)
 
     def save(self, path: str | Path) -> None:
         """Write the conversation to a JSON file, whole or not at all.
@@ -623,8 +578,12 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
         """
         files.write_text(path, self.export("json"))
 
+    async def asave(self, path: str | Path) -> None:
+        """Async `save`."""
+        await asyncio.to_thread(files.write_text, path, await self.aexport("json"))
+
     @classmethod
-    def load(cls, path: str | Path, **options: Any) -> ChatMemory:
+    def load(cls, path: str | Path, **options: Unpack[ChatMemoryOptions]) -> Self:
         """Read a conversation that `save` wrote, or another program in the same shape.
 
         No language model is set up: a conversation that had threads gets a semantic selector, unless one is
@@ -639,20 +598,35 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
             InputError: It is no saved conversation, or the conversation it goes into is not empty.
             InvalidGraphStateError: Its nodes do not form a tree.
         """
-        document, tip, implied = formats.load(files.read_text(path))
-        memory = cls(**{**implied, **options})
-        run(restore.restore(memory._conversation, document.nodes, tip), memory._conversation.runtime)
+        saved = formats.load(files.read_text(path))
+        memory = cls(**_loading(saved, options))
+        run(restore.restore(memory._conversation, saved.document.nodes, saved.tip), memory._runtime)
         return memory
 
-    def verify(self) -> Verification:
+    @classmethod
+    async def aload(cls, path: str | Path, **options: Unpack[ChatMemoryOptions]) -> Self:
+        """Async `load`."""
+        saved = formats.load(await asyncio.to_thread(files.read_text, path))
+        memory = cls(**_loading(saved, options))
+        await arun(restore.restore(memory._conversation, saved.document.nodes, saved.tip), memory._runtime)
+        return memory
+
+    @verb
+    def verify(self) -> Flow[Verification]:
         """Check the database and every node of this conversation; `.ok` and `.problems` say what was
         found. Damage of any kind is reported, never raised.
         """
-        return run(verify_conversation(self._conversation), self._conversation.runtime)
+        return verify_conversation(self._conversation)
+
+    averify = averb(verify)
 
     def close(self) -> None:
         """Close the database behind this memory, and with it every memory of the same system."""
-        self._conversation.runtime.close()
+        self._runtime.close()
+
+    async def aclose(self) -> None:
+        """Async `close`."""
+        await self._runtime.aclose()
 
     def __len__(self) -> int:
         return len(graph.living(self.history))
@@ -665,4 +639,12 @@ class ChatMemory(ReadingVerbs, AsyncVerbs):
 
     def _repr_mimebundle_(self, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> dict[str, str]:
         """What Jupyter shows: a picture of the tree, and an outline where there are no pictures."""
-        return run(formats.mime_bundle(self._conversation), self._conversation.runtime)
+        return run(formats.mime_bundle(self._conversation), self._runtime)
+
+
+def _loading(saved: formats.Saved, options: ChatMemoryOptions) -> ChatMemoryOptions:
+    """Options, completed by those that a saved conversation implies."""
+    options.setdefault("node_selector", saved.selector)
+    if saved.context_depth is not None:
+        options.setdefault("context_depth", saved.context_depth)
+    return options

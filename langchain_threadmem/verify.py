@@ -11,7 +11,7 @@ from langchain_threadmem import integrity
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.checkpoints.spans import Reader
 from langchain_threadmem.checkpoints.values import KIND, unpack
-from langchain_threadmem.engine.flow import Flow, Snapshot, Sql
+from langchain_threadmem.engine.flow import Flow, Sql, snapshot
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import (
     ClosedError,
@@ -90,7 +90,7 @@ def verify(owner: str, only: int | None = None) -> Flow[Verification]:
 
 
 def _on_snapshot(check: Flow[T]) -> Flow[T]:
-    return (yield from Snapshot(check))
+    return (yield from snapshot(check))
 
 
 def _verify(owner: str, only: int | None) -> Flow[Verification]:

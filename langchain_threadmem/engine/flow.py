@@ -1,16 +1,16 @@
-"""Flows: generators of steps, and the two drivers that run them, sync and async.
+"""Flows: generators of steps, and the drivers that run a flow sync or async.
 
-A flow says *what* is to be done, in order; a step knows how to do one thing in both worlds. So each verb
-reads top to bottom, is written once, and no transaction stays open while a model thinks: one `Sql` step
-is one transaction, and the flow holds plain values between steps. Reads of one state are a `Snapshot`.
+A flow lists steps in order; a step does one thing and knows a sync and an async way to do it. A verb is
+therefore written once. One `Sql` step is one transaction, and a flow holds plain values between its steps, so
+no transaction stays open while a model answers. Reads of one state of the database are a `snapshot`.
 
-A worked example. `recent` is a verb; `run` and `arun` give the two public methods:
+An example: `conversations_of` is a flow, and `run` and `arun` drive it to its result.
 
     >>> from langchain_threadmem.engine.runtime import Runtime
     >>> from langchain_threadmem.tree import trees
     >>> def conversations_of(owner: str) -> Flow[list[str]]:
-    ...     found = yield from Sql(lambda conn: trees.conversations(conn, owner))
-    ...     return [name for name, _ in found]
+    ...     rows = yield from Sql(lambda conn: trees.conversations(conn, owner))
+    ...     return [name for name, _ in rows]
     >>> runtime = Runtime.open(None, owner="ada")
     >>> run(conversations_of("ada"), runtime)
     []
@@ -19,12 +19,29 @@ A worked example. `recent` is a verb; `run` and `arun` give the two public metho
     []
     >>> runtime.close()
 
-Rules of the house, each held by a test in `tests/unit_tests/test_steps.py`:
+A class with a `_runtime` makes two methods of a flow method: `verb` the sync one, `averb` the async one.
 
-- Write `yield from`, never a bare call: a generator that nobody drives does nothing and says nothing.
+    >>> class Owner:
+    ...     def __init__(self, name: str) -> None:
+    ...         self._runtime = Runtime.open(None, owner=name)
+    ...
+    ...     @verb
+    ...     def conversations(self) -> Flow[list[str]]:
+    ...         '''The names of the conversations.'''
+    ...         return (yield from conversations_of(self._runtime.owner))
+    ...
+    ...     aconversations = averb(conversations)
+    >>> ada = Owner("ada")
+    >>> ada.conversations(), asyncio.run(ada.aconversations())
+    ([], [])
+    >>> ada._runtime.close()
+
+Rules, each checked by `tests/unit_tests/test_steps.py` or `test_flow_rules.py`:
+
+- Write `yield from` before a flow or a step: a generator that is not driven does nothing.
 - Catch `Exception` in a flow, never `BaseException`: cancellation must pass through.
-- Ids are assigned before the step that writes them: a cancelled caller's queued write still happens.
-- Fill caches with what a step returned, not inside its function: it may be rolled back.
+- Assign ids before the step that writes them: a queued write happens although its caller was cancelled.
+- Fill caches with the result of a step, not inside its function: the transaction may be rolled back.
 - Do not run a flow inside an `Sql` function; return its values and yield the next step.
 """
 
@@ -32,7 +49,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from langchain_threadmem.errors import DriverError
 from langchain_threadmem.storage.group_commit import deliverable, guarded
@@ -44,14 +62,11 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-Flow = Generator["Step[Any]", Any, T]
-"""What a verb returns: a generator of steps, whose value is the verb's result. A verb of one step may return
-that step: `yield from` and the drivers take either.
-"""
+P = ParamSpec("P")
 
 
 class Step(Generic[T]):
-    """One thing to do, in either world. `value = yield from step` gives its result, typed."""
+    """One thing to do, sync or async. `value = yield from step` gives its result, typed."""
 
     __slots__ = ()
 
@@ -60,20 +75,26 @@ class Step(Generic[T]):
         return value
 
     def run(self, runtime: Runtime) -> T:
-        """Do it in the calling thread."""
+        """Do the step in the calling thread."""
         raise DriverError(f"{type(self).__name__} has no run()")
 
     def arun(self, runtime: Runtime) -> Coroutine[Any, Any, T]:
-        """Do it without blocking the event loop."""
-        return asyncio.to_thread(guarded, self.run, runtime)
+        """Do the step without blocking the event loop."""
+        raise DriverError(f"{type(self).__name__} has no arun()")
+
+
+Flow = Generator[Step[Any], Any, T]
+"""A generator of steps; its return value is the result."""
+Steps = Flow[T] | Step[T]
+"""A flow, or the only step of one: `yield from` and the drivers take either."""
 
 
 class Sql(Step[T]):
     """One transaction.
 
     Args:
-        transaction: What to do in it; it is run again if it was queued with one that failed.
-        write: Whether it changes anything.
+        transaction: The function that runs in it; a write that was queued with one that failed runs again.
+        write: Whether the function writes.
     """
 
     __slots__ = ("transaction", "write")
@@ -91,30 +112,6 @@ class Sql(Step[T]):
         if self.write:
             return runtime.database.awrite(self.transaction)
         return runtime.database.aread(self.transaction)
-
-
-class Snapshot(Step[T]):
-    """A flow of reads, all of one state of the database: one read transaction.
-
-    No model may be asked in it, and nothing written: whatever thinks or catches up comes before.
-
-    Args:
-        reads: A flow that yields `Sql` steps which read, and `Call` steps without an async way: no models.
-    """
-
-    __slots__ = ("reads",)
-
-    def __init__(self, reads: Flow[T]) -> None:
-        self.reads = reads
-
-    def run(self, runtime: Runtime) -> T:
-        return runtime.database.read(self._in)
-
-    def arun(self, runtime: Runtime) -> Coroutine[Any, Any, T]:
-        return runtime.database.aread(self._in)
-
-    def _in(self, conn: Conn) -> T:
-        return _driven(self.reads, lambda step: _inside(step, conn))
 
 
 class Call(Step[T]):
@@ -142,11 +139,35 @@ class Call(Step[T]):
         return await asyncio.to_thread(guarded, self.function)
 
 
-def run(flow: Flow[T] | Step[T], runtime: Runtime) -> T:
+def snapshot(reads: Flow[T]) -> Sql[T]:
+    """The step that runs a flow of reads in one read transaction, so that all see the same state.
+
+    Args:
+        reads: A flow of `Sql` steps that read and of `Call` steps without an async way. Steps that write or
+            ask a model come before the snapshot.
+
+    Raises:
+        DriverError: The flow yields another step.
+    """
+    return Sql(lambda conn: _driven(reads, lambda step: _inside(step, conn)))
+
+
+def _inside(step: Step[Any], conn: Conn) -> object:
+    """The result of a step of a snapshot."""
+    if isinstance(step, Sql) and not step.write:
+        return step.transaction(conn)
+    if isinstance(step, Call) and step.afunction is None:
+        return step.function()
+    raise DriverError(
+        f"a snapshot reads: {type(step).__name__} cannot be a step of it; yield it before the snapshot"
+    )
+
+
+def run(flow: Steps[T], runtime: Runtime) -> T:
     """Drive a flow to its result in the calling thread.
 
     Raises:
-        DriverError: Called inside an `Sql` function, or the flow yields something that is no step.
+        DriverError: The call is inside an `Sql` function, or the flow yields a value that is no step.
     """
     if inside_transaction.get():
         raise _refused(flow)
@@ -155,15 +176,15 @@ def run(flow: Flow[T] | Step[T], runtime: Runtime) -> T:
     return _driven(flow, lambda step: step.run(runtime))
 
 
-def _driven(flow: Flow[T], done: Callable[[Step[Any]], Any]) -> T:
-    """The result of a flow, each step of which is done by a function."""
+def _driven(flow: Flow[T], do: Callable[[Step[Any]], object]) -> T:
+    """The result of a flow; `do` gives the result of each step."""
     try:
         step = next(flow)
         while True:
             try:
                 if not isinstance(step, Step):
                     raise _no_step(step)
-                value = done(step)
+                value = do(step)
             except BaseException as error:
                 step = flow.throw(deliverable(error))
             else:
@@ -175,20 +196,7 @@ def _driven(flow: Flow[T], done: Callable[[Step[Any]], Any]) -> T:
         flow.close()
 
 
-def _inside(step: Step[T], conn: Conn) -> T:
-    """Do a step of a snapshot."""
-    if isinstance(step, Sql) and not step.write:
-        found: T = step.transaction(conn)
-        return found
-    if isinstance(step, Call) and step.afunction is None:
-        answer: T = step.function()
-        return answer
-    raise DriverError(
-        f"a snapshot reads: {type(step).__name__} cannot be a step of it; yield it before the snapshot"
-    )
-
-
-def arun(flow: Flow[T] | Step[T], runtime: Runtime) -> Coroutine[Any, Any, T]:
+def arun(flow: Steps[T], runtime: Runtime) -> Coroutine[Any, Any, T]:
     """Drive a flow to its result on the running event loop; see `run`."""
     if inside_transaction.get():
         raise _refused(flow)
@@ -214,7 +222,7 @@ async def _arun(flow: Flow[T], runtime: Runtime) -> T:
         flow.close()
 
 
-def _refused(flow: Flow[Any] | Step[Any]) -> DriverError:
+def _refused(flow: Steps[Any]) -> DriverError:
     if not isinstance(flow, Step):
         flow.close()
     return DriverError(
@@ -227,3 +235,44 @@ def _no_step(step: object) -> DriverError:
     return DriverError(
         f"a flow yielded {step!r}, which is no step; write `yield from` before a flow or a step"
     )
+
+
+class HasRuntime(Protocol):
+    """A class whose methods may be verbs."""
+
+    @property
+    def _runtime(self) -> Runtime: ...
+
+
+S = TypeVar("S", bound=HasRuntime)
+
+
+def verb(flow: Callable[Concatenate[S, P], Steps[T]]) -> Callable[Concatenate[S, P], T]:
+    """A method that runs a flow method; it has the parameters and the docstring of the flow method.
+
+    Type checkers and `inspect.signature` see the result in the place of the flow.
+    """
+    # The annotation of the result is what the flow returns: "Flow[list[str]]" becomes "list[str]".
+    flow.__annotations__["return"] = flow.__annotations__["return"].partition("[")[2].removesuffix("]")
+
+    @wraps(flow)
+    def method(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return run(flow(self, *args, **kwargs), self._runtime)
+
+    return method
+
+
+def averb(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+    """The async form of a method that `verb` made, named with an `a` in front."""
+    flow: Callable[Concatenate[S, P], Steps[T]] = method.__wrapped__  # type: ignore[attr-defined]
+
+    @wraps(flow)
+    async def amethod(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await arun(flow(self, *args, **kwargs), self._runtime)
+
+    amethod.__name__ = f"a{method.__name__}"
+    amethod.__qualname__ = method.__qualname__.removesuffix(method.__name__) + amethod.__name__
+    # Examples show the sync form.
+    description = (method.__doc__ or "").partition("\n        Example:")[0].rstrip()
+    amethod.__doc__ = f"Async `{method.__name__}`.\n\n        {description}\n        "
+    return amethod

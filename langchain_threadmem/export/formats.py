@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import NamedTuple, Unpack
 
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.export import json_document, page, text
 from langchain_threadmem.export.json_document import Document
+from langchain_threadmem.export.text import MermaidOptions
 from langchain_threadmem.threads.selectors import LinearNodeSelector, SemanticNodeSelector
 from langchain_threadmem.tree import graph, read
 from langchain_threadmem.tree.conversation import Conversation
@@ -17,7 +18,7 @@ from langchain_threadmem.tree.node import ConversationNode
 Nodes = Sequence[ConversationNode]
 
 
-def mermaid(history: Nodes, **options: Any) -> str:
+def mermaid(history: Nodes, **options: Unpack[MermaidOptions]) -> str:
     """The living tree as a Mermaid diagram."""
     return text.to_mermaid(graph.living(history), **options)
 
@@ -66,8 +67,24 @@ def _document(conversation: Conversation, history: Nodes, tip: ConversationNode 
     )
 
 
-def load(text: str) -> tuple[Document, int | None, dict[str, Any]]:
-    """A saved document, its tip, and the options of `ChatMemory` that it implies.
+class Saved(NamedTuple):
+    """A saved conversation.
+
+    Attributes:
+        document: The document.
+        tip: Number of the tip, if the document names one.
+        selector: The selector for a conversation of this shape.
+        context_depth: The context depth, if the document names one.
+    """
+
+    document: Document
+    tip: int | None
+    selector: LinearNodeSelector | SemanticNodeSelector
+    context_depth: int | None
+
+
+def load(text: str) -> Saved:
+    """Read a saved conversation.
 
     Raises:
         InputError: It is no such document.
@@ -81,10 +98,7 @@ def load(text: str) -> tuple[Document, int | None, dict[str, Any]]:
             f"the saved tip {tip!r} is no node of the document; remove it, or name one of its nodes"
         )
     selector = LinearNodeSelector() if document.mode == "linear" else SemanticNodeSelector()
-    options: dict[str, Any] = {"node_selector": selector}
-    if isinstance(depth, int):
-        options["context_depth"] = depth
-    return document, tip, options
+    return Saved(document, tip, selector, depth if isinstance(depth, int) else None)
 
 
 def mime_bundle(conversation: Conversation) -> Flow[dict[str, str]]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.export.layout import Layout, label_of, said
@@ -33,6 +33,16 @@ _FRAME = 150
 """Characters of a diagram that belong to no message."""
 # A formula, an icon (`fa:fa-car`), and a colour (`style:#000`) that costs its entity code the semicolon.
 _MERMAID_PAIRS = re.compile(r"\$(?=\$)|(?<=\$)\$|:(?=fa-|\S*#)")
+
+
+class MermaidOptions(TypedDict, total=False):
+    """Options of `to_mermaid`."""
+
+    show_summaries: bool
+    max_content_length: int
+    role: str | None
+    max_text_size: int | None
+    max_edges: int | None
 
 
 def to_mermaid(

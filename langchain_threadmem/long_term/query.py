@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from langchain_threadmem.long_term.sources import Sources
 from langchain_threadmem.recall import scoring
 from langchain_threadmem.recall.postings import Postings
 from langchain_threadmem.recall.question import question_of
+from langchain_threadmem.settings import MemorySettings
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import trees
 from langchain_threadmem.units import memory
@@ -115,70 +116,77 @@ class Core(NamedTuple):
     vector: NDArray[np.float32] | None = None
 
 
-def question(
-    runtime: Runtime,
-    *,
-    text: str | None,
-    query_vector: Sequence[float] | NDArray[np.floating] | None,
-    filters: FieldFilter | None,
-    k_limit: int,
-    search_range: Range,
-    recall_context: bool,
-    add_ltm_to_stm: bool,
-    query_external_first: bool,
-    short_term_only: bool,
-    long_term_only: bool,
-    external_only: bool,
-    threshold: float,
-    compat_k: bool,
-    interval: int,
-) -> Question:
-    """Check what a query was called with.
+class QueryOptions(TypedDict, total=False):
+    """Options of `MemorySystem.query`; `None` means the default of the settings."""
+
+    query_vector: Sequence[float] | NDArray[np.floating] | None
+    filters: FieldFilter | None
+    k_limit: int | None
+    search_range: Range | None
+    recall_context: bool | None
+    add_ltm_to_stm: bool | None
+    query_external_first: bool | None
+    short_term_only: bool
+    long_term_only: bool
+    external_only: bool
+    threshold_for_stm_before_ltm: float | None
+    compat_k: bool
+
+
+def question(runtime: Runtime, settings: MemorySettings, text: str | None, options: QueryOptions) -> Question:
+    """Check the arguments of a query, and complete them from the settings.
 
     Raises:
-        InputError: Arguments contradict each other, or one of them means nothing.
+        TypeError: There is no such option.
+        InputError: Options contradict each other, or a value is out of its range.
     """
+    if unknown := options.keys() - QueryOptions.__annotations__.keys():
+        raise TypeError(f"query() got an unexpected keyword argument {min(unknown)!r}")
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    query_vector = given.get("query_vector")
+    k_limit = given.get("k_limit", settings.k_limit)
     if text is None and query_vector is None:
         raise InputError("a query needs text or query_vector=; pass one of them")
     if text is not None and not isinstance(text, str):
         raise InputError(f"the text of a query is text, not {text!r:.80}; pass query_vector= for a vector")
     if not isinstance(k_limit, int) or isinstance(k_limit, bool) or k_limit < 0:
         raise InputError(f"k_limit={k_limit!r} is no whole number from 0 up")
-    only = {
-        "short_term_only": short_term_only,
-        "long_term_only": long_term_only,
-        "external_only": external_only,
-    }
-    if len(asked := [name for name, wanted in only.items() if wanted]) > 1:
-        raise InputError(f"{' and '.join(f'{name}=True' for name in asked)} contradict each other; pass one")
-    if short_term_only and runtime.get(Sources).short_term is None:
+    only = [name for name in ("short_term_only", "long_term_only", "external_only") if given.get(name)]
+    if len(only) > 1:
+        raise InputError(f"{' and '.join(f'{name}=True' for name in only)} contradict each other; pass one")
+    sources = runtime.get(Sources)
+    short, long, external = (
+        only in ([], [name]) for name in ("short_term_only", "long_term_only", "external_only")
+    )
+    if only == ["short_term_only"] and sources.short_term is None:
         raise InputError("short_term_only=True, and there is no short-term memory; call enable_stm() first")
-    if external_only and not runtime.get(Sources).external:
+    if only == ["external_only"] and not sources.external:
         raise InputError("external_only=True, and nothing is connected; call connect_external() first")
-    if runtime.encrypted and not (short_term_only or external_only):
+    if runtime.encrypted and long:
         raise InputError(
             "a query of long-term memory searches indexes on disk, and what is encrypted is in none; "
             "pass short_term_only=True, or recall in one conversation at a time"
         )
-    if query_vector is not None and not external_only and not runtime.get(Indexes).model:
+    if query_vector is not None and only != ["external_only"] and not runtime.get(Indexes).model:
         raise InputError(
             "query_vector= is compared with vectors, and this memory has no embedding model; pass text, "
             "or MemorySystem(embeddings=...)"
         )
+    context = given.get("recall_context", settings.recall_context)
     return Question(
         text=text,
         vector=None if query_vector is None else _unit_vector(query_vector),
-        wanted=parse(filters, FIELDS),
-        k=max(k_limit // 3, 1) if compat_k and recall_context and k_limit else k_limit,
-        within=_range(search_range),
-        context=recall_context,
-        keep=add_ltm_to_stm,
-        external_first=query_external_first,
-        short=runtime.get(Sources).short_term is not None and not long_term_only and not external_only,
-        long=not short_term_only and not external_only,
-        external=bool(runtime.get(Sources).external) and not short_term_only and not long_term_only,
-        threshold=threshold,
-        interval=interval,
+        wanted=parse(given.get("filters"), FIELDS),
+        k=max(k_limit // 3, 1) if given.get("compat_k") and context and k_limit else k_limit,
+        within=_range(given.get("search_range", settings.search_range)),
+        context=context,
+        keep=given.get("add_ltm_to_stm", settings.add_ltm_to_stm),
+        external_first=given.get("query_external_first", settings.query_external_first),
+        short=short and sources.short_term is not None,
+        long=long,
+        external=external and bool(sources.external),
+        threshold=given.get("threshold_for_stm_before_ltm", settings.stm_threshold),
+        interval=settings.visit_update_interval,
     )
 
 
@@ -194,8 +202,6 @@ def _unit_vector(given: object) -> NDArray[np.float32]:
 
 
 def _range(given: object) -> Range:
-    if given is None:
-        return None, None
     ends = tuple(given) if isinstance(given, list | tuple) else ()
     numbers = [end for end in ends if isinstance(end, int | float) and not isinstance(end, bool)]
     if len(ends) != 2 or len(numbers) + ends.count(None) != 2 or numbers != sorted(numbers):

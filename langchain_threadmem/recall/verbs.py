@@ -14,7 +14,7 @@ from typing import Literal
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.engine.flow import Call, Flow, Snapshot, Sql
+from langchain_threadmem.engine.flow import Call, Flow, Sql, snapshot
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.filters.conditions import Condition
 from langchain_threadmem.index.embed import EmbeddingQueue
@@ -72,7 +72,7 @@ def recall(
         shown = {message.id for message in (yield from read.messages(conversation))}
     for look in range(1, LOOKS + 1):
         question = yield from asked(runtime, tree, query, wanted)
-        found = yield from Snapshot(
+        found = yield from snapshot(
             _read(conversation, tree, question, wanted, depth, shown, sure=look < LOOKS)
         )
         if found is not None:
@@ -81,7 +81,7 @@ def recall(
     if wanted.reranker is None:
         return recalled
     hits = yield from _reranked(conversation, query, hits, wanted)
-    return (yield from Snapshot(_shown(conversation, hits, depth, wanted, shown)))
+    return (yield from snapshot(_shown(conversation, hits, depth, wanted, shown)))
 
 
 def _read(

@@ -42,7 +42,7 @@ class Forgotten:
         purged: Whether they left history too.
     """
 
-    stale_marks: int
+    units: int
     left: int
     purged: bool = False
 

@@ -15,13 +15,15 @@ import pytest
 import langchain_threadmem as package
 
 ROOT = Path(package.__path__[0])
-STEPS = {"Sql", "Snapshot", "Call"}
+STEPS = {"Sql", "Call", "snapshot"}
 TOO_WIDE = {"BaseException", "GeneratorExit", "CancelledError"}
 
 
 def is_flow(node: ast.AST) -> bool:
+    """Whether it is a function that returns a flow; `@verb` makes one that runs it."""
     returns = getattr(node, "returns", None)
-    return returns is not None and ast.unparse(returns).startswith("Flow[")
+    verb = any(ast.unparse(one) == "verb" for one in getattr(node, "decorator_list", ()))
+    return returns is not None and not verb and ast.unparse(returns).startswith(("Flow[", "Steps["))
 
 
 def defined(tree: ast.Module) -> set[str]:

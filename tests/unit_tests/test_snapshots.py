@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from langchain_threadmem import ChatMemory, MemorySystem, MessageWindow
-from langchain_threadmem.engine.flow import Call, Flow, Snapshot, Sql, Step, arun, run
+from langchain_threadmem.engine.flow import Call, Flow, Sql, Step, arun, run, snapshot
 from langchain_threadmem.errors import DriverError, PersistenceError
 from langchain_threadmem.recall import verbs as recall_verbs
 from langchain_threadmem.recall.options import RecallOptions
@@ -74,7 +74,7 @@ def test_all_reads_of_a_snapshot_see_one_state(system: MemorySystem, talk: ChatM
         yield from Call(lambda: _elsewhere(lambda: talk.append("more", "and more")))
         return before, (yield from count())
 
-    assert drive(Snapshot(reads())) == (60, 60)
+    assert drive(snapshot(reads())) == (60, 60)
     assert drive(count()) == 62
 
 
@@ -97,7 +97,7 @@ def test_a_snapshot_takes_reads_alone(drive: Drive, step: Step[Any]) -> None:
         yield from step
 
     with pytest.raises(DriverError, match="before the snapshot"):
-        drive(Snapshot(reads()))
+        drive(snapshot(reads()))
 
 
 def test_a_read_that_writes_is_refused(system: MemorySystem, owner: str, drive: Drive) -> None:
