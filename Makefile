@@ -27,7 +27,7 @@ bench: .venv/bench.done  ## figures beside peers, in one run
 
 # `make fit DATA=folder` makes the shipped weights anew, in build/; with `MODEL=` and `RECALL=` elsewhere.
 MODEL ?= build/model.npz
-RECALL ?= build/recall_weights.py
+RECALL ?= build/weights.py
 FITS := build/fit-0.npz build/fit-1.npz
 FROM := $(if $(DATA),--data $(DATA)) --cache build/vectors.npz
 

@@ -23,6 +23,7 @@ from benchmarks import (
     recall,
     recall_speed,
     revise,
+    statements,
     threads,
 )
 from benchmarks._measure import Line, show
@@ -47,6 +48,7 @@ def main() -> int:
         import_time,
         long_memory,
         forgetting,
+        statements,
     ):
         print(f"{speed.__name__} ...", file=sys.stderr)
         lines += speed.measure(full=options.full)

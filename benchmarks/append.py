@@ -193,7 +193,7 @@ def measure(*, full: bool = False) -> list[Line]:
     """The lines of the table."""
     block, repeats = (1000, 31) if full else (400, 21)
     lines = []
-    for synchronous, most in (("NORMAL", 2.5), ("FULL", 1.2)):
+    for synchronous, most in (("NORMAL", 2.5), ("FULL", 1.35)):
         with tempfile.TemporaryDirectory() as directory:
             normal = synchronous == "NORMAL"
             # A checkpoint after every few hundred turns is half the price of raw inserts: so that each round

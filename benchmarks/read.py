@@ -105,8 +105,8 @@ def measure(*, full: bool = False) -> list[Line]:
     forks = whole.pop("langchain_threadmem forked")
     others = beside(whole, "langchain_threadmem")
     return [
-        within(f"read {MESSAGES} messages", median(whole["langchain_threadmem"]), most=3e-3, beside=others),
-        within(f"read {MESSAGES} messages, {MESSAGES // FORK_EVERY} forks", median(forks), most=3e-3),
+        within(f"read {MESSAGES} messages", median(whole["langchain_threadmem"]), most=4e-3, beside=others),
+        within(f"read {MESSAGES} messages, {MESSAGES // FORK_EVERY} forks", median(forks), most=4e-3),
         within(
             f"read the last {LAST}",
             median(last["langchain_threadmem"]),

@@ -1,7 +1,7 @@
-"""Conversations that were written for this project: people and assistants, several matters at a time.
+"""The conversations and dialogs that were written for this project, read from their files.
 
-They lie in `training/conversations` (MIT, like the rest), a line for what the human says and one for the
-answer:
+`training/conversations` (MIT, like the package) holds conversations of people and assistants about several
+matters at a time, with a line for each human message and one for its answer:
 
     # bread-and-the-car
     bread | my loaves come out flat, what am i doing wrong?
@@ -14,12 +14,12 @@ answer:
     bread<1 | What if I used dry yeast instead?
     = Then two hours would do.
 
-A message continues the last turn of its matter, or opens it; `bread<1` goes back to the first turn of the
-matter and takes another way from there. Lines with `~` are calls of tools. Line breaks are written `\\n`.
+A message continues the last turn of its matter, or opens it; `bread<1` continues the first turn of the matter
+again, which makes a branch. Lines with `~` are calls of tools. Line breaks are written `\\n`.
 
-`training/dialogs` holds dialogs by themselves, in the same form: a block for each kind of matter, its
-dialogs one after the other. They are there to be woven into conversations (`training.weave`). What is said
-in either of them is made up or from memory, and nothing to rely on.
+`training/dialogs` holds single dialogs in the same form: a block for each kind of matter, its dialogs one
+after the other. They are woven into conversations (`training.weave`). The texts are invented; their
+statements are not checked.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from training.sources import Conversation, Dialog, Vectors, conversation
 FOLDER = Path(__file__).with_name("conversations")
 DIALOGS = Path(__file__).with_name("dialogs")
 HELD_OUT = "agent"
-"""Of these nothing is ever fitted on: agents with tools, five matters each."""
+"""The part that nothing is fitted on: agents with tools, five matters each."""
 PARTS = tuple(sorted({path.name.split("-")[0] for path in FOLDER.glob("*.txt")} - {HELD_OUT}))
-"""What the others are about."""
+"""The other parts."""
 SPOKEN = {
     **dict.fromkeys(("travel", "outing", "errand", "support", "shop"), "services"),
     **dict.fromkeys(("facts", "essay", "exercise", "guide"), "questions"),
     "company": "small talk",
 }
-"""What the dialogs by themselves are about, and their families: what is alike in how people talk there."""
+"""The subjects of the single dialogs, and their families by style."""
 _TURN = re.compile(r"([a-z0-9-]+)(?:<(\d+))? \| (.+)")
 _CALL = re.compile(r"~ (\w+) (\{.*\}) -> (.*)")
 
 
 class Call(NamedTuple):
-    """A call of a tool: its arguments as JSON, and what came of it."""
+    """A call of a tool: its arguments as JSON, and its result."""
 
     tool: str
     arguments: str
@@ -59,7 +59,7 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class Turn:
-    """What was said, about which matter, and the place of the turn that it continues."""
+    """A human message and its answer, their matter, and the place of the turn that they continue."""
 
     matter: str
     previous: int | None
@@ -77,7 +77,7 @@ class Written:
 
     @property
     def part(self) -> str:
-        """The part of the world that it is about."""
+        """The part of the collection."""
         return self.name.split("-")[0]
 
 
@@ -87,7 +87,7 @@ def written(folder: Path = FOLDER) -> list[Written]:
 
 
 def dialogs(folder: Path = DIALOGS) -> dict[str, Dialog]:
-    """All dialogs that stand by themselves, by their names; those of one block are of one kind."""
+    """All single dialogs by their names; the dialogs of one block are of one kind."""
     return {
         f"{one.part}:{one.name}/{matter}": Dialog(
             f"{one.part}:{one.name}/{matter}",
@@ -103,7 +103,7 @@ def parse(text: str) -> Iterator[Written]:
     """The conversations of a file.
 
     Raises:
-        ValueError: A line is none of those that there should be.
+        ValueError: A line is neither a message, nor a call, nor an answer.
 
     Example:
         >>> [one] = parse("# talk-a\\nmood | hi\\n= hello!\\nfilm | what's on\\n= Jaws.\\nmood | sad\\n= Oh?")
@@ -142,12 +142,12 @@ def _plain(text: str) -> str:
 
 
 def texts_of(several: list[Written]) -> set[str]:
-    """Everything that is said in them."""
+    """All texts of some conversations."""
     return {text for one in several for turn in one.turns for text in (turn.human, turn.answer)}
 
 
 def kinds(several: list[Written]) -> dict[str, str]:
-    """The kind of each of their dialogs, by its name: those of one conversation are alike."""
+    """The kind of each dialog, by its name; the dialogs of one conversation are of one kind."""
     return {_name(one, turn): f"{one.part} {one.name}" for one in several for turn in one.turns}
 
 

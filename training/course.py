@@ -1,11 +1,11 @@
-"""A course for the networks that choose: what they learn from, what was left out where, trees that they grew.
+"""One fit of the selector's networks, with folds and families left out and trees that networks grow.
 
-In use a selector has to live with its own mistakes, and errors come in chains: a message whose true parent
-was taken by an earlier error. So networks are fitted on the states of the true trees first, then on those of
-trees that the last networks grew; and those for a second look on what they made of these. Each conversation
-is grown, and described, by what was fitted without it, so that the mistakes are as many as in use: half of
-them by what was fitted on the other folds (dialogs that share a conversation share a fold), half by what was
-fitted on the other families of sources.
+In use a selector continues from its own mistakes, and mistakes come in chains. So networks are fitted on the
+states of the true trees first, then on the states of trees that these networks grew, and the networks for
+second looks on the results. Each conversation is grown and described by networks and tables that were fitted
+without it, so that mistakes are as frequent as in use: half of the conversations by those fitted on the
+other folds (dialogs that share a conversation share a fold), half by those fitted on the other families of
+sources.
 """
 
 from __future__ import annotations
@@ -48,22 +48,27 @@ T = TypeVar("T")
 FOLDS = 4
 WOVEN = 2200
 SHARES = (1.0, 1 / 3)
-"""For each course: how often one of `training/dialogs` is drawn for one of the others. Many as they
-are, they have one author."""
+"""For each course, how often a dialog of `training/dialogs` is drawn, relative to others. These dialogs are
+many and have one author."""
 MEANS = 4
-"""Of how many fits for each course what is learned of vectors and words is the mean."""
+"""Fits of the learned similarities for each course, of which the mean is taken."""
 NETWORKS = 6
-"""Of each of the two kinds."""
+"""Networks of each of the two kinds."""
 BALANCE = 0.5
-"""A family of sources counts by its number of states to the power of one less this."""
+"""The weight of a family of sources is its number of states to the power of 1 - BALANCE."""
 OWN = "written"
-"""The family of the conversations that were written for this project: people as they talk to assistants, who
-have little in common but that."""
+"""The family of the conversations that were written for this project."""
 WRITTEN = {OWN, *SPOKEN.values()}
 
 
 class Weights(NamedTuple):
-    """What a state weighs that is not woven (which weighs 1), described without its family, all written."""
+    """The weights of states; a state of a woven conversation weighs 1.
+
+    Attributes:
+        true: Of a conversation that is not woven.
+        apart: Of a conversation that is described without its family, as a factor.
+        own: Of a conversation that was written for this project, as a factor.
+    """
 
     true: float
     apart: float
@@ -71,22 +76,27 @@ class Weights(NamedTuple):
 
 
 AT_HOME, ELSEWHERE = Weights(5.0, 0.05, 0.25), Weights(1.0, 1.0, 1.0)
-"""For networks that are to know dialogs like those of the train files, and for those that are not."""
+"""For networks for familiar conversations, and for networks for others."""
 BETWEEN = Weights(2.0, 1.0, 1.0)
 STEPS = 1200
 RECIPE, OF_SEVERAL = Recipe(), Recipe(epochs=16)
-"""For the conversations of one course, and of several."""
+"""For the conversations of one course, and of several courses."""
 ROUGH = Recipe(epochs=10)
-"""For networks that only grow trees to learn from."""
+"""For networks that only grow trees."""
 AGAIN = Recipe(hidden=24, epochs=12)
-"""For those that look at a turn once more."""
+"""For networks for second looks."""
 
 
 @dataclass(frozen=True)
 class Grown:
-    """What became of a conversation: the parents chosen, how sure, and the states met on the way.
+    """A conversation as networks have placed its turns.
 
-    `later` are those of second looks, `believed` the parents after them.
+    Attributes:
+        chosen: The parents.
+        sure: The probability of each.
+        states: The states in which they were chosen.
+        later: The states of second looks.
+        believed: The parents after second looks.
     """
 
     chosen: Sequence[int | None]
@@ -112,7 +122,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Fitted:
-    """Networks for one way to go, and the compatibility they were fitted with."""
+    """Everything fitted for one way to go: networks, networks for second looks, learned similarities."""
 
     way: Way
     networks: Networks
@@ -129,7 +139,8 @@ def grow(
     wording: Wording,
     learned: Compatibility | None,
 ) -> Grown:
-    """Place the turns one by one, by `again` with second looks; without networks where they truly belong."""
+    """Place the turns one by one by networks, with second looks by `again`; without networks at their
+    parents."""
     reader, tree = Reader(ENGLISH, wording), list[TurnEnd]()
     chosen: list[int | None] = []
     sure: list[float] = []
@@ -165,17 +176,17 @@ def grow(
 
 @dataclass(frozen=True)
 class Lesson:
-    """A conversation to learn from."""
+    """A conversation that is fitted on."""
 
     conversation: Conversation
     fold: int
     families: frozenset[str]
     apart: str = ""
-    """The family that what was learned for it must not know, instead of its fold."""
+    """The family that is left out for this conversation, instead of its fold."""
 
     @property
     def key(self) -> int | str:
-        """Which of the parts that were left out it is described by."""
+        """The fold or the family that is left out for this conversation."""
         return self.apart or self.fold
 
 
@@ -187,12 +198,12 @@ _FAMILIES = {
 
 
 def family(source: str) -> str:
-    """Sources of one make."""
+    """The family of a source: sources of one style."""
     return _FAMILIES.get(source, source)
 
 
 def joined(at_home: Networks, elsewhere: Networks) -> Networks:
-    """Networks of two kinds that were fitted on the same rows, and so with the same mean and scale."""
+    """Networks of two kinds as one set; they were fitted on the same rows, so mean and scale are equal."""
     arrays = ("inner", "bias", "outer", "direct")
     held = [np.concatenate([getattr(at_home, name), getattr(elsewhere, name)]) for name in arrays]
     kinds = np.repeat(np.float32([1, 0]), [len(at_home.bias), len(elsewhere.bias)])
@@ -225,11 +236,19 @@ def _do(item: Any) -> Any:
 
 
 class Course:
-    """Everything that is fitted on: conversations, and what was learned without their fold or their family.
+    """The conversations that are fitted on, and the similarities learned without each fold and each family.
 
-    A network must know how far to trust what was learned: on dialogs of a make that it knows, and on others.
-    So half of the conversations are described by what was learned from the other folds, half by what was
-    learned from the other families of sources.
+    Networks must learn how far to trust the learned similarities, on familiar styles of dialog and on
+    others. So half of the conversations are described by similarities learned from the other folds, half by
+    similarities learned from the other families of sources.
+
+    Args:
+        conversations: Conversations that are not woven.
+        more: Dialogs to weave, beside those of the conversations.
+        kind_of: The kind of each dialog of the conversations.
+        vectors: The embeddings of all texts.
+        share: How often a dialog of `training/dialogs` is drawn, relative to others.
+        seed: Of all random numbers.
     """
 
     def __init__(
@@ -291,7 +310,7 @@ class Course:
         )
 
     def go(self, way: Way) -> list[tuple[Grown, Lesson]]:
-        """Grow every conversation by networks that did not see it; prints how well they do."""
+        """Grow each conversation by networks that were fitted without it, and print their figures."""
         true = self._grow(way)
         networks = self._fit_parts([one.states for one in true], ROUGH)
         grown = self._grow(way, networks)
@@ -350,11 +369,11 @@ class Course:
 
 
 def fit(courses: Sequence[Course], way: Way) -> Fitted:
-    """Fit the networks for one way to go; prints how they do on what they did not see.
+    """Fit the networks for one way to go; figures on left-out conversations are printed on the way.
 
-    What is learned of vectors and of words differs from one fit to the next by chance, by 0.7 of 100 messages
-    in the end where it was seen. So where it counts networks learn from the conversations of all courses, and
-    the products and the words are the means of all fits, which score like all of them together.
+    The learned similarities differ between two fits, by 0.7 points in the final figures. So the networks for
+    the local model learn from the conversations of all courses, and the similarities are the means of all
+    fits.
     """
     several = courses if way == "local" else courses[-1:]
     grown = [one for course in several for one in course.go(way)]
@@ -376,7 +395,7 @@ def _fit(
     seed: int = 0,
     weights: Weights = BETWEEN,
 ) -> Networks:
-    """Fit on the states of some lessons; families count by the root of their number."""
+    """Fit networks on the states of some lessons; a family counts by the root of its number of states."""
     states = [(state, lesson) for its, lesson in met for state in its]
     sizes = Counter(name for _, one in states for name in one.families)
     weighed = [

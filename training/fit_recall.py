@@ -32,7 +32,7 @@ from benchmarks.recall import DATA, ENOUGH, MOST, SETS, Set, message_of, pairs_o
 from langchain_threadmem.engine.local_embeddings import LocalEmbeddings
 from langchain_threadmem.index.documents import Record, document_of
 from langchain_threadmem.index.language import ENGLISH
-from langchain_threadmem.recall import weights
+from langchain_threadmem.recall import weights as module
 from langchain_threadmem.recall.postings import Postings
 from langchain_threadmem.recall.question import Question, question_of
 from langchain_threadmem.recall.scoring import Parts, parts_of, people_parts, turn_parts
@@ -44,7 +44,7 @@ Weights = Mapping[str, tuple[float, float]]
 PENALTY = {"LoCoMo": 2.0, "BEAM 100K, pairs": 1.0}
 WEIGHTS: dict[str, Weights] = {"LoCoMo": PEOPLE, "BEAM 100K, pairs": ASSISTANT}
 DICTIONARIES = {"LoCoMo": "PEOPLE", "BEAM 100K, pairs": "ASSISTANT"}
-"""Where the weights of each stand in `recall_weights`."""
+"""Where the weights of each stand in `recall.weights`."""
 MISTAKEN = 0.3
 """What a question that names the wrong person counts beside one that does not."""
 FIGURES = ("R@5", "R@10", "R@20", "R@50", "NDCG@10", "words")
@@ -221,7 +221,7 @@ def write(path: Path, fitted: Mapping[str, Mapping[str, tuple[float, float]]]) -
         path: The file, which is replaced.
         fitted: By the name of a dictionary of the module, the weights of its parts.
     """
-    text = Path(weights.__file__).read_text(encoding="utf-8")
+    text = Path(module.__file__).read_text(encoding="utf-8")
     for name, parts in fitted.items():
         before, rest = text.split(f"\n{name}: ")
         block, after = rest.split("\n}", 1)

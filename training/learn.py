@@ -1,7 +1,6 @@
-"""Fitting in NumPy: small listwise networks, and what follows what in the space of an embedding.
+"""Fitting in NumPy: small listwise networks, and similarities of messages and turns by vectors and by words.
 
-Everything here is plain gradient descent (Adam with decoupled weight decay and a rate that falls along a
-cosine) and Newton's method for the two logistic regressions.
+All fits are by gradient descent: Adam with decoupled weight decay and a rate that falls along a cosine.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ Table = NDArray[np.float64]
 Rows: TypeAlias = Floats | sparse.csr_array
 WORD_RANK = 48
 WORD_LENGTH = 2.0
-"""Of the vector that a word begins with, on average."""
+"""The mean length of the vector that a word begins with."""
 WORD_STEPS = 1500
 WORD_DIALOGS = 6
-"""A word is learned if so many dialogs hold it, from more than one source."""
+"""A word gets a vector if this number of dialogs from more than one source hold it."""
 CENTERS = 64
 TERM_DIALOGS = 3
-"""A term is common if so many dialogs hold it, from more than one source."""
+"""A term is common if this number of dialogs from more than one source hold it."""
 LOGISTIC_STEPS = 200
 Arrays = dict[str, Floats]
 
 
 def _group(names: str, *, starts: str = "?") -> list[int]:
-    """The columns of that name, alone or in front of all, of the root or of the lead; or that start so."""
+    """The columns of some names, plain or with a prefix, and those that start with a text."""
     parts = {prefix + name for prefix in ("", "lead_", "root_", "all_") for name in names.split()}
     return [i for i, name in enumerate(FEATURES) if name in parts or name.startswith(starts)]
 
@@ -57,12 +56,12 @@ GROUPS = (
     _group("", starts="heard_"),
     _group("before_farewell latest_asks latest_closed", starts="end_"),
 )
-"""Columns that tell of one thing: any of them may mislead on a new kind of dialog."""
+"""Columns of one origin, left out together at times: each may mislead on a new kind of dialog."""
 
 
 @dataclass(frozen=True)
 class State:
-    """One message to place: a row for each candidate, and which of them is right."""
+    """One message to place: a row for each candidate, and the place of the right one."""
 
     rows: Floats
     right: int
@@ -87,12 +86,12 @@ class Adam:
     """Adam with decoupled weight decay; the rate rises for a few steps, then falls to nothing.
 
     Args:
-        held: What is fitted, in place.
-        rate: How far a step goes.
-        decay: How strongly every number is drawn to 0, or to where it began.
-        steps: How many steps there will be.
-        warm: After how many of them the rate is at its highest.
-        home: Whether numbers are drawn to where they began.
+        held: The arrays to fit, changed in place.
+        rate: The highest rate.
+        decay: The weight decay.
+        steps: The number of steps.
+        warm: The number of steps after which the rate is highest.
+        home: Whether numbers decay to where they began, instead of to 0.
     """
 
     def __init__(
@@ -128,15 +127,15 @@ def fit_networks(
     weights: Sequence[float] | None = None,
     groups: Sequence[Sequence[int]] = (),
 ) -> Networks:
-    """Fit some networks to find the right candidates; they differ in their random beginnings.
+    """Fit networks that find the right candidate; they differ in their seeds.
 
     Args:
-        states: What to learn from.
-        recipe: How.
-        count: How many networks.
-        seed: Of the first one.
-        weights: What each state weighs; all the same by default.
-        groups: Places of columns that are left out together at times.
+        states: The states to fit on.
+        recipe: The size of a network and how it is fitted.
+        count: The number of networks.
+        seed: The seed of the first network.
+        weights: The weight of each state; equal by default.
+        groups: Columns that are left out together at times.
     """
     weighed = np.ones(len(states)) if weights is None else np.array(weights)
     weighed = (weighed / weighed.mean()).astype(np.float32)
@@ -206,7 +205,7 @@ def _fit_network(
 def _columns(
     rng: np.random.Generator, columns: int, groups: Sequence[Sequence[int]], recipe: Recipe
 ) -> NDArray[np.bool_]:
-    """Which columns are left in: all but some single ones, and at times a whole group."""
+    """The columns of a step: all but single ones and, at times, whole groups."""
     kept: NDArray[np.bool_] = rng.random(columns) > recipe.drop / 2
     for group in groups:
         if rng.random() < recipe.drop_group:
@@ -217,30 +216,30 @@ def _columns(
 def fit_compatibility(
     dialogs: Mapping[str, Dialog], vectors: Vectors, *, steps: int, seed: int
 ) -> Compatibility:
-    """Learn what follows what: two products over frozen vectors, and two logistic regressions.
+    """Learn which message follows which turn: products over fixed vectors, and two logistic regressions.
 
     One product finds the turn that a message answers among all that were said in a few dialogs, the other
-    any earlier turn of its dialog. The regressions tell the first message and the last turn of a dialog.
+    any earlier turn of its dialog. The regressions predict the first message and the last turn of a dialog.
     """
     held = _fit_products(list(dialogs.values()), vectors, steps, seed)
     said = [turn for one in dialogs.values() for turn in one.turns]
     humans = np.array([vectors[human] for human, _ in said])
     answers = np.array([vectors[answer] for _, answer in said])
     opener, closing = _fit_ends(list(dialogs.values()), humans, answers)
-    # What was written to be unlike each other is of no make that a conversation could be at home in.
+    # Dialogs that were written to differ from each other are of no style that could be familiar.
     made = np.array([one.source not in SPOKEN for one in dialogs.values() for _ in one.turns])
     return Compatibility(**held, opener=opener, closing=closing, centers=_centers(humans[made], seed))
 
 
 def mean(several: Sequence[Compatibility]) -> Compatibility:
-    """The mean of what was learned several times, around the centers of the last."""
+    """The mean of several fits; the centers are those of the last."""
     names = ("answer", "human", "thread", "opener", "closing")
     held = {name: np.mean([getattr(one, name) for one in several], 0) for name in names}
     return Compatibility(**held, centers=several[-1].centers)
 
 
 def mean_wording(several: Sequence[Wording]) -> Wording:
-    """The mean of what was learned of the words of the same dialogs: they began alike and stayed near it."""
+    """The mean of several fits on the same dialogs, whose word vectors began at the same values."""
     first = several[0]
     assert all(one.vocabulary == first.vocabulary for one in several)
     names = ("answer", "message", "opener", "closing")
@@ -262,17 +261,17 @@ def _centers(rows: Floats, seed: int) -> Floats:
 
 
 def words_of(texts: Iterable[str]) -> set[str]:
-    """The words of which something may be learned."""
+    """The words that may get a vector."""
     return {word for text in texts for word in message_words(text) | answer_words(text)}
 
 
 def fit_wording(
     dialogs: Mapping[str, Dialog], vectors: Vectors, *, steps: int = WORD_STEPS, seed: int
 ) -> Wording:
-    """Learn what follows what word by word, from words that several sources have in common.
+    """Learn which message follows which turn from the words that several sources have in common.
 
-    A word begins as its own vector, along the main directions of all, and is drawn to it: what is learned of
-    "train" is a guess for "tram".
+    A word begins as its own embedding, along the main directions of all, and decays to it: the vector that is
+    learned for "train" also serves "tram".
     """
     said = list(dialogs.values())
     holders: dict[str, set[str]] = defaultdict(set)
@@ -321,7 +320,7 @@ def fit_wording(
 
 
 def _main_directions(rows: Floats, count: int) -> Floats:
-    """What rows say apart from their mean and their length, in fewer numbers."""
+    """The rows, centred and of length 1, along their main directions."""
     rows = rows - rows.mean(0)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True) + np.float32(1e-9)
     main = np.linalg.eigh(rows.T @ rows)[1][:, ::-1][:, :count]

@@ -1,9 +1,4 @@
-"""Interleaved conversations: reading them, taking them apart into dialogs, weaving new ones.
-
-The files hold conversations into which several dialogs were interleaved. For fitting, their dialogs are
-woven anew by laws drawn at random: how many dialogs, how alike they are, how long one is kept to, whether a
-return goes to the latest or to any.
-"""
+"""The conversations and dialogs of the data files, read, divided into folds, embedded and drawn from."""
 
 from __future__ import annotations
 
@@ -32,17 +27,17 @@ LONGEST_CHAT = 9
 
 @dataclass(frozen=True)
 class Conversation:
-    """Turns in order; `previous` of each is the turn end that it truly continues."""
+    """Turns in order; `previous` of each turn is the end of the turn that it truly continues."""
 
     variant: str
     turns: Sequence[TurnEnd]
     dialogs: Sequence[str]
-    """For each turn, the dialog it is from."""
+    """The dialog of each turn."""
     humans: Floats
     answers: Floats
 
     def kind(self, place: int) -> str:
-        """What the turn at `place` does: root, continue, return or branch."""
+        """The kind of the turn at `place`: root, continue, return or branch."""
         previous = self.turns[place].previous
         if previous is None:
             return "root"
@@ -56,10 +51,10 @@ class Dialog(NamedTuple):
 
     name: str
     kind: str
-    """Where it is from and what it is about; dialogs of one kind are hard to tell apart."""
+    """Source and subject; dialogs of one kind are hard to tell apart."""
     turns: Sequence[tuple[str, str]]
     share: float = 1.0
-    """How often it is drawn, as against others."""
+    """How often the dialog is drawn, relative to others."""
 
     @property
     def source(self) -> str:
@@ -116,13 +111,13 @@ def kinds(paths: Iterable[Path]) -> dict[str, str]:
             row = json.loads(line)
             for name, group in zip(row["sources"], row["groups"], strict=True):
                 source = name.split(":")[0]
-                # What it names there is the kind of question, not the subject.
+                # The groups of this source are kinds of questions, not subjects.
                 found.setdefault(name, source if source == "mtb101" else f"{source} {group}")
     return found
 
 
 def dialogs_of(conversations: Iterable[Conversation], kind_of: Mapping[str, str]) -> dict[str, Dialog]:
-    """The dialogs that conversations were made of, as far as they are there, and up to where they branch."""
+    """The dialogs that conversations were made of, up to their first branch."""
     found: dict[str, Dialog] = {}
     for one in conversations:
         parts: dict[str, list[tuple[str, str]]] = {}
@@ -138,7 +133,7 @@ def dialogs_of(conversations: Iterable[Conversation], kind_of: Mapping[str, str]
 
 
 def folds(conversations: Sequence[Conversation], count: int) -> dict[str, int]:
-    """Put each dialog in a fold; those that share a conversation share a fold."""
+    """The fold of each dialog; dialogs that share a conversation share a fold."""
     above: dict[str, str] = {}
 
     def head(name: str) -> str:
@@ -173,7 +168,7 @@ class Pools:
             self.kind[dialog.kind].append(dialog)
 
     def draw(self, rng: random.Random, count: int, same_kind: float, same_source: float) -> list[Dialog]:
-        """Draw different dialogs, at most `count`, by how likely they are to be alike."""
+        """Draw at most `count` different dialogs, by the probabilities of one kind and of one source."""
         first, *others = rng.choices(self.all, cum_weights=self.shares, k=count)
         chance = rng.random()
         if chance < same_kind + same_source:
@@ -184,7 +179,7 @@ class Pools:
 
 
 def irc(path: Path) -> dict[str, Dialog]:
-    """The dialogs of IRC logs: who began a conversation asks, all others answer."""
+    """The dialogs of IRC logs: the user who began a conversation asks, all others answer."""
     found: dict[str, Dialog] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
@@ -223,7 +218,7 @@ def chats(path: Path, most: int) -> dict[str, Dialog]:
 
 
 def _turns(said: Sequence[tuple[bool, str]]) -> list[tuple[str, str]]:
-    """Pairs of what was asked and answered; what one side says in a row is one message."""
+    """Pairs of a question and its answer; consecutive lines of one side are one message."""
     sides: list[tuple[bool, list[str]]] = []
     for asks, text in said:
         if sides and sides[-1][0] == asks:
@@ -235,7 +230,7 @@ def _turns(said: Sequence[tuple[bool, str]]) -> list[tuple[str, str]]:
 
 
 def _unaddressed(text: str) -> str:
-    """A line less the name of whom it is said to."""
+    """A line without the name of the user it is addressed to."""
     return re.sub(r"^[\w|`^\[\]-]{2,16}[:,] +", "", text)
 
 

@@ -1,11 +1,11 @@
 """Weaving dialogs into new conversations, by laws drawn at random.
 
 People differ in how they use one conversation for several subjects: some finish one before they begin the
-next, some switch at every message, some come back after days. What is learned from one such law fails under
-another, so each woven conversation draws its own: how many dialogs, how alike they are, how long one is kept
-to, how soon others are opened, to which of them a return goes, how much of each dialog there is. A third are
-single dialogs, short as they are, which must stay whole, and in some a message is asked a second time after
-the thread went on: a real branch.
+next, some switch at every message, some return after days. Networks that learn from one such law fail under
+another, so each woven conversation draws its own: the number of dialogs and how alike they are, the
+probabilities of a switch and of a new dialog, the dialog that a return goes to, the length of each dialog. A
+third are single dialogs, which must stay whole. In some conversations a message is asked a second time after
+the thread went on: a branch.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from langchain_threadmem.threads.turn_ends import TurnEnd
 from training.sources import Conversation, Dialog, Pools, Vectors, conversation
 
 LONGEST = 40
-"""Turns of a woven conversation, at most."""
+"""The highest number of turns of a woven conversation."""
 LONG, LONGEST_OF_ALL = 0.1, 150
-"""Share of conversations that go on for longer, about many subjects, and their turns at most: in a memory of
-years there are many threads that a message could go back to, and it mostly does not."""
+"""The share of long conversations about many subjects, and their highest number of turns. In a memory of
+years there are many threads that a message could return to, and it mostly does not."""
 SINGLE, SHORT, PLAIN, AGAIN = 0.33, 0.25, 0.25, 0.15
 """Shares of conversations: of one dialog, cut to a few turns, without capitals and marks, with branches."""
 NAMED, LEANING = 0.8, 3
-"""How often somebody who goes back says to what: a message of so few words is mostly said at once."""
+"""The probability that a return names its subject; a message of at most `LEANING` words seldom does."""
 _GREETING = re.compile(
     r"^(?:hi|hello|hey|greetings|good (?:morning|afternoon|evening))\b(?: there| again| everyone)?[\s,.!-]*",
     re.IGNORECASE,
@@ -33,7 +33,7 @@ _MARKS = re.compile(r"[?!.,;:]+(?=\s|$)")
 
 
 def without_greeting(text: str) -> str:
-    """A message less its greeting, if something is left.
+    """A message without its greeting, unless nothing else is left.
 
     Example:
         >>> without_greeting("Hi there, I need a room."), without_greeting("Hello!")
@@ -44,17 +44,17 @@ def without_greeting(text: str) -> str:
 
 
 def leans(text: str) -> bool:
-    """Whether a message is too short to tell what it is about."""
+    """Whether a message is too short to name its subject."""
     return len(text.split()) <= LEANING
 
 
 def plain(text: str) -> str:
-    """A message as somebody types who uses neither capitals nor marks."""
+    """A message without capitals and punctuation."""
     return _MARKS.sub("", text).lower()
 
 
 def weave(rng: random.Random, pools: Pools, vectors: Vectors) -> Conversation:
-    """Interleave some dialogs into a new conversation, by a law drawn at random."""
+    """Interleave dialogs into a new conversation, by a law drawn at random."""
     long = rng.random() < LONG
     some = [8, 12, 16, 20, 26, 32] if long else [2, 2, 3, 3, 4, 4, 5, 6, 7, 8]
     count = 1 if rng.random() < SINGLE else rng.choice(some)
@@ -115,7 +115,7 @@ def _cut(rng: random.Random, dialog: Dialog) -> Dialog:
 
 
 def _opened(dialog: Dialog, vectors: Vectors, greets: bool) -> Dialog:
-    """The dialog, or the same without its greeting if that is known to the vectors."""
+    """The dialog, or the same without its greeting if that text is embedded."""
     (human, answer), *rest = dialog.turns
     bare = human if greets else without_greeting(human)
     return dialog._replace(turns=[(bare, answer), *rest]) if bare in vectors else dialog

@@ -8,7 +8,7 @@ that is what people and models were shown.
 
 This helps where answers were not made from the choice, as in a conversation that is brought in from
 elsewhere. A model that was shown the wrong thread answers as if it were the right one, so there it does not.
-So an answer can cast doubt on a choice, but it never makes one surer; figures are in `benchmarks/README.md`.
+So an answer can cast doubt on a choice, but it never makes one surer; figures are in `docs/experiments.md`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 
 NEWEST = 64
 """How many turns are looked at whatever they are about. Of 128 no more choices are right, and fewer threads
-that rested are found again among them (`benchmarks/README.md`)."""
+that rested are found again among them (`docs/experiments.md`)."""
 NEAR_TURNS, NEAR_THREADS = 6, 4
 """How many older ones are looked at because they are near to the message, and the ends of how many threads.
 Among twice as many about as many are found again."""

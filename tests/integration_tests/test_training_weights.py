@@ -1,0 +1,34 @@
+"""Files of the selector's weights are written, read and combined."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("scipy", reason="of the dependency group `training`")
+
+from training import weights
+
+
+def test_a_file_of_weights_is_read_as_it_was_written(tmp_path: Path) -> None:
+    fits, about = weights.read()
+    weights.write(tmp_path / "model.npz", fits, about)
+    again, about_again = weights.read(tmp_path / "model.npz")
+    assert about_again == about
+    rows = np.random.default_rng(0).normal(size=(5, len(fits[0].networks.mean)))
+    for fit, read in zip(fits, again, strict=True):
+        np.testing.assert_array_equal(fit.networks.scores(rows), read.networks.scores(rows))
+        assert fit.wording.vocabulary == read.wording.vocabulary
+
+
+def test_networks_that_are_combined_choose_as_each_of_them() -> None:
+    """Though the columns of the second have another mean and scale."""
+    first, second, _ = (fit.networks for fit in weights.read()[0])
+    spread = np.divide(0.1, first.scale, out=np.zeros_like(first.scale), where=first.scale > 0)
+    rows = first.mean + spread * np.random.default_rng(0).normal(size=(5, len(first.mean)))
+    expected = np.concatenate([first.scores(rows), second.scores(rows)])
+    scores = weights.combine(weights.read()[0][:2]).networks.scores(rows)
+    # A choice depends on differences between candidates alone.
+    np.testing.assert_allclose(scores - scores[:, :1], expected - expected[:, :1], atol=1e-3)
