@@ -42,7 +42,7 @@ from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.parts import Parts
 
-Named = Sequence[tuple[str, Address]]
+Named = list[tuple[str, Address]]
 """Addresses of checkpoints, each after the name of its conversation."""
 PAGE = 16
 """How many checkpoints `list` reads at once."""
@@ -196,9 +196,7 @@ class ThreadMemSaver(OverSystem, BaseCheckpointSaver[int]):
             if limit == 0:
                 return
 
-    def _addresses(
-        self, config: RunnableConfig | None, before: RunnableConfig | None
-    ) -> Flow[list[tuple[str, Address]]]:
+    def _addresses(self, config: RunnableConfig | None, before: RunnableConfig | None) -> Flow[Named]:
         return load.addresses(
             self._archive,
             None if config is None else self._thread(config),
