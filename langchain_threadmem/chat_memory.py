@@ -29,7 +29,7 @@ from langchain_threadmem.recall.options import Conditions, RecallOptions
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.removal import reset
 from langchain_threadmem.summaries import summarizers
-from langchain_threadmem.summaries.summarizers import LLMSummarizer, Summarizer
+from langchain_threadmem.summaries.summarizers import LLMSummarizer, Summarizer, check_summarizer
 from langchain_threadmem.threads import append
 from langchain_threadmem.threads.llm_selector import LLMNodeSelector
 from langchain_threadmem.threads.selectors import (
@@ -129,8 +129,8 @@ class ChatMemory:
             raise InputError(f"context_depth must be a number, not {context_depth!r}")
         if context_depth < 0:
             raise InputError("context_depth must be non-negative")
-        if summarizer is not None and not isinstance(summarizer, Summarizer):
-            raise InputError(f"{summarizer!r} is no summarizer; pass an object with summarize(message)")
+        if summarizer is not None:
+            check_summarizer(summarizer)
         check_on_failure(on_selection_failure)
         if conversation_id is not None:
             check_name("a conversation_id", conversation_id)

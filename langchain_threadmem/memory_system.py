@@ -41,7 +41,12 @@ from langchain_threadmem.settings import MemorySettings
 from langchain_threadmem.summaries import verbs as summaries_verbs
 from langchain_threadmem.summaries.grouping import Limits, count_tokens
 from langchain_threadmem.summaries.run import By, Summarising
-from langchain_threadmem.summaries.summarizers import ExtractiveSummarizer, LLMSummarizer, Summarizer
+from langchain_threadmem.summaries.summarizers import (
+    ExtractiveSummarizer,
+    LLMSummarizer,
+    Summarizer,
+    check_summarizer,
+)
 from langchain_threadmem.tree import trees
 from langchain_threadmem.units.unit import MemoryUnit
 from langchain_threadmem.verify import Verification, verify_system
@@ -118,7 +123,7 @@ class MemorySystem:
             that is not there, holds no memory or would have to be migrated is refused.
 
     Raises:
-        InputError: The URL, the owner, a setting, the cipher or the size of the pool cannot be used.
+        InputError: An argument has the wrong type or is out of its range.
         EncryptionError: The owner's memory was written with another key.
         PersistenceError: The database or the settings file cannot be opened.
 
@@ -147,9 +152,11 @@ class MemorySystem:
         read_only: bool = False,
     ) -> None:
         self.settings = MemorySettings.of(settings)
-        self.summarizer: Summarizer = summarizer or (
-            ExtractiveSummarizer() if model is None else LLMSummarizer(model)
-        )
+        if summarizer is None:
+            summarizer = ExtractiveSummarizer() if model is None else LLMSummarizer(model)
+        if not callable(token_counter):
+            raise InputError(f"token_counter={token_counter!r} cannot count; pass a function text -> int")
+        self.summarizer = check_summarizer(summarizer)
         """The summarizer of sessions and of the long-term memory."""
         self._limits = Limits(self.settings.max_group_size, self.settings.max_token_count, token_counter)
         self._background = Background()
@@ -164,9 +171,13 @@ class MemorySystem:
             max_overflow=max_overflow,
             read_only=read_only,
         )
-        self.runtime.get(Indexes).configure(
-            vectors, language or ENGLISH, self.settings.embedding_history_length
-        )
+        try:
+            self.runtime.get(Indexes).configure(
+                vectors, ENGLISH if language is None else language, self.settings.embedding_history_length
+            )
+        except InputError:
+            self.runtime.database.close()
+            raise
 
     @classmethod
     async def aopen(cls, url: str | Path | None = None, **options: Unpack[SystemOptions]) -> Self:

@@ -32,18 +32,28 @@ class UnusableAnswerError(ModelError):
     """The model answered, but not with what was asked for."""
 
 
+def check_model(model: Model) -> Model:
+    """A chat model, or the name of one.
+
+    Raises:
+        InputError: It is neither.
+    """
+    if not (isinstance(model, str) or hasattr(model, "invoke")):
+        raise InputError(f"{model!r} is no chat model; pass a BaseChatModel or the name of an OpenAI model")
+    return model
+
+
 def chat_model(model: Model) -> BaseChatModel:
     """The model itself, or `ChatOpenAI` for a name.
 
     Raises:
         InputError: It is neither a name nor a chat model.
     """
+    model = check_model(model)
     if isinstance(model, str):
         from langchain_openai import ChatOpenAI
 
         return ChatOpenAI(model=model)
-    if not hasattr(model, "invoke"):
-        raise InputError(f"{model!r} is no chat model; pass a BaseChatModel or the name of an OpenAI model")
     return model
 
 

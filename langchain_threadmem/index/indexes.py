@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.engine.runtime import Component, Runtime
+from langchain_threadmem.errors import InputError
 from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.language import ENGLISH, Language
@@ -53,8 +54,16 @@ class Indexes(Component):
             history: How many messages are embedded together: each, and those before it in its thread.
 
         Raises:
-            InputError: The URL of the server cannot be used.
+            InputError: An argument has the wrong type, or the URL of the server cannot be used.
         """
+        if not isinstance(language, Language):
+            raise InputError(f"language={language!r} is no Language; pass ENGLISH, PLAIN or Language(...)")
+        index = ("get_or_create_collection", "search")
+        if not (isinstance(vectors, str | Path | None) or any(hasattr(vectors, name) for name in index)):
+            raise InputError(
+                f"vectors={vectors!r} is no vector index; pass a directory, the URL of a Chroma server, "
+                "a Chroma client, or an object with the methods of VectorIndex"
+            )
         self.language = language
         self.history = history
         self.chooses_index = vectors is None

@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -32,21 +32,23 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langchain_threadmem.checkpoints import load, maintenance, save
 from langchain_threadmem.checkpoints.known_lists import ListMemory
-from langchain_threadmem.checkpoints.load import History, Snapshot
+from langchain_threadmem.checkpoints.load import Snapshot
+from langchain_threadmem.checkpoints.queries import Address
 from langchain_threadmem.checkpoints.save import Archive
-from langchain_threadmem.engine.flow import Flow, arun, run
+from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations._system import check_owner
+from langchain_threadmem.integrations._system import OverSystem, check_owner
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.parts import Parts
 
-T = TypeVar("T")
+Named = list[tuple[str, Address]]
+"""Addresses of checkpoints, each after the name of its conversation."""
 PAGE = 16
 """How many checkpoints `list` reads at once."""
 
 
-class ThreadMemSaver(BaseCheckpointSaver[int]):
+class ThreadMemSaver(OverSystem, BaseCheckpointSaver[int]):
     """A LangGraph checkpointer over a `MemorySystem`; one class for sync and async graphs.
 
     A channel whose value is a plain list of LangChain messages, each with an id of its own, is stored in the
@@ -88,20 +90,15 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
     """
 
     def __init__(self, system: MemorySystem, *, serde: SerializerProtocol | None = None) -> None:
-        if not isinstance(system, MemorySystem):
-            raise InputError(
-                f"system is a MemorySystem, not {system!r}; for a URL use ThreadMemSaver.from_conn_string"
-            )
+        OverSystem.__init__(self, system)
         given = serde
         if serde is None:
             serde = JsonPlusSerializer()
             if (seal := system.runtime.database.seal) is not None:
                 serde = EncryptedSerializer(seal.cipher, serde)
-        super().__init__(serde=serde)
-        self.system = system
+        BaseCheckpointSaver.__init__(self, serde=serde)
         self._lists = ListMemory()
         assert self._archive  # made once here, so that a serializer which does not fit is refused at once
-        self._owns_system = False
         if given is not None:
             system.runtime.parts = self._archive.parts
 
@@ -144,28 +141,14 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
         saver._owns_system = True
         return saver
 
-    def setup(self) -> None:
-        """Make sure that the tables are there, which they are once the system was opened; call it as often as
-        you like.
-        """
-        self.system.runtime.database.read(lambda conn: None)
-
-    async def asetup(self) -> None:
-        """Async `setup`."""
-        await self.system.runtime.database.aread(lambda conn: None)
-
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+    @verb
+    def get_tuple(self, config: RunnableConfig) -> Flow[CheckpointTuple | None]:
         """The checkpoint that a configuration names; the thread's latest if it names none."""
-        found = self._run(self._get(config))
+        thread, checkpoint = self._thread(config), get_checkpoint_id(config)
+        found = yield from load.get(self._archive, thread, _ns(config), checkpoint)
         return None if found is None else _tuple(found, config)
 
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Async `get_tuple`."""
-        found = await self._arun(self._get(config))
-        return None if found is None else _tuple(found, config)
-
-    def _get(self, config: RunnableConfig) -> Flow[Snapshot | None]:
-        return load.get(self._archive, self._thread(config), _ns(config), get_checkpoint_id(config))
+    aget_tuple = averb(get_tuple)
 
     def list(
         self,
@@ -186,9 +169,9 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
             before: Names a checkpoint; only older ones are listed.
             limit: How many at most.
         """
-        found = self._run(self._addresses(config, before))
-        for start, most in _pages(len(found), limit if filter is None else None):
-            page = self._run(load.page(self._archive, found[start : start + most], filter, limit))
+        found = run(self._addresses(config, before), self._runtime)
+        for addresses in _pages(found, limit if filter is None else None):
+            page = run(load.page(self._archive, addresses, filter, limit), self._runtime)
             limit = None if limit is None else limit - len(page)
             for snapshot in page.readable():
                 yield _tuple(snapshot)
@@ -204,16 +187,16 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Async `list`."""
-        found = await self._arun(self._addresses(config, before))
-        for start, most in _pages(len(found), limit if filter is None else None):
-            page = await self._arun(load.page(self._archive, found[start : start + most], filter, limit))
+        found = await arun(self._addresses(config, before), self._runtime)
+        for addresses in _pages(found, limit if filter is None else None):
+            page = await arun(load.page(self._archive, addresses, filter, limit), self._runtime)
             limit = None if limit is None else limit - len(page)
             for snapshot in page.readable():
                 yield _tuple(snapshot)
             if limit == 0:
                 return
 
-    def _addresses(self, config: RunnableConfig | None, before: RunnableConfig | None) -> Flow[Any]:
+    def _addresses(self, config: RunnableConfig | None, before: RunnableConfig | None) -> Flow[Named]:
         return load.addresses(
             self._archive,
             None if config is None else self._thread(config),
@@ -222,133 +205,101 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
             None if before is None else get_checkpoint_id(before),
         )
 
+    @verb
     def put(
         self,
         config: RunnableConfig,
         checkpoint: Checkpoint,
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Store a checkpoint; the same one twice is once.
+    ) -> Flow[RunnableConfig]:
+        """Store a checkpoint; the same checkpoint is stored once.
 
         Returns:
             The configuration that names it.
         """
-        self._run(self._put(config, checkpoint, metadata, new_versions))
-        return _config(_thread_given(config), _ns(config), checkpoint["id"])
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Async `put`."""
-        await self._arun(self._put(config, checkpoint, metadata, new_versions))
-        return _config(_thread_given(config), _ns(config), checkpoint["id"])
-
-    def _put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> Flow[None]:
-        said = get_checkpoint_metadata(config, metadata)
-        above = get_checkpoint_id(config)
-        return save.put(
-            self._archive, self._thread(config), _ns(config), above, checkpoint, said, new_versions
+        ns, above = _ns(config), get_checkpoint_id(config)
+        all_metadata = get_checkpoint_metadata(config, metadata)
+        yield from save.put(
+            self._archive, self._thread(config), ns, above, checkpoint, all_metadata, new_versions
         )
+        return _config(_thread_given(config), ns, checkpoint["id"])
 
+    aput = averb(put)
+
+    @verb
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Store pending writes of a task; the same ones twice are once."""
-        self._run(self._put_writes(config, writes, task_id, task_path))
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Async `put_writes`."""
-        await self._arun(self._put_writes(config, writes, task_id, task_path))
-
-    def _put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task: str, path: str
     ) -> Flow[None]:
+        """Store pending writes of a task; the same writes are stored once."""
         checkpoint = str(config["configurable"]["checkpoint_id"])
         return save.put_writes(
-            self._archive, self._thread(config), _ns(config), checkpoint, writes, task, path
+            self._archive, self._thread(config), _ns(config), checkpoint, writes, task_id, task_path
         )
 
-    def delete_thread(self, thread_id: str) -> None:
+    aput_writes = averb(put_writes)
+
+    @verb
+    def delete_thread(self, thread_id: str) -> Flow[None]:
         """Remove a thread for good: its checkpoints and its whole conversation, with words and vectors. Their
         bytes stay in free space of the files until `MemorySystem.scrub`.
         """
-        self._run(maintenance.delete_thread(self._archive, _name(thread_id)))
+        return maintenance.delete_thread(self._archive, _name(thread_id))
 
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Async `delete_thread`."""
-        await self._arun(maintenance.delete_thread(self._archive, _name(thread_id)))
+    adelete_thread = averb(delete_thread)
 
-    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Take runs back: their checkpoints go, what they alone said is superseded, what that had superseded
-        is live again.
+    @verb
+    def delete_for_runs(self, run_ids: Sequence[str]) -> Flow[None]:
+        """Take runs back: their checkpoints are removed, messages of these runs alone are superseded, and
+        messages that those had superseded are live again.
         """
-        self._run(maintenance.delete_for_runs(self._archive, run_ids))
+        return maintenance.delete_for_runs(self._archive, run_ids)
 
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Async `delete_for_runs`."""
-        await self._arun(maintenance.delete_for_runs(self._archive, run_ids))
+    adelete_for_runs = averb(delete_for_runs)
 
-    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+    @verb
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> Flow[None]:
         """Copy a thread with all its checkpoints and its whole conversation.
 
         Raises:
-            InputError: The target holds something already.
+            InputError: The target is not empty.
         """
-        self._run(maintenance.copy_thread(self._archive, _name(source_thread_id), _name(target_thread_id)))
+        return maintenance.copy_thread(self._archive, _name(source_thread_id), _name(target_thread_id))
 
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Async `copy_thread`."""
-        await self._arun(
-            maintenance.copy_thread(self._archive, _name(source_thread_id), _name(target_thread_id))
-        )
+    acopy_thread = averb(copy_thread)
 
-    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+    @verb
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> Flow[None]:
         """Remove checkpoints of threads.
 
         Args:
             thread_ids: The threads.
-            strategy: "keep_latest" leaves the latest checkpoint of each namespace, with those before it
-                that a delta channel is still made of; the conversation stays whole. "delete" does what
-                `delete_thread` does.
+            strategy: "keep_latest" keeps the latest checkpoint of each namespace, and those before it that
+                a delta channel is still made of; the conversation stays whole. "delete" does the same as
+                `delete_thread`.
 
         Raises:
-            InputError: There is no such strategy.
+            InputError: The strategy is unknown.
         """
-        self._run(maintenance.prune(self._archive, [_name(thread) for thread in thread_ids], strategy))
+        return maintenance.prune(self._archive, [_name(thread) for thread in thread_ids], strategy)
 
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Async `prune`."""
-        await self._arun(maintenance.prune(self._archive, [_name(thread) for thread in thread_ids], strategy))
+    aprune = averb(prune)
 
+    @verb
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """What was written to channels above a checkpoint, since the nearest stored value of each."""
-        return _histories(self._run(self._history(config, channels)))
+    ) -> Flow[Mapping[str, DeltaChannelHistory]]:
+        """The writes to channels above a checkpoint, since the nearest stored value of each."""
+        thread, checkpoint = self._thread(config), get_checkpoint_id(config)
+        histories = yield from load.delta_history(self._archive, thread, _ns(config), checkpoint, channels)
+        return {
+            channel: {"writes": history.writes, "seed": history.seed[0]}
+            if history.seed
+            else {"writes": history.writes}
+            for channel, history in histories.items()
+        }
 
-    async def aget_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """Async `get_delta_channel_history`."""
-        return _histories(await self._arun(self._history(config, channels)))
-
-    def _history(self, config: RunnableConfig, channels: Sequence[str]) -> Flow[dict[str, History]]:
-        return load.delta_history(
-            self._archive, self._thread(config), _ns(config), get_checkpoint_id(config), channels
-        )
+    aget_delta_channel_history = averb(get_delta_channel_history)
 
     def get_next_version(self, current: Any, channel: None) -> Any:
         """The version after `current`: 1, 2, 3 ...
@@ -368,26 +319,6 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
     @property
     def _archive(self) -> Archive:
         return Archive(self.system.runtime, self.serde, self._lists)
-
-    def _run(self, flow: Flow[T]) -> T:
-        return run(flow, self.system.runtime)
-
-    async def _arun(self, flow: Flow[T]) -> T:
-        return await arun(flow, self.system.runtime)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._owns_system:
-            self.system.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        if self._owns_system:
-            await self.system.aclose()
 
 
 def _name(thread: Any) -> str:
@@ -426,17 +357,8 @@ def _tuple(snapshot: Snapshot, config: RunnableConfig | None = None) -> Checkpoi
     )
 
 
-def _pages(count: int, limit: int | None) -> Iterator[tuple[int, int]]:
-    """Where pages begin, and how long they are: no longer than what may be asked for."""
-    end = count if limit is None else min(count, max(limit, 0))
+def _pages(addresses: Named, limit: int | None) -> Iterator[Named]:
+    """Addresses in pages, no longer than a limit leaves."""
+    end = len(addresses) if limit is None else min(len(addresses), max(limit, 0))
     for start in range(0, end, PAGE):
-        yield start, min(PAGE, end - start)
-
-
-def _histories(found: dict[str, History]) -> dict[str, DeltaChannelHistory]:
-    return {
-        channel: {"writes": history.writes, "seed": history.seed[0]}
-        if history.seed
-        else {"writes": history.writes}
-        for channel, history in found.items()
-    }
+        yield addresses[start : min(start + PAGE, end)]

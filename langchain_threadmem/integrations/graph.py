@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NotRequired
+from typing import TYPE_CHECKING, Any, NotRequired, Unpack
 
 from langchain_core.messages import BaseMessage, RemoveMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -18,10 +18,11 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.graph.state import CompiledStateGraph
 
+from langchain_threadmem.chat_memory import SelectionOptions, ThreadOptions
 from langchain_threadmem.engine.chat_model import chat_model
 from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations._system import check_owner
+from langchain_threadmem.integrations._system import ConversationId, RunConversations
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.prompt import newest_human, shown
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from langchain_threadmem.engine.chat_model import Model
 
 
-ConversationId = str | Callable[[Mapping[str, Any]], str] | None
-"""The conversation of a run: its name, a function from the run's configuration; `None`: the `thread_id`."""
 Node = Runnable[Any, dict[str, Any]]
 
 
@@ -63,7 +62,7 @@ def select_thread_node(
     *,
     messages_key: str = "messages",
     conversation_id: ConversationId = None,
-    **options: Any,
+    **options: Unpack[ThreadOptions],
 ) -> Node:
     """A node that puts the newest human message into its thread, and leaves only that thread in `messages`.
 
@@ -97,7 +96,7 @@ def select_thread_node(
         True
     """
     chosen = selector if selector is not None else SemanticNodeSelector()
-    conversations = _Conversations(system, conversation_id, {"node_selector": chosen, **options})
+    conversations = RunConversations(system, conversation_id, chosen, **options)
 
     def work(state: Any, conversation: Conversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         thread = _get(state, "active_thread") or {}
@@ -105,7 +104,7 @@ def select_thread_node(
         routed = yield from route.route(conversation, messages, thread.get("message_id"), lineage)
         return _update(routed, messages_key)
 
-    return conversations.node("select_thread", work)
+    return _node("select_thread", conversations, work)
 
 
 def store_turn_node(
@@ -120,13 +119,13 @@ def store_turn_node(
         messages_key: The state key of the list.
         conversation_id: As for `select_thread_node`.
     """
-    conversations = _Conversations(system, conversation_id, {})
+    conversations = RunConversations(system, conversation_id)
 
     def work(state: Any, conversation: Conversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         yield from route.store(conversation, _list(state, messages_key))
         return {}
 
-    return conversations.node("store_turn", work)
+    return _node("store_turn", conversations, work)
 
 
 def recall_node(
@@ -148,7 +147,7 @@ def recall_node(
         messages_key: The state key of the list.
         conversation_id: As for `select_thread_node`.
     """
-    conversations = _Conversations(system, conversation_id, {})
+    conversations = RunConversations(system, conversation_id)
 
     def work(state: Any, conversation: Conversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         messages = _list(state, messages_key)
@@ -166,7 +165,7 @@ def recall_node(
         )
         return {"recalled": found}
 
-    return conversations.node("recall", work)
+    return _node("recall", conversations, work)
 
 
 def create_threaded_chat(
@@ -182,7 +181,7 @@ def create_threaded_chat(
     conversation_id: ConversationId = None,
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
-    **options: Any,
+    **options: Unpack[SelectionOptions],
 ) -> CompiledStateGraph[ThreadedState, None, Any, Any]:
     """A chat in which every message is answered in its own thread.
 
@@ -219,15 +218,16 @@ def create_threaded_chat(
     if recall < 0:
         raise InputError(f"recall={recall!r} is negative; pass how many messages to recall, 0 for none")
     builder = StateGraph(ThreadedState)
-    where: dict[str, Any] = {"conversation_id": conversation_id}
     steps: list[tuple[str, Node]] = [
-        ("select_thread", select_thread_node(system, selector, **where, **options))
+        ("select_thread", select_thread_node(system, selector, conversation_id=conversation_id, **options))
     ]
     if recall:
-        looking = recall_node(system, recall, scope=scope, min_similarity=min_similarity, **where)
+        looking = recall_node(
+            system, recall, scope=scope, min_similarity=min_similarity, conversation_id=conversation_id
+        )
         steps.append(("recall", looking))
     steps.append(("model", _model_node(model, window, system_prompt, system, conversation_id)))
-    steps.append(("store_turn", store_turn_node(system, **where)))
+    steps.append(("store_turn", store_turn_node(system, conversation_id=conversation_id)))
     names = [START, *(name for name, _ in steps), END]
     for name, node in steps:
         builder.add_node(name, node)
@@ -269,32 +269,20 @@ def _model_node(
     return RunnableLambda(answer, aanswer, name="model")
 
 
-class _Conversations:
-    """The conversations that a node works on: one for each run, by the run's configuration."""
+def _node(
+    name: str,
+    conversations: RunConversations,
+    work: Callable[[Any, Conversation, Lineage], Flow[dict[str, Any]]],
+) -> Node:
+    """A node that works in the conversation of the run."""
 
-    def __init__(self, system: MemorySystem, given: ConversationId, options: dict[str, Any]) -> None:
-        if not isinstance(system, MemorySystem):
-            raise InputError(f"system is a MemorySystem, not {system!r}; pass MemorySystem(url)")
-        self._system = system
-        self._given = given
-        self._options = options
+    def invoke(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        return run(work(state, *conversations.of(config)), conversations.system.runtime)
 
-    def node(self, name: str, work: Callable[[Any, Conversation, Lineage], Flow[dict[str, Any]]]) -> Node:
-        """A node that does its work in the conversation of the run."""
+    async def ainvoke(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        return await arun(work(state, *conversations.of(config)), conversations.system.runtime)
 
-        def invoke(state: Any, config: RunnableConfig) -> dict[str, Any]:
-            return run(work(state, *self._of(config)), self._system.runtime)
-
-        async def ainvoke(state: Any, config: RunnableConfig) -> dict[str, Any]:
-            return await arun(work(state, *self._of(config)), self._system.runtime)
-
-        return RunnableLambda(invoke, ainvoke, name=name)
-
-    def _of(self, config: RunnableConfig) -> tuple[Conversation, Lineage]:
-        check_owner(config, self._system.owner)
-        name = route.conversation_name(config, self._given)
-        conversation = self._system.conversation(name, **self._options)._conversation
-        return conversation, route.lineage_of(config, name)
+    return RunnableLambda(invoke, ainvoke, name=name)
 
 
 def _update(routed: Routed | None, messages_key: str) -> dict[str, Any]:

@@ -12,18 +12,18 @@ none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self, Unpack
 
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import ensure_config
 
-from langchain_threadmem.chat_memory import ChatMemory
-from langchain_threadmem.engine.flow import arun, run
-from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations._system import check_owner, shared_system
+from langchain_threadmem.chat_memory import ChatMemory, ConversationOptions
+from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
+from langchain_threadmem.integrations._system import check_owner, check_system, shared_system
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.removal import reset
 from langchain_threadmem.threads import append
 from langchain_threadmem.tree import read
 from langchain_threadmem.tree.append import TIP, Parent
@@ -52,19 +52,18 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
         ['Hello']
     """
 
-    def __init__(self, session_id: str, system: MemorySystem, **options: Any) -> None:
-        if not isinstance(system, MemorySystem):
-            raise InputError(
-                f"system is a MemorySystem, not {system!r}; "
-                "for a URL use ThreadMemChatMessageHistory.from_conn_string"
-            )
+    def __init__(self, session_id: str, system: MemorySystem, **options: Unpack[ConversationOptions]) -> None:
+        check_system(system, "for a URL use ThreadMemChatMessageHistory.from_conn_string")
         check_name("a session id", session_id)
         self.memory = ChatMemory(system=system, conversation_id=session_id, **options)
         self._conversation = self.memory._conversation
+        self._runtime = system.runtime
         self._seen: Seen | None = None
 
     @classmethod
-    def from_conn_string(cls, url: str, session_id: str, *, owner: str = "user", **options: Any) -> Self:
+    def from_conn_string(
+        cls, url: str, session_id: str, *, owner: str = "user", **options: Unpack[ConversationOptions]
+    ) -> Self:
         """A history in the database behind a URL.
 
         Args:
@@ -80,44 +79,35 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
         """The active thread as it was when this object first showed it; fresh again after a turn is
         stored.
         """
-        self._check_owner()
-        if self._seen is None:
-            self._seen = run(read.seen(self._conversation), self._conversation.runtime)
-        return list(self._seen.messages)
+        return run(self._show(), self._runtime)
 
     async def aget_messages(self) -> list[BaseMessage]:
         """Async `messages`."""
-        self._check_owner()
+        return await arun(self._show(), self._runtime)
+
+    def _show(self) -> Flow[list[BaseMessage]]:
+        check_owner(ensure_config(), self._runtime.owner)
         if self._seen is None:
-            self._seen = await arun(read.seen(self._conversation), self._conversation.runtime)
+            self._seen = yield from read.seen(self._conversation)
         return list(self._seen.messages)
 
-    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Store a turn in one write.
+    @verb
+    def add_messages(self, messages: Sequence[BaseMessage]) -> Flow[None]:
+        """Store a turn in one transaction.
 
         Raises:
-            PersistenceError: It could not be stored; LangChain passes this on to the caller.
+            PersistenceError: The turn could not be stored; LangChain raises the error to the caller.
         """
-        run(append.remember(self._conversation, messages, self._parent()), self._conversation.runtime)
+        parent: Parent = TIP if self._seen is None else self._seen.tip
+        yield from append.remember(self._conversation, messages, parent)
         self._seen = None
 
-    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Async `add_messages`."""
-        await arun(append.remember(self._conversation, messages, self._parent()), self._conversation.runtime)
-        self._seen = None
+    aadd_messages = averb(add_messages)
 
-    def clear(self) -> None:
+    @verb
+    def clear(self) -> Flow[None]:
         """Remove every message of this conversation."""
-        self.memory.reset()
+        yield from reset.reset(self._conversation)
         self._seen = None
 
-    async def aclear(self) -> None:
-        """Async `clear`."""
-        await self.memory.areset()
-        self._seen = None
-
-    def _check_owner(self) -> None:
-        check_owner(ensure_config(), self._conversation.runtime.owner)
-
-    def _parent(self) -> Parent:
-        return TIP if self._seen is None else self._seen.tip
+    aclear = averb(clear)

@@ -8,9 +8,9 @@ the turn is stored. Everything goes by message ids, so resumes and replays store
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NotRequired, Self, cast
+from typing import Annotated, Any, NotRequired, Self, Unpack, cast
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -25,9 +25,10 @@ from langgraph.config import get_config
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 
-from langchain_threadmem.engine.flow import Flow, arun, run
+from langchain_threadmem.chat_memory import SelectionOptions
+from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations._system import check_owner, shared_system
+from langchain_threadmem.integrations._system import ConversationId, RunConversations, shared_system
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.prompt import shown
@@ -36,9 +37,8 @@ from langchain_threadmem.messages.windows import Window, bound, with_results
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.recall.quoting import Recalled, recall_message
 from langchain_threadmem.threads import route
-from langchain_threadmem.threads.route import ActiveThread, Lineage
+from langchain_threadmem.threads.route import ActiveThread
 from langchain_threadmem.threads.selectors import AnySelector, SemanticNodeSelector
-from langchain_threadmem.tree.conversation import Conversation
 
 
 class ThreadMemState(AgentState[Any]):
@@ -51,6 +51,18 @@ class ThreadMemState(AgentState[Any]):
 
     active_thread: NotRequired[Annotated[ActiveThread, OmitFromInput]]
     recalled: NotRequired[Annotated[list[Recalled], OmitFromInput]]
+
+
+class MiddlewareOptions(SelectionOptions, total=False):
+    """Options of `ThreadMemMiddleware`."""
+
+    selector: AnySelector | None
+    window: Window | None
+    recall: int
+    scope: Scope
+    min_similarity: float
+    rewrite: bool
+    conversation_id: ConversationId
 
 
 class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
@@ -98,29 +110,28 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         scope: Scope = "conversation",
         min_similarity: float = 0.3,
         rewrite: bool = False,
-        conversation_id: str | Callable[[Mapping[str, Any]], str] | None = None,
-        **options: Any,
+        conversation_id: ConversationId = None,
+        **options: Unpack[SelectionOptions],
     ) -> None:
         super().__init__()
-        if not isinstance(system, MemorySystem):
-            raise InputError(f"system is a MemorySystem, not {system!r}; pass MemorySystem(url)")
         if recall < 0:
             raise InputError(f"recall={recall!r} is negative; pass how many messages to recall, 0 for none")
+        chosen = selector if selector is not None else SemanticNodeSelector()
+        self._conversations = RunConversations(system, conversation_id, chosen, **options)
         self._system = system
-        self._options = {
-            "node_selector": selector if selector is not None else SemanticNodeSelector(),
-            **options,
-        }
+        self._runtime = system.runtime
         self._window = window
         self._recall = recall
         self._scope = scope
         self._min_similarity = min_similarity
         self._rewrite = rewrite
-        self._given = conversation_id
 
     @classmethod
-    def from_conn_string(cls, url: str | Path, *, owner: str = "user", **options: Any) -> Self:
-        """Middleware on the database behind a URL; see `shared.shared_system` for how long it stays open.
+    def from_conn_string(
+        cls, url: str | Path, *, owner: str = "user", **options: Unpack[MiddlewareOptions]
+    ) -> Self:
+        """Middleware on the database behind a URL; all integrations of one URL and owner share
+        a system, which stays open.
 
         Args:
             url: As for `MemorySystem`.
@@ -133,59 +144,10 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         """
         return cls(shared_system(url, owner), **options)
 
-    def before_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+    @verb
+    def before_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> Flow[dict[str, Any] | None]:
         """Put the new human message into its thread, and recall from the others."""
-        return run(self._enter(state, *self._run()), self._system.runtime)
-
-    async def abefore_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Async `before_agent`."""
-        return await arun(self._enter(state, *self._run()), self._system.runtime)
-
-    def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelCallResult[Any]:
-        """Show the model the active thread instead of the whole list."""
-        view = run(self._view(request, self._conversation()), self._system.runtime)
-        messages = list(view)
-        response = handler(request.override(messages=messages))
-        _pass_on(request, view, messages)
-        return response
-
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelCallResult[Any]:
-        """Async `wrap_model_call`."""
-        view = await arun(self._view(request, self._conversation()), self._system.runtime)
-        messages = list(view)
-        response = await handler(request.override(messages=messages))
-        _pass_on(request, view, messages)
-        return response
-
-    def after_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Store the turn."""
-        run(route.store(self._conversation(), state["messages"]), self._system.runtime)
-        return None
-
-    async def aafter_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Async `after_agent`."""
-        await arun(route.store(self._conversation(), state["messages"]), self._system.runtime)
-        return None
-
-    def _conversation(self) -> Conversation:
-        return self._run()[0]
-
-    def _run(self) -> tuple[Conversation, Lineage]:
-        config = get_config()
-        check_owner(config, self._system.owner)
-        name = route.conversation_name(config, self._given)
-        conversation = self._system.conversation(name, **self._options)._conversation
-        return conversation, route.lineage_of(config, name)
-
-    def _enter(
-        self, state: ThreadMemState, conversation: Conversation, lineage: Lineage
-    ) -> Flow[dict[str, Any] | None]:
+        conversation, lineage = self._conversations.of(get_config())
         before = state.get("active_thread")
         routed = yield from route.route(
             conversation, state["messages"], before["message_id"] if before else None, lineage
@@ -206,7 +168,41 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
             update["messages"] = [RemoveMessage(REMOVE_ALL_MESSAGES), *routed.messages]
         return update
 
-    def _view(self, request: ModelRequest[Any], conversation: Conversation) -> Flow[list[AnyMessage]]:
+    abefore_agent = averb(before_agent)
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelCallResult[Any]:
+        """Show the model the active thread instead of the whole list."""
+        view = run(self._view(request), self._runtime)
+        messages = list(view)
+        response = handler(request.override(messages=messages))
+        _pass_on(request, view, messages)
+        return response
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelCallResult[Any]:
+        """Async `wrap_model_call`."""
+        view = await arun(self._view(request), self._runtime)
+        messages = list(view)
+        response = await handler(request.override(messages=messages))
+        _pass_on(request, view, messages)
+        return response
+
+    @verb
+    def after_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> Flow[dict[str, Any] | None]:
+        """Store the turn."""
+        conversation, _ = self._conversations.of(get_config())
+        yield from route.store(conversation, state["messages"])
+        return None
+
+    aafter_agent = averb(after_agent)
+
+    def _view(self, request: ModelRequest[Any]) -> Flow[list[AnyMessage]]:
+        conversation, _ = self._conversations.of(get_config())
         state = cast("ThreadMemState", request.state)
         # What the tools have said is stored before each call: a summary may replace it in the list.
         yield from route.store(conversation, state["messages"])

@@ -7,7 +7,7 @@ block of text. Neither writes anything.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypedDict, Unpack
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -21,11 +21,26 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.integrations._system import check_owner, shared_system
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.recall.options import Conditions
 from langchain_threadmem.recall.quoting import fenced, recalled
 from langchain_threadmem.recall.results import Recollection
 
 _ANY = "*"
 """The conversation in whose name all of an owner's are searched; nothing is stored under it."""
+
+
+class RetrieverOptions(TypedDict, total=False):
+    """Fields of `ThreadMemRetriever`."""
+
+    conversation_id: str | None
+    scope: Literal["conversation", "owner"] | None
+    k: int
+    context_depth: int
+    rank: int | tuple[int, ...] | None
+    include_superseded: bool
+    name: str | None
+    tags: list[str] | None
+    metadata: dict[str, Any] | None
 
 
 class ThreadMemRetriever(BaseRetriever):
@@ -61,8 +76,11 @@ class ThreadMemRetriever(BaseRetriever):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     @classmethod
-    def from_conn_string(cls, url: str | Path, *, owner: str = "user", **options: Any) -> Self:
-        """A retriever on the database behind a URL; see `shared.shared_system` for how long it stays open.
+    def from_conn_string(
+        cls, url: str | Path, *, owner: str = "user", **options: Unpack[RetrieverOptions]
+    ) -> Self:
+        """A retriever on the database behind a URL; all integrations of one URL and owner share
+        a system, which stays open.
 
         Args:
             url: As for `MemorySystem`.
@@ -99,24 +117,25 @@ class ThreadMemRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        conversation, options = self._call(k)
-        return [self._document(hit) for hit in conversation.recall(query, **options)]
+        conversation, n_results, conditions = self._call(k)
+        return [
+            self._document(hit)
+            for hit in conversation.recall(query, n_results, self.context_depth, **conditions)
+        ]
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        conversation, options = self._call(k)
-        return [self._document(hit) for hit in await conversation.arecall(query, **options)]
+        conversation, n_results, conditions = self._call(k)
+        return [
+            self._document(hit)
+            for hit in await conversation.arecall(query, n_results, self.context_depth, **conditions)
+        ]
 
-    def _call(self, k: int | None) -> tuple[ChatMemory, dict[str, Any]]:
+    def _call(self, k: int | None) -> tuple[ChatMemory, int, Conditions]:
         conversation, scope = _conversation(self.memory, self.conversation_id, self.scope)
-        return conversation, {
-            "n_results": self.k if k is None else k,
-            "context_depth": self.context_depth,
-            "scope": scope,
-            "rank": self.rank,
-            "include_superseded": self.include_superseded,
-        }
+        conditions = Conditions(scope=scope, rank=self.rank, include_superseded=self.include_superseded)
+        return conversation, self.k if k is None else k, conditions
 
     def _document(self, hit: Recollection) -> Document:
         metadata = dict(recalled(hit))

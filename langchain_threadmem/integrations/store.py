@@ -18,15 +18,15 @@ import weakref
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, cast
 
 from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig, ensure_embeddings
 from langgraph.store.base.embed import EmbeddingsLambda
 
 from langchain_threadmem.engine.embedder import Embedder
-from langchain_threadmem.engine.flow import arun, run
+from langchain_threadmem.engine.flow import Flow, averb, run, verb
 from langchain_threadmem.errors import ClosedError, InputError, ThreadMemError
+from langchain_threadmem.integrations._system import OverSystem
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.store import verbs as store_verbs
 from langchain_threadmem.store.verbs import Index, Shelf
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 SWEEP_MINUTES = 5.0
 
 
-class ThreadMemStore(BaseStore):
+class ThreadMemStore(OverSystem, BaseStore):
     """A LangGraph store over a `MemorySystem`; an owner's items are never shown to another.
 
     Pass it to `compile(store=...)`; all methods are LangGraph's (`put`, `get`, `search`, `delete`,
@@ -75,16 +75,11 @@ class ThreadMemStore(BaseStore):
         ttl: TTLConfig | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if not isinstance(system, MemorySystem):
-            raise InputError(
-                f"system is a MemorySystem, not {system!r}; for a URL use ThreadMemStore.from_conn_string"
-            )
-        self.system = system
+        OverSystem.__init__(self, system)
         self.ttl_config = _ttl(ttl)
         self.index_config = dict(index) if isinstance(index, dict) else None
         """What was passed as `index`, if it was a dictionary."""
         self._shelf = Shelf(system.runtime, _index(system, index), clock)
-        self._owns_system = False
         self._sweeper: tuple[threading.Thread, threading.Event, Future[None]] | None = None
 
     @classmethod
@@ -119,42 +114,32 @@ class ThreadMemStore(BaseStore):
         store._owns_system = True
         return store
 
-    def setup(self) -> None:
-        """Make sure that the tables are there, which they are once the system was opened."""
-        self.system.runtime.database.read(lambda conn: None)
+    @verb
+    def batch(self, ops: Iterable[Op]) -> Flow[list[Result]]:
+        """Run operations in one transaction: all or none. Reads see the state before the writes.
 
-    async def asetup(self) -> None:
-        """Async `setup`."""
-        await self.system.runtime.database.aread(lambda conn: None)
-
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations in one transaction: all or none. Reads see what was there before.
-
-        Keys may hold any character; labels are what LangGraph's stores take: not empty, without `.` and NUL.
+        Keys may hold any character; labels are those of LangGraph's stores: not empty, without `.` and NUL.
 
         Raises:
-            InvalidNamespaceError: A label is none of these.
-            InputError: An operation means nothing, or a value cannot be stored exactly.
+            InvalidNamespaceError: A label breaks these rules.
+            InputError: An operation is invalid, or a value cannot be stored exactly.
             EmbeddingError: A text could not be embedded.
             PersistenceError: The database could not be read or written.
         """
-        return run(store_verbs.batch(self._shelf, ops), self.system.runtime)
+        return store_verbs.batch(self._shelf, ops)
 
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Async `batch`."""
-        return await arun(store_verbs.batch(self._shelf, ops), self.system.runtime)
+    abatch = averb(batch)
 
-    def sweep_ttl(self) -> int:
-        """Remove this owner's items that have expired, which nobody sees any more.
+    @verb
+    def sweep_ttl(self) -> Flow[int]:
+        """Remove this owner's expired items, which no read returns any more.
 
         Returns:
-            How many there were.
+            The number of items.
         """
-        return run(store_verbs.sweep(self._shelf), self.system.runtime)
+        return store_verbs.sweep(self._shelf)
 
-    async def asweep_ttl(self) -> int:
-        """Async `sweep_ttl`."""
-        return await arun(store_verbs.sweep(self._shelf), self.system.runtime)
+    asweep_ttl = averb(sweep_ttl)
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
         """Sweep at intervals in a thread, beside sync and async callers; does nothing without `ttl` settings.
@@ -201,31 +186,13 @@ class ThreadMemStore(BaseStore):
         thread.join(timeout)
         return not thread.is_alive()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.stop_ttl_sweeper()
-        if self._owns_system:
-            self.system.close()
+        super().__exit__(*exception)
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         self.stop_ttl_sweeper()
-        if self._owns_system:
-            await self.system.aclose()
+        await super().__aexit__(*exception)
 
 
 def _sweep(shelf: Shelf, seconds: float, end: threading.Event, future: Future[None]) -> None:

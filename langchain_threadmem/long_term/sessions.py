@@ -88,9 +88,9 @@ def add(
     owner, now = runtime.owner, time.time()
     [message] = messages_of(message_from(content, source, metadata))
     drafts = drafts_of([message], [creation_time], runtime.parts.write)
-    tree = yield from Sql(lambda conn: trees.find_or_create(conn, owner, session, now), write=True)
 
     def write(conn: Conn) -> tuple[int, MemoryUnit]:
+        tree = trees.find_or_create(conn, owner, session, now)
         [place] = writer.append(conn, tree, drafts)
         if never_delete:
             unit_queries.protect(conn, place.key)

@@ -24,7 +24,7 @@ import logging
 import operator
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -367,7 +367,22 @@ def bound(window: Window | None, conversation_id: str) -> Window | None:
             f"{window!r} is no window; pass MessageWindow(...), TokenWindow(...), "
             "or a function from messages to messages"
         )
-    return BoundWindow(window, conversation_id) if isinstance(window, LimitedWindow) else window
+    if window is None:
+        return None
+    return BoundWindow(window, conversation_id) if isinstance(window, LimitedWindow) else _checked(window)
+
+
+def _checked(window: Window) -> Window:
+    """A function as a window whose result is checked to be a list of messages."""
+
+    def view(messages: list[BaseMessage]) -> list[BaseMessage]:
+        kept: object = window(messages)
+        shown = list(kept) if isinstance(kept, Iterable) and not isinstance(kept, str) else [kept]
+        if not all(isinstance(message, BaseMessage) for message in shown):
+            raise InputError(f"the window {window!r} returned {kept!r:.80}; return a list of messages")
+        return shown
+
+    return view
 
 
 def exchanges(messages: Sequence[BaseMessage]) -> list[int]:

@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
 from langchain_threadmem.common.usage import Usage
-from langchain_threadmem.engine.chat_model import ask
+from langchain_threadmem.engine.chat_model import ask, check_model
 from langchain_threadmem.engine.flow import Call, Flow, Sql, arun, run
 from langchain_threadmem.engine.runtime import bare
 from langchain_threadmem.errors import InputError
@@ -46,6 +46,17 @@ class Summarizer(Protocol):
         """The summary, or `None` if there is nothing to say."""
 
 
+def check_summarizer(summarizer: Summarizer) -> Summarizer:
+    """A summarizer.
+
+    Raises:
+        InputError: It is none.
+    """
+    if not isinstance(summarizer, Summarizer):
+        raise InputError(f"{summarizer!r} is no summarizer; pass an object with summarize(message)")
+    return summarizer
+
+
 CONTEXT = "threadmem_context"
 """Where a message that stands for a group holds the summary of what was said before."""
 
@@ -75,7 +86,7 @@ class LLMSummarizer:
     """
 
     def __init__(self, model: Model = "gpt-4o-mini") -> None:
-        self.model = model
+        self.model = check_model(model)
 
     def flow(self, message: BaseMessage, usage: Usage, conversation: str = "") -> Flow[MessageSummary]:
         """The summary, as a flow.

@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
 from langchain_threadmem.common.usage import Usage
-from langchain_threadmem.engine.chat_model import UnusableAnswerError
+from langchain_threadmem.engine.chat_model import UnusableAnswerError, check_model
 from langchain_threadmem.engine.chat_model import ask as ask_model
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import InputError, SelectionError
@@ -90,7 +90,7 @@ class LLMNodeSelector(FlowSelector):
             raise InputError(f"ask={ask!r} is a share of messages, from 0 to 1")
         if on_selection_failure is not None:
             check_on_failure(on_selection_failure)
-        self.model = model
+        self.model = check_model(model)
         self.attempts = attempts
         self.shortlist = shortlist
         self.ask = ask

@@ -19,6 +19,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langchain_threadmem.checkpoints.queries import unpack_id
+from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.integrations.checkpointer import ThreadMemSaver
 from langchain_threadmem.transfer.langgraph_sources import Origin, Place, open_origin
@@ -136,7 +137,8 @@ def _refuse_strangers(saver: ThreadMemSaver, places: Mapping[str, Sequence[Place
 
 def _ids(saver: ThreadMemSaver, thread: str) -> set[tuple[str, str]]:
     """Namespace and id of the checkpoints that the target holds of a thread."""
-    found = saver._run(saver._addresses({"configurable": {"thread_id": thread}}, None))
+    addresses = saver._addresses({"configurable": {"thread_id": thread}}, None)
+    found = run(addresses, saver.system.runtime)
     return {(where.ns, unpack_id(where.id)) for _, where in found}
 
 

@@ -102,12 +102,17 @@ def message_from(
         metadata: Becomes, or is added to, the message's `additional_kwargs`.
 
     Raises:
-        InputError: The text is empty, or a message comes with the source of another.
+        InputError: The text is empty, a message comes with the source of another, or an argument has the
+            wrong type.
 
     Example:
         >>> message_from("Hello").type, message_from("Hello", "user").type
         ('ai', 'human')
     """
+    if not isinstance(metadata, Mapping | None):
+        raise InputError(f"metadata={metadata!r:.80} is no mapping; pass a dictionary of names and values")
+    if not isinstance(source, str | None):
+        raise InputError(f"source={source!r:.80} is no text; pass 'ai', 'user', 'system', or another role")
     extra = dict(metadata or {})
     if isinstance(content, BaseMessage):
         if source is not None and _SOURCES.get(source, source) != source_of(content):

@@ -14,6 +14,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_threadmem import (
     ChatMemory,
     ExtractiveSummarizer,
+    LLMNodeSelector,
+    LLMSummarizer,
     MemorySettings,
     MemorySystem,
     MessageSummary,
@@ -241,6 +243,45 @@ def test_what_is_no_embedding_model_is_refused_when_it_is_passed(model: Any) -> 
 def test_an_option_of_another_kind_is_refused(options: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         ChatMemory(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"url": 5}, "5 is no database"),
+        ({"model": 3}, "3 is no chat model"),
+        ({"summarizer": 3}, "3 is no summarizer"),
+        ({"token_counter": 3}, "token_counter=3 cannot count"),
+        ({"vectors": 3}, "vectors=3 is no vector index"),
+        ({"language": 3}, "language=3 is no Language"),
+        ({"language": "english"}, "language='english' is no Language"),
+    ],
+    ids=str,
+)
+def test_an_option_of_a_system_of_another_kind_is_refused(options: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        MemorySystem(**options)
+
+
+@pytest.mark.parametrize("make", [ChatMemory.threaded, LLMNodeSelector, LLMSummarizer])
+def test_what_is_no_chat_model_is_refused_at_once(make: Callable[[Any], object]) -> None:
+    with pytest.raises(InputError, match="3 is no chat model"):
+        make(3)
+
+
+@pytest.mark.parametrize("options", [{"metadata": 3}, {"source": 3}], ids=str)
+def test_a_memory_of_another_kind_is_refused(system: MemorySystem, verbs: Wrap, options: Any) -> None:
+    with pytest.raises(InputError, match="=3 is no"):
+        verbs(system).add_memory("The dough rests.", **options)
+    assert system.conversations() == []
+
+
+@pytest.mark.parametrize("shown", [None, 3, "text", ["text"]], ids=str)
+def test_a_window_returns_messages(system: MemorySystem, verbs: Wrap, shown: Any) -> None:
+    memory = system.conversation("talk", window=lambda messages: shown)
+    memory.append("Hello")
+    with pytest.raises(InputError, match="return a list of messages"):
+        verbs(memory).messages()
 
 
 @pytest.mark.parametrize(
