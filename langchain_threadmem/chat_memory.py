@@ -477,7 +477,10 @@ class ChatMemory:
             >>> [message.content for message in memory.retrieve("anything", n_results=3)]
             ['two', 'three', 'four']
         """
-        return recall_verbs.retrieve(self._conversation, query, n_results, context_depth, order, fallback)
+        linear = isinstance(self._conversation.selector, LinearNodeSelector)
+        return recall_verbs.retrieve(
+            self._conversation, query, n_results, context_depth, order, fallback, linear=linear
+        )
 
     aretrieve = averb(retrieve)
 

@@ -14,12 +14,11 @@ from collections.abc import Collection, Mapping, Sequence
 from langchain_threadmem.engine.flow import Call, Flow, Sql, run
 from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.index import lexicon, watermarks
-from langchain_threadmem.index import queries as documents_sql
+from langchain_threadmem.index import queries as document_queries
 from langchain_threadmem.index import vectors as embeddings
-from langchain_threadmem.index.documents import document_of, unpack
-from langchain_threadmem.index.embed import EmbeddingQueue, embed_as_wanted, embedded, in_pieces, model_of
+from langchain_threadmem.index.documents import Document, document_of, unpack
+from langchain_threadmem.index.embed import EmbeddingQueue, embed_trees, embedded, in_pieces, model_of
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.index.queries import Kept
 from langchain_threadmem.index.vector_index import ClearableIndex, ExactIndex, VectorIndex, Whole
 from langchain_threadmem.index.vectors import NONE, Vectors
 from langchain_threadmem.index.watermarks import At, Mark, Reached
@@ -55,11 +54,11 @@ class OwnerVectors(Component):
         self.whole = Whole()
 
 
-def kept_of(runtime: Runtime, rows: list[nodes.NodeRow]) -> list[Kept]:
-    """What recall keeps of stored nodes; of those that it may not return, nothing but who and when."""
+def documents_of(runtime: Runtime, rows: list[nodes.NodeRow]) -> list[tuple[int, Document]]:
+    """The documents of nodes with their keys; without terms for nodes that recall may not return."""
     language = runtime.get(Indexes).language
     return [
-        Kept(
+        (
             row.key,
             document_of(
                 node.message, text_of(node.message) if is_recallable(node) else "", row.created, language
@@ -83,21 +82,21 @@ def _enter_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
     trees.lock_all(conn, chosen)
     for tree, other in watermarks.other_lexicons(conn, chosen, name):
         # It was entered under another language: those words are found by nobody any more.
-        documents_sql.forget_words(conn, tree, owner)
+        document_queries.forget_words(conn, tree, owner)
         watermarks.drop(conn, tree, other)
     at = {tree: one.mark for tree, one in watermarks.of_trees(conn, name, chosen).items()}
     rows = nodes.after_marks(conn, name, {tree: mark.seq for tree, mark in at.items()}, WORDS_AT_ONCE)
     if rows:
         absent = memory.absent_among(conn, [row.key for _, row in rows])
-        known = [(tree, row) for tree, row in rows if row.key not in absent]
-        kept = kept_of(runtime, [row for _, row in known])
-        documents_sql.put(conn, kept)
+        present = [(tree, row) for tree, row in rows if row.key not in absent]
+        documents = documents_of(runtime, [row for _, row in present])
+        document_queries.put(conn, documents)
         entries: dict[int, list[lexicon.Entry]] = {tree: [] for tree, _ in rows}
         words: Counter[int] = Counter()
-        for (tree, _), one in zip(known, kept, strict=True):
-            entry = documents_sql.entry_of(one.key, one.gist.terms, one.gist.speaker)
+        for (tree, _), (key, document) in zip(present, documents, strict=True):
+            entry = document_queries.entry_of(key, document.terms, document.speaker)
             entries[tree] += [entry] if entry.words else []
-            words[tree] += unpack(one.gist.traits).length
+            words[tree] += unpack(document.traits).length
         lexicon.add(conn, owner, entries)
         reached = {
             tree: Mark(seq, at[tree].documents + len(entries[tree]), at[tree].words + words[tree])
@@ -129,7 +128,7 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
         lacking = yield from Sql(
             lambda conn: watermarks.missing(conn, owner, watermarks.embeddings_of(model))
         )
-        yield from embed_as_wanted(runtime, lacking, wait)
+        yield from embed_trees(runtime, lacking, wait)
     if indexes.chooses_index:
         counts = yield from Sql(lambda conn: _counts(conn, owner, model))
         if counts[0] < EXACT_BELOW and not counts[1]:

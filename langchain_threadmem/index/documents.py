@@ -24,7 +24,7 @@ ROLES_AS_NAMES = frozenset({"user", "human", "assistant", "ai", "bot", "system",
 
 
 class Traits(NamedTuple):
-    """How much a message holds of what questions ask for.
+    """Counts of features of a message that questions ask for.
 
     Attributes:
         asks: Whether it asks something, 0 or 1.
@@ -67,13 +67,13 @@ def unpack(packed: int) -> Traits:
 
 
 class Document(NamedTuple):
-    """What recall keeps of a message.
+    """The terms and traits of a message, by which it is ranked.
 
     Attributes:
         terms: The terms of what was said, a line of them; those of code, if any, on a second line.
         traits: `Traits`, packed.
-        speaker: Who said it, lower-cased; empty if only the role is known.
-        time: When, in seconds since 1970.
+        speaker: The name of its speaker, lower-cased; empty if only the role is known.
+        time: When it was said, in seconds since 1970.
     """
 
     terms: str
@@ -87,28 +87,28 @@ class Document(NamedTuple):
 
 
 def lines_of(terms: str) -> tuple[list[str], list[str]]:
-    """The terms of what was said, and of code, in what a gist keeps of them."""
+    """The terms of what was said, and of code, of a document."""
     said, _, code = terms.partition("\n")
     return said.split(), code.split() if code else []
 
 
 def document_of(message: BaseMessage, text: str, created: float, language: Language) -> Document:
-    """What to keep of a message.
+    """The document of a message.
 
     Args:
         message: The message; `additional_kwargs["time"]` says when it was said, if it was not just now.
         text: Its text.
         created: When it was stored, in seconds since 1970.
-        language: What its words are reduced by.
+        language: The language that reduces its words to terms.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
         >>> from langchain_threadmem.index.language import ENGLISH
         >>> said = HumanMessage("I read 3 files. Which? ```import csv```", name="Ada")
-        >>> gist = gist_of(said, said.content, 60.0, ENGLISH)
-        >>> gist.lines(), gist.speaker
+        >>> document = document_of(said, said.content, 60.0, ENGLISH)
+        >>> document.lines(), document.speaker
         ((['i', 'read', '3', 'file', 'which'], ['import', 'csv']), 'ada')
-        >>> unpack(gist.traits)
+        >>> unpack(document.traits)
         Traits(asks=1, times=0, numbers=1, selfs=1, lead=3, length=4)
     """
     said, code = text, ""
@@ -141,16 +141,16 @@ def speaker_of(message: BaseMessage) -> str:
 
 
 def document_of_unit(unit: MemoryUnit, language: Language) -> Document:
-    """What recall keeps of a unit, for those that no database holds a gist of."""
+    """The document of a unit, for units without a stored one."""
     return document_of(unit.to_message(), unit.content, unit.creation_time.timestamp(), language)
 
 
 class Record(NamedTuple):
-    """A message as the ledger takes it in."""
+    """A message as postings take it in."""
 
     key: int
     seq: int
     parent: int | None
     role: str
     live: bool
-    gist: Document
+    document: Document

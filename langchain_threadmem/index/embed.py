@@ -138,7 +138,7 @@ def catch_up_vectors(runtime: Runtime, tree: int, wait: bool | None = True) -> F
         wait: Whether to embed at all, or be content with what is embedded. `None`: a few messages here and
             now, many in the background.
     """
-    yield from embed_wanted(runtime, tree, wait)
+    yield from embed_tree(runtime, tree, wait)
     return (yield from vectors_of(runtime, tree))
 
 
@@ -149,7 +149,7 @@ def model_of(runtime: Runtime) -> Flow[str]:
     return runtime.get(Indexes).model
 
 
-def embed_wanted(runtime: Runtime, tree: int, wait: bool | None) -> Flow[None]:
+def embed_tree(runtime: Runtime, tree: int, wait: bool | None) -> Flow[None]:
     """The embedding of `catch_up_vectors`; does nothing without a model."""
     model = yield from model_of(runtime)
     if not model:
@@ -159,7 +159,7 @@ def embed_wanted(runtime: Runtime, tree: int, wait: bool | None) -> Flow[None]:
         yield from embed_missing(runtime, {tree: 1})
     elif wait is None:
         count = yield from Sql(lambda c: trees.head(c, tree).next_seq - 1 - watermarks.get(c, tree, name).seq)
-        yield from embed_as_wanted(runtime, {tree: count} if count > 0 else {}, wait)
+        yield from embed_trees(runtime, {tree: count} if count > 0 else {}, wait)
 
 
 def vectors_of(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
@@ -181,7 +181,7 @@ def vectors_of(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
     return held
 
 
-def embed_as_wanted(runtime: Runtime, missing: Mapping[int, int], wait: bool | None) -> Flow[None]:
+def embed_trees(runtime: Runtime, missing: Mapping[int, int], wait: bool | None) -> Flow[None]:
     """Embed what trees lack: now, if that is wanted or little, else in the background.
 
     Args:

@@ -56,35 +56,28 @@ _DEAD = Statement(
 _REMOVE = Statement(delete(gist).where(gist.c.key.in_(node_keys.keys_of(_TREE))), "tree")
 
 
-class Kept(NamedTuple):
-    """A gist on its way into the database."""
-
-    key: int
-    gist: Document
-
-
-def put(conn: Conn, kept: Iterable[Kept]) -> None:
-    """Store gists."""
-    conn.many(_PUT, [(key, *one) for key, one in kept])
+def put(conn: Conn, documents: Iterable[tuple[int, Document]]) -> None:
+    """Store the documents of nodes: pairs of key and document."""
+    conn.many(_PUT, [(key, *document) for key, document in documents])
 
 
 def since(conn: Conn, tree_id: int, seq: int) -> list[Record]:
-    """The gists of a tree's nodes numbered above `seq`, in the order of their numbers."""
+    """The documents of a tree's nodes numbered above `seq`, in the order of their numbers."""
     return [_record(row) for row in conn.all(_SINCE, tree_id, seq)]
 
 
-class Owned(NamedTuple):
-    """A gist, its tree, and whether it is that of a summary."""
+class OwnedRecord(NamedTuple):
+    """A record, its tree, and whether it is of a summary."""
 
     record: Record
     tree: int
-    condensed: bool
+    is_summary: bool
 
 
-def of_owner(conn: Conn, owner: str, keys: Sequence[int]) -> list[Owned]:
-    """Gists of those of some nodes that are in an owner's conversations, or are summaries of these."""
+def of_owner(conn: Conn, owner: str, keys: Sequence[int]) -> list[OwnedRecord]:
+    """The records of those of some nodes that are an owner's messages or summaries."""
     rows = conn.all(_OF_OWNER, json.dumps(keys), owner)
-    return [Owned(_record(row), row[-2], row[-1] == SUMMARIES) for row in rows]
+    return [OwnedRecord(_record(row), row[-2], row[-1] == SUMMARIES) for row in rows]
 
 
 def dead(conn: Conn, tree_id: int) -> list[int]:
@@ -93,18 +86,18 @@ def dead(conn: Conn, tree_id: int) -> list[int]:
 
 
 def entries(conn: Conn, tree_id: int) -> list[Entry]:
-    """What the lexicon holds of a tree."""
+    """The entries of a tree in the lexicon."""
     return [entry for row in conn.all(_ENTERED, tree_id) if (entry := entry_of(row[0], row[1], row[2])).words]
 
 
 def entry_of(key: int, terms: str, speaker: str) -> Entry:
-    """What the lexicon holds of a message; nothing if it has no words."""
-    held = terms.split()
-    return Entry(key, [*held, *map(name_word, split(speaker))] if held else [])
+    """The entry of a message in the lexicon; without words if the message has none."""
+    words = terms.split()
+    return Entry(key, [*words, *map(name_word, split(speaker))] if words else [])
 
 
 def take(conn: Conn, keys: Sequence[int]) -> list[tuple[Entry, int]]:
-    """Delete the gists of some nodes; what the lexicon holds of those that had any, and their lengths."""
+    """Delete the documents of some nodes; their entries in the lexicon, and their lengths."""
     listed = json.dumps(keys)
     found = [
         (entry_of(key, terms, speaker), unpack(traits).length)
@@ -115,7 +108,7 @@ def take(conn: Conn, keys: Sequence[int]) -> list[tuple[Entry, int]]:
 
 
 def remove(conn: Conn, tree_id: int) -> None:
-    """Delete the gists of a tree."""
+    """Delete the documents of a tree."""
     conn.run(_REMOVE, tree_id)
 
 
@@ -125,6 +118,6 @@ def _record(row: tuple[Any, ...]) -> Record:
 
 
 def forget_words(conn: Conn, tree_id: int, owner: str) -> None:
-    """Take a tree out of the lexicon, with what was kept of its messages for recall."""
+    """Take a tree out of the lexicon, with the documents of its messages."""
     lexicon.remove(conn, tree_id, owner, entries(conn, tree_id))
     remove(conn, tree_id)

@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, BindParameter, bindparam, delete, select, upd
 from langchain_threadmem.engine.flow import Call, Flow
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.index import lexicon, watermarks
-from langchain_threadmem.index import queries as documents_sql
+from langchain_threadmem.index import queries as document_queries
 from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.queries import forget_words
@@ -56,7 +56,7 @@ def take_out(conn: Conn, owner: str, tree: int, rows: Sequence[Numbered]) -> Non
         if name.startswith(watermarks.SUMMARIES_OF):
             continue
         if watermarks.is_lexicon(name):
-            taken = documents_sql.take(conn, list(seq_of))
+            taken = document_queries.take(conn, list(seq_of))
             lexicon.remove(conn, tree, owner, [entry for entry, _ in taken])
             documents, words = len(taken), sum(length for _, length in taken)
         else:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
@@ -13,8 +17,28 @@ from langchain_threadmem.units.queries import read_units
 from langchain_threadmem.units.unit import MemoryUnit
 
 Place = tuple[str | None, str | None, int, str]
-"""What a unit is known by: its collection, its group, its rank and its id."""
-Source = ExternalCollection | None
+"""A name for a unit: its collection, its group, its rank and its id."""
+
+
+class UnitHit(NamedTuple):
+    """A unit that fits a query.
+
+    Attributes:
+        key: The key of its node; of an external text the name of its collection and its id.
+        unit: The unit.
+        collection: The external collection that it was found in.
+        vector: Its unit vector, if it is at hand.
+    """
+
+    key: Hashable
+    unit: MemoryUnit
+    collection: ExternalCollection | None = None
+    vector: NDArray[np.float32] | None = None
+
+    @property
+    def source(self) -> str | None:
+        """The name of its external collection."""
+        return None if self.collection is None else self.collection.name
 
 
 def linked(hits: Sequence[MemoryUnit]) -> list[list[MemoryUnit]]:
@@ -47,33 +71,37 @@ def linked(hits: Sequence[MemoryUnit]) -> list[list[MemoryUnit]]:
     return chains
 
 
-def chains_of(runtime: Runtime, hits: Sequence[tuple[MemoryUnit, Source]]) -> Flow[list[list[MemoryUnit]]]:
+def chains_of(runtime: Runtime, hits: Sequence[UnitHit]) -> Flow[list[list[MemoryUnit]]]:
     """Hits as chains with one neighbour at each end, taken from where the hit was found; no unit twice."""
     groups: dict[tuple[str | None, str | None, bool], list[MemoryUnit]] = {}
-    sources: dict[str | None, Source] = {}
-    for unit, source in hits:
-        name = None if source is None else source.name
-        sources[name] = source
-        groups.setdefault((name, unit.group_id, unit.rank == 0), []).append(unit)
-    rank = {_place(None if source is None else source.name, unit): n for n, (unit, source) in enumerate(hits)}
+    for hit in hits:
+        groups.setdefault((hit.source, hit.unit.group_id, hit.unit.rank == 0), []).append(hit.unit)
+    place = {_place(hit.source, hit.unit): n for n, hit in reversed(list(enumerate(hits)))}
     chains = [
         (name, chain)
-        for (name, _, is_message), found in groups.items()
-        for chain in (linked(found) if is_message else [[unit] for unit in found])
+        for (name, _, is_message), units in groups.items()
+        for chain in (linked(units) if is_message else [[unit] for unit in units])
     ]
-    chains.sort(key=lambda pair: min(rank.get(_place(pair[0], unit), len(hits)) for unit in pair[1]))
-    shown = {_place(name, unit) for name, chain in chains for unit in chain}
+    chains.sort(key=lambda pair: min(place[_place(pair[0], unit)] for unit in pair[1]))
+    ends = [
+        hits[place[_place(name, unit)]]
+        for name, chain in chains
+        for unit in (chain[0], chain[-1])
+        if not unit.rank
+    ]
+    neighbours = yield from _neighbours(runtime, ends)
+    shown = set(place)
     complete: list[list[MemoryUnit]] = []
     for name, chain in chains:
-        if chain[0].rank:
-            complete.append(chain)
-            continue
-        ends = [end for end in (chain[0].pre_id, chain[-1].next_id) if end is not None]
-        found = yield from _named(runtime, sources[name], chain[0].group_id, ends)
-        neighbours = {unit.id: unit for unit in found if _place(name, unit) not in shown}
-        shown |= {_place(name, unit) for unit in neighbours.values()}
-        before, after = neighbours.get(chain[0].pre_id or ""), neighbours.get(chain[-1].next_id or "")
-        complete.append([*_if(before), *chain, *_if(after)])
+        before = after = None
+        if not chain[0].rank:
+            before = neighbours.get((name, chain[0].group_id, chain[0].pre_id))
+            after = neighbours.get((name, chain[0].group_id, chain[-1].next_id))
+        added = [unit for unit in (before, after) if unit is not None and _place(name, unit) not in shown]
+        shown |= {_place(name, unit) for unit in added}
+        complete.append(
+            [*(unit for unit in added if unit is before), *chain, *(unit for unit in added if unit is after)]
+        )
     return complete
 
 
@@ -81,17 +109,28 @@ def _place(name: str | None, unit: MemoryUnit) -> Place:
     return name, unit.group_id, unit.rank, unit.id
 
 
-def _if(unit: MemoryUnit | None) -> Iterable[MemoryUnit]:
-    return () if unit is None else (unit,)
+def _neighbours(
+    runtime: Runtime, ends: Sequence[UnitHit]
+) -> Flow[dict[tuple[str | None, str | None, str | None], MemoryUnit]]:
+    """The messages before and after some messages, by their collection, group and id."""
+    keys = [hit.key for hit in ends if hit.collection is None and isinstance(hit.key, int)]
+    found: list[tuple[str | None, MemoryUnit]] = []
+    if keys:
+        units = yield from Sql(lambda conn: _around(conn, runtime.owner, keys))
+        found += [(None, unit) for unit in units]
+    for collection in {hit.collection for hit in ends}:
+        if collection is not None:
+            ids = [
+                id
+                for hit in ends
+                if hit.collection is collection
+                for id in (hit.unit.pre_id, hit.unit.next_id)
+                if id is not None
+            ]
+            units = yield from Call(lambda: collection.named(ids))  # noqa: B023 - driven before the next turn
+            found += [(collection.name, unit) for unit in units]
+    return {(name, unit.group_id, unit.id): unit for name, unit in found}
 
 
-def _named(runtime: Runtime, source: Source, group: str | None, ids: Sequence[str]) -> Flow[list[MemoryUnit]]:
-    if source is not None:
-        return (yield from Call(lambda: source.named(ids)))
-    owner = runtime.owner
-
-    def read(conn: Conn) -> list[MemoryUnit]:
-        keys = [key for id in ids for key in unit_queries.messages_named(conn, owner, id, group or "")]
-        return read_units(conn, owner, keys)
-
-    return (yield from Sql(read))
+def _around(conn: Conn, owner: str, keys: Sequence[int]) -> list[MemoryUnit]:
+    return read_units(conn, owner, unit_queries.neighbours(conn, keys))

@@ -30,8 +30,8 @@ FEWEST = 64
 """How many texts are compared by cosine at least: the collection may order them by another distance."""
 
 
-class External(NamedTuple):
-    """What was found in an external collection.
+class ExternalUnit(NamedTuple):
+    """A text that was found in an external collection.
 
     Attributes:
         unit: The text as a unit; its `group_id` is the collection's name.
@@ -67,20 +67,20 @@ class ExternalCollection:
         """How many texts it holds."""
         return int(self._asked("count"))
 
-    def search(self, vector: NDArray[np.float32], most: int) -> list[External]:
+    def search(self, vector: NDArray[np.float32], most: int) -> list[ExternalUnit]:
         """The texts nearest to a unit vector, the nearest first.
 
         Raises:
             InputError: The collection's vectors have another length.
             PersistenceError: The collection cannot be read.
         """
-        held = self.count()
-        if not held or not most:
+        count = self.count()
+        if not count or not most:
             return []
         found = self._asked(
             "query",
             query_embeddings=(self._scale() * vector)[np.newaxis, :],
-            n_results=min(max(most, FEWEST), held),
+            n_results=min(max(most, FEWEST), count),
             include=["embeddings", "documents", "metadatas"],
         )
         matrix = np.asarray(found["embeddings"][0], np.float32)
@@ -89,15 +89,15 @@ class ExternalCollection:
         similarity = matrix @ vector
         units = self._units(found["ids"][0], found["documents"], found["metadatas"], 0)
         order = np.argsort(-similarity, kind="stable")
-        return [External(units[n], matrix[n], float(similarity[n])) for n in order[:most]]
+        return [ExternalUnit(units[n], matrix[n], float(similarity[n])) for n in order[:most]]
 
     def holding(self, words: Sequence[str], most: int) -> list[MemoryUnit]:
         """Texts that hold one of some words, in no order."""
         forms = [form for word in words[:WORDS_AT_ONCE] for form in (word, word.capitalize(), word.upper())]
-        wanted = [{"$contains": form} for form in dict.fromkeys(forms)]
-        if not wanted:
+        conditions = [{"$contains": form} for form in dict.fromkeys(forms)]
+        if not conditions:
             return []
-        where: Any = wanted[0] if len(wanted) == 1 else {"$or": wanted}
+        where: Any = conditions[0] if len(conditions) == 1 else {"$or": conditions}
         found = self._asked("get", where_document=where, limit=most, include=["documents", "metadatas"])
         return self._units(found["ids"], found["documents"], found["metadatas"])
 

@@ -9,33 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from langchain_threadmem.engine.flow import Call, Flow, Sql
+from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.filters.conditions import Condition, FieldFilter, Kind, parse
-from langchain_threadmem.index import vectors as embeddings
-from langchain_threadmem.index.documents import Record, document_of_unit
 from langchain_threadmem.index.embed import embed
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.long_term.chains import chains_of
-from langchain_threadmem.long_term.external import ExternalCollection
-from langchain_threadmem.long_term.search import search
+from langchain_threadmem.long_term.chains import UnitHit, chains_of
 from langchain_threadmem.long_term.sessions import LATEST, switch
-from langchain_threadmem.long_term.short_term import Range, ShortTermMemory
-from langchain_threadmem.long_term.sources import Sources
-from langchain_threadmem.recall import scoring
-from langchain_threadmem.recall.postings import Postings
-from langchain_threadmem.recall.question import question_of
+from langchain_threadmem.long_term.short_term import ShortTermMemory
+from langchain_threadmem.long_term.sources import (
+    ExternalSource,
+    Query,
+    ShortTermSource,
+    Sources,
+    Vector,
+    long_term_source,
+)
+from langchain_threadmem.recall.search import ANY, Range, search
 from langchain_threadmem.settings import MemorySettings
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import trees
-from langchain_threadmem.units import memory
 from langchain_threadmem.units import queries as unit_queries
 from langchain_threadmem.units.queries import read_units
 from langchain_threadmem.units.unit import MemoryUnit
@@ -61,8 +60,6 @@ FIELDS = {
     "metadata": Kind.MAP,
 }
 """What a query may filter by: the fields of `MemoryUnit`."""
-CANDIDATES_PER_HIT = 8
-"""How many texts of an external collection are looked at for each hit, where there is a filter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +69,7 @@ class Question:
     Attributes:
         text: In words, or `None`.
         vector: As a unit vector, or `None` to embed the text.
-        wanted: Which units count.
+        condition: The condition that units must meet.
         k: How many core hits at most.
         within: The lowest and highest cosine that counts.
         context: Whether neighbours come along.
@@ -87,7 +84,7 @@ class Question:
 
     text: str | None
     vector: NDArray[np.float32] | None
-    wanted: Condition | None
+    condition: Condition | None
     k: int
     within: Range
     context: bool
@@ -98,22 +95,6 @@ class Question:
     external: bool
     threshold: float
     interval: int
-
-
-class Core(NamedTuple):
-    """A core hit.
-
-    Attributes:
-        key: Of a node, or the name of an external collection and an id in it.
-        unit: The unit.
-        external: The collection, for a hit that is none of one's own.
-        vector: Its vector, if it is at hand.
-    """
-
-    key: Hashable
-    unit: MemoryUnit
-    external: ExternalCollection | None = None
-    vector: NDArray[np.float32] | None = None
 
 
 class QueryOptions(TypedDict, total=False):
@@ -176,7 +157,7 @@ def question(runtime: Runtime, settings: MemorySettings, text: str | None, optio
     return Question(
         text=text,
         vector=None if query_vector is None else _unit_vector(query_vector),
-        wanted=parse(given.get("filters"), FIELDS),
+        condition=parse(given.get("filters"), FIELDS),
         k=max(k_limit // 3, 1) if given.get("compat_k") and context and k_limit else k_limit,
         within=_range(given.get("search_range", settings.search_range)),
         context=context,
@@ -216,17 +197,17 @@ def query(runtime: Runtime, asked: Question) -> Flow[list[list[MemoryUnit]]]:
     if not asked.k:
         return []
     visits = runtime.get(Visits)
-    if asked.wanted is not None:
+    if asked.condition is not None:
         yield from visits.settle()  # It may ask for visits.
     vector = asked.vector
     if vector is None and asked.text is not None and asked.text.strip():
         made = (yield from embed(runtime, [asked.text], query=True))[0]
         vector = made if made.size else None
     own = yield from _own(runtime, asked, vector)
-    foreign = (yield from _foreign(runtime, asked, vector)) if asked.external else []
-    ordered = [*foreign, *own] if asked.external_first else [*own, *foreign]
+    external = (yield from _external(runtime, asked, vector)) if asked.external else []
+    ordered = [*external, *own] if asked.external_first else [*own, *external]
     hits = list({hit.key: hit for hit in ordered}.values())[: asked.k]
-    local = [hit.key for hit in hits if hit.external is None and isinstance(hit.key, int)]
+    local = [hit.key for hit in hits if hit.collection is None and isinstance(hit.key, int)]
     if asked.short or asked.long:
         yield from record(runtime, local, asked.interval)
     short = runtime.get(Sources).short_term
@@ -239,140 +220,49 @@ def query(runtime: Runtime, asked: Question) -> Flow[list[list[MemoryUnit]]]:
         hit._replace(unit=visits.applied(hit.key, hit.unit)) if isinstance(hit.key, int) else hit
         for hit in hits
     ]
-    if not asked.context:
-        return [[hit.unit] for hit in shown]
-    return (yield from chains_of(runtime, [(hit.unit, hit.external) for hit in shown]))
+    return (yield from chains_of(runtime, shown)) if asked.context else [[hit.unit] for hit in shown]
 
 
-def _own(runtime: Runtime, asked: Question, vector: NDArray[np.float32] | None) -> Flow[list[Core]]:
-    """Hits in short-term memory, then in long-term memory."""
-    found: list[Core] = []
-    if asked.short:
-        found = yield from _short(runtime, asked, vector, alone=not asked.long)
+def _own(runtime: Runtime, asked: Question, vector: Vector | None) -> Flow[list[UnitHit]]:
+    """Hits in short-term memory, then in long-term memory.
+
+    Beside long-term memory only those hits in short-term memory count that are similar enough to come first.
+    Words have no such measure, and long-term memory holds everything that short-term memory does: it ranks
+    alone then.
+    """
+    found: list[UnitHit] = []
+    short = runtime.get(Sources).short_term if asked.short else None
+    if short is not None and (vector is not None or not asked.long):
+        low, high = asked.within
+        if asked.long:
+            low = max(asked.threshold, -1.0 if low is None else low)
+        source = ShortTermSource(runtime, short, Query(asked.text, vector, asked.condition, (low, high)))
+        names = {collection.name: collection for collection in runtime.get(Sources).external}
+        for hit, unit in (yield from search(source, asked.k, asked.condition)):
+            stored = isinstance(hit.key, int)
+            found.append(UnitHit(hit.key, unit, None if stored else names.get(unit.group_id or "")))
     if asked.long and len(found) < asked.k:
-        known = {hit.key for hit in found if isinstance(hit.key, int)}
-        missing = asked.k - len(found)
         text = asked.text if asked.vector is None else None
-        more = yield from search(runtime, vector, text, missing, asked.within, asked.wanted, known)
-        found += [Core(hit.key, hit.unit) for hit in more]
+        within = ANY if vector is None else asked.within
+        everything = yield from long_term_source(runtime, Query(text, vector, asked.condition, within))
+        excluded = {hit.key for hit in found if isinstance(hit.key, int)}
+        missing = asked.k - len(found)
+        more = yield from search(everything, missing, asked.condition, within, excluded)
+        found += [UnitHit(hit.key, unit) for hit, unit in more]
     return found
 
 
-def _short(
-    runtime: Runtime, asked: Question, vector: NDArray[np.float32] | None, *, alone: bool
-) -> Flow[list[Core]]:
-    """Hits in short-term memory that are still in memory, read again.
-
-    Beside long-term memory only those count that are similar enough to come first. Words have no such
-    measure, and long-term memory holds everything that short-term memory does: it ranks alone then.
-    """
-    short = runtime.get(Sources).short_term
-    assert short is not None
-    if vector is None and not alone:
-        return []
-    yield from _fill(runtime, short)
-    low, high = asked.within
-    while True:
-        if vector is None:
-            words = question_of(asked.text or "", runtime.get(Indexes).language)
-            gist_of = partial(document_of_unit, language=runtime.get(Indexes).language)
-            scored = short.match(words, asked.k, gist_of, asked.wanted)
-        else:
-            floor = low if alone else max(asked.threshold, -1.0 if low is None else low)
-            scored = short.search(vector, asked.k, (floor, high), asked.wanted)
-        keys = [hit.key for hit in scored if isinstance(hit.key, int)]
-        fresh = yield from Sql(lambda conn: _still(conn, runtime.owner, keys))  # noqa: B023 - driven before the next turn
-        gone = [key for key in keys if key not in fresh]
-        for key in gone:
-            short.drop(key)
-        changed = [
-            key for key, unit in fresh.items() if asked.wanted is not None and not asked.wanted.holds(unit)
-        ]
-        for key, unit in fresh.items():
-            short.add(key, unit)
-        if not gone and not changed:
-            names = {collection.name: collection for collection in runtime.get(Sources).external}
-            return [
-                Core(hit.key, fresh[hit.key])
-                if isinstance(hit.key, int)
-                else Core(hit.key, held, names.get(held.group_id or ""))
-                for hit in scored
-                if (held := short.unit(hit.key)) is not None
-            ]
-
-
-def _still(conn: Conn, owner: str, keys: Sequence[int]) -> dict[int, MemoryUnit]:
-    there = memory.present(conn, owner, keys)
-    wanted = [key for key in keys if key in there]
-    return dict(zip(wanted, read_units(conn, owner, wanted), strict=True))
-
-
-def _fill(runtime: Runtime, short: ShortTermMemory[Hashable, MemoryUnit]) -> Flow[None]:
-    """Vectors for the units in short-term memory that have none: those that are stored, else new ones."""
-    model = runtime.get(Indexes).model
-    bare = short.bare()
-    if not bare or not model:
-        return
-    local = [key for key in bare if isinstance(key, int)]
-    known = yield from Sql(lambda conn: embeddings.by_keys(conn, model, local))
-    short.fill({key: known[key] for key in known})
-    units_left = [(key, unit) for key in short.bare() if (unit := short.unit(key)) is not None]
-    if units_left:
-        made = yield from embed(runtime, [unit.content for _, unit in units_left])
-        short.fill({key: vector for (key, _), vector in zip(units_left, made, strict=True)})
-
-
-def _foreign(runtime: Runtime, asked: Question, vector: NDArray[np.float32] | None) -> Flow[list[Core]]:
-    """Hits in external collections, which are only read."""
-    found: list[tuple[float, Core]] = []
+def _external(runtime: Runtime, asked: Question, vector: Vector | None) -> Flow[list[UnitHit]]:
+    """Hits in external collections."""
+    found: list[tuple[float, UnitHit]] = []
+    within = ANY if vector is None else asked.within
     for collection in runtime.get(Sources).external:
-        if vector is None:
-            found += yield from _foreign_words(runtime, collection, asked)
-        else:
-            found += yield from _foreign_vectors(collection, asked, vector)
+        source = ExternalSource(runtime, collection, Query(asked.text, vector, asked.condition, within))
+        for hit, unit in (yield from search(source, asked.k, asked.condition, within)):
+            own = None if vector is None else source.vector(hit)
+            found.append((hit.score, UnitHit(hit.key, unit, collection, own)))
     found.sort(key=lambda pair: -pair[0])
     return [hit for _, hit in found[: asked.k]]
-
-
-def _foreign_vectors(
-    collection: ExternalCollection, asked: Question, vector: NDArray[np.float32]
-) -> Flow[list[tuple[float, Core]]]:
-    low, high = asked.within
-    count = asked.k if asked.wanted is None and high is None else asked.k * CANDIDATES_PER_HIT
-    while True:
-        near = yield from Call(lambda: collection.search(vector, count))  # noqa: B023 - driven before the next turn
-        hits = [
-            (hit.similarity, Core((collection.name, hit.unit.id), hit.unit, collection, hit.vector))
-            for hit in near
-            if (low is None or hit.similarity >= low)
-            and (high is None or hit.similarity <= high)
-            and (asked.wanted is None or asked.wanted.holds(hit.unit))
-        ]
-        past = bool(near) and low is not None and near[-1].similarity < low
-        if len(hits) >= asked.k or len(near) < count or past:
-            return hits
-        count *= 4
-
-
-def _foreign_words(
-    runtime: Runtime, collection: ExternalCollection, asked: Question
-) -> Flow[list[tuple[float, Core]]]:
-    """What Chroma finds by letters, ranked as texts that stand alone: nothing else is kept of them."""
-    language = runtime.get(Indexes).language
-    words = question_of(asked.text or "", language)
-    # Most stems begin their words, and a text that holds the word then holds the stem.
-    letters = [term if word.startswith(term) else word for term, word in words.terms.items()]
-    most = asked.k * CANDIDATES_PER_HIT * CANDIDATES_PER_HIT
-    units = yield from Call(lambda: collection.holding(letters, most))
-    kept = [document_of_unit(unit, language) for unit in units]
-    held = Postings(words.terms)
-    held.add(Record(n, n, None, "human", True, gist) for n, gist in enumerate(kept, 1))
-    parts = scoring.parts_alone(held, words)
-    return [
-        (score, Core((collection.name, unit.id), unit, collection))
-        for unit, own, score in zip(units, parts.own, scoring.alone(parts).tolist(), strict=True)
-        if own > 0 and (asked.wanted is None or asked.wanted.holds(unit))
-    ]
 
 
 def enable(runtime: Runtime, capacity: int, restore: str | None) -> Flow[None]:

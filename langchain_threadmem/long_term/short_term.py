@@ -26,11 +26,10 @@ from langchain_threadmem.index.documents import Document, Record
 from langchain_threadmem.recall.postings import Postings
 from langchain_threadmem.recall.question import Question
 from langchain_threadmem.recall.scoring import alone, parts_alone
+from langchain_threadmem.recall.search import Range
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-Range = tuple[float | None, float | None]
-"""The lowest and the highest cosine that counts; `None` for no bound."""
 
 
 class Hit(NamedTuple, Generic[K]):

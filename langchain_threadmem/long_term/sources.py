@@ -1,13 +1,47 @@
-"""Sources of long-term queries beside the database: short-term memory and external collections."""
+"""Sources of a query: long-term memory, short-term memory, external collections."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+import time
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Component, Runtime
-from langchain_threadmem.long_term.external import ExternalCollection
+from langchain_threadmem.filters.conditions import Condition
+from langchain_threadmem.index import lexicon, vectors
+from langchain_threadmem.index.catch_up import catch_up_owner
+from langchain_threadmem.index.documents import Record, document_of_unit
+from langchain_threadmem.index.embed import embed
+from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.vector_index import ExactIndex, VectorIndex
+from langchain_threadmem.long_term.external import ExternalCollection, ExternalUnit
 from langchain_threadmem.long_term.short_term import ShortTermMemory
+from langchain_threadmem.recall import scoring
+from langchain_threadmem.recall.candidates import by_words, nearest
+from langchain_threadmem.recall.options import RecallOptions
+from langchain_threadmem.recall.postings import Postings
+from langchain_threadmem.recall.question import question_of
+from langchain_threadmem.recall.results import Why
+from langchain_threadmem.recall.search import Candidates, Hit, Range
+from langchain_threadmem.recall.sources import scored
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.units import memory
+from langchain_threadmem.units.queries import read_units
 from langchain_threadmem.units.unit import MemoryUnit
+
+FEWEST_CANDIDATES = 64
+"""How many candidates words and vectors of long-term memory bring each at least."""
+FEW = 2000
+"""How many units a filter may leave so that all of them are scored."""
+CANDIDATES_PER_HIT = 8
+"""How many texts of an external collection are looked at for each hit, where there is a filter."""
+NO_VECTOR = np.empty(0, np.float32)
+Vector = NDArray[np.float32]
 
 
 class Sources(Component):
@@ -27,3 +61,218 @@ class Sources(Component):
     def survives_fork(self) -> bool:
         """Both are values that a child may keep."""
         return True
+
+
+class Query(NamedTuple):
+    """What is searched for.
+
+    Attributes:
+        text: The words of the query; `None` if a vector was passed.
+        vector: Its unit vector; `None` for words alone.
+        condition: The condition that units must meet.
+        within: The lowest and the highest cosine that counts.
+    """
+
+    text: str | None
+    vector: Vector | None
+    condition: Condition | None
+    within: Range
+
+
+class LongTermSource:
+    """All messages and summaries of an owner.
+
+    A text is scored as recall scores it, a vector alone by cosines alone. Where a filter leaves few units,
+    all of them are scored; else words and vectors bring candidates. `long_term_source` makes the source.
+
+    Args:
+        runtime: Whose memory.
+        query: The query.
+        only: Keys of the only units that the condition may leave, if these are few.
+        index: The index over all vectors; `None` if SQL serves.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        query: Query,
+        only: Sequence[int] | None,
+        index: VectorIndex | ExactIndex | None,
+    ) -> None:
+        self._runtime = runtime
+        self._query = query
+        self._only = only
+        self._index = index
+
+    def candidates(self, most: int, growth: int) -> Flow[Candidates[int]]:
+        count = growth * max(FEWEST_CANDIDATES, 4 * most)
+        if self._query.text is None:
+            return (yield from self._by_vector(count))
+        return (yield from self._by_text(self._query.text, count))
+
+    def _by_text(self, text: str, count: int) -> Flow[Candidates[int]]:
+        runtime, only, filtered = self._runtime, self._only, self._query.condition is not None
+        vector = NO_VECTOR if self._query.vector is None else self._query.vector
+        # Without a filter, what is not among the newest that hold a word would not come first either.
+        each = max(lexicon.MOST_PER_WORD, count) if filtered else lexicon.MOST_PER_WORD
+        now = time.time()
+        suggested = yield from Sql(lambda conn: by_words(conn, runtime, None, text, count, now, each))
+        near: dict[int, float] | None = {} if vector.size else None
+        if vector.size and only is None:
+            near = yield from nearest(runtime, self._index, vector, count)
+        options = RecallOptions(len(only or ()) + 2 * count, "owner")
+        found = yield from scored(
+            runtime, None, suggested, vector, near, options, now, only, singles=filtered
+        )
+        fewer = len(suggested.keys) < count and not (filtered and suggested.cut)
+        return Candidates(found.hits, only is not None or (fewer and self._is_past(near, count)))
+
+    def _by_vector(self, count: int) -> Flow[Candidates[int]]:
+        runtime, only, vector = self._runtime, self._only, self._query.vector
+        assert vector is not None
+        if only is not None:
+            model = runtime.get(Indexes).model
+            stored = yield from Sql(lambda conn: vectors.by_keys(conn, model, only))
+            near = {key: float(other @ vector) for key, other in stored.items()}
+        else:
+            near = yield from nearest(runtime, self._index, vector, count)
+        hits = [Hit(key, cosine, Why(similarity=cosine)) for key, cosine in near.items()]
+        return Candidates(hits, only is not None or self._is_past(near, count))
+
+    def _is_past(self, near: Mapping[int, float] | None, count: int) -> bool:
+        """Whether no unit that is less near would count."""
+        low = self._query.within[0]
+        return not near or len(near) < count or (low is not None and min(near.values()) < low)
+
+    def read(self, hits: Sequence[Hit[int]]) -> Flow[Mapping[int, MemoryUnit]]:
+        keys, condition = [hit.key for hit in hits], self._query.condition
+        return (yield from Sql(lambda conn: _present(conn, self._runtime.owner, keys, condition)))
+
+
+def long_term_source(runtime: Runtime, query: Query) -> Flow[LongTermSource]:
+    """Bring the indexes of an owner up to date; the source that searches them."""
+    index = yield from catch_up_owner(runtime)
+    only, condition = None, query.condition
+    if condition is not None:
+        only = yield from Sql(lambda conn: memory.matching(conn, runtime.owner, condition, FEW))
+    return LongTermSource(runtime, query, only, index)
+
+
+def _present(
+    conn: Conn, owner: str, keys: Sequence[int], condition: Condition | None = None
+) -> dict[int, MemoryUnit]:
+    """The units among some that are in memory and may meet a condition."""
+    there = memory.present(conn, owner, keys, condition)
+    ordered = [key for key in keys if key in there]
+    return dict(zip(ordered, read_units(conn, owner, ordered), strict=True))
+
+
+class ShortTermSource:
+    """The units in short-term memory, read again before they are shown: by vectors, or else by words.
+
+    Args:
+        runtime: Whose memory.
+        short: The short-term memory.
+        query: The query.
+    """
+
+    def __init__(self, runtime: Runtime, short: ShortTermMemory[Hashable, MemoryUnit], query: Query) -> None:
+        self._runtime = runtime
+        self._short = short
+        self._query = query
+
+    def candidates(self, most: int, growth: int) -> Flow[Candidates[Hashable]]:
+        """The best units; one that was changed or is gone leaves its place to the next when asked again."""
+        text, vector, condition, within = self._query
+        if vector is None:
+            language = self._runtime.get(Indexes).language
+            document_of = partial(document_of_unit, language=language)
+            words = question_of(text or "", language)
+            found = self._short.match(words, most, document_of, condition)
+            hits = [Hit(hit.key, hit.score, Why(lexical=hit.score)) for hit in found]
+        else:
+            yield from self._fill()
+            found = self._short.search(vector, most, within, condition)
+            hits = [Hit(hit.key, hit.score, Why(similarity=hit.score)) for hit in found]
+        return Candidates(hits, complete=len(hits) < most)
+
+    def read(self, hits: Sequence[Hit[Hashable]]) -> Flow[Mapping[Hashable, MemoryUnit]]:
+        short, owner = self._short, self._runtime.owner
+        keys = [hit.key for hit in hits if isinstance(hit.key, int)]
+        units = yield from Sql(lambda conn: _present(conn, owner, keys))
+        for key in keys:
+            if key in units:
+                short.add(key, units[key])
+            else:
+                short.drop(key)
+        return {hit.key: unit for hit in hits if (unit := short.unit(hit.key)) is not None}
+
+    def _fill(self) -> Flow[None]:
+        """Vectors for the units that have none: those that are stored, else new ones."""
+        short, model = self._short, self._runtime.get(Indexes).model
+        keys = [key for key in short.bare() if isinstance(key, int)]
+        if keys and model:
+            stored = yield from Sql(lambda conn: vectors.by_keys(conn, model, keys))
+            short.fill({key: stored[key] for key in stored})
+        missing = [(key, unit) for key in short.bare() if (unit := short.unit(key)) is not None]
+        if missing and model:
+            made = yield from embed(self._runtime, [unit.content for _, unit in missing])
+            short.fill({key: vector for (key, _), vector in zip(missing, made, strict=True)})
+
+
+class ExternalSource:
+    """The texts of an external collection, which is only read: by vectors, or else by words.
+
+    Args:
+        runtime: Whose memory.
+        collection: The collection.
+        query: The query.
+    """
+
+    def __init__(self, runtime: Runtime, collection: ExternalCollection, query: Query) -> None:
+        self.collection = collection
+        self._runtime = runtime
+        self._query = query
+        self._found: dict[Hashable, ExternalUnit] = {}
+
+    def candidates(self, most: int, growth: int) -> Flow[Candidates[Hashable]]:
+        text, vector, condition, (low, high) = self._query
+        if vector is None:
+            return Candidates((yield from self._by_words(text or "", most)), complete=True)
+        every = condition is None and high is None
+        count = growth * most * (1 if every else CANDIDATES_PER_HIT)
+        near = yield from Call(lambda: self.collection.search(vector, count))
+        past = bool(near) and low is not None and near[-1].similarity < low
+        hits = [self._hit(unit, unit.similarity, Why(similarity=unit.similarity)) for unit in near]
+        return Candidates(hits, complete=past or len(near) < count)
+
+    def _by_words(self, text: str, most: int) -> Flow[list[Hit[Hashable]]]:
+        """What Chroma finds by letters, ranked as texts that stand alone: nothing else is kept of them."""
+        language = self._runtime.get(Indexes).language
+        words = question_of(text, language)
+        # Most stems begin their words, and a text that holds the word then holds the stem.
+        letters = [term if word.startswith(term) else word for term, word in words.terms.items()]
+        limit = most * CANDIDATES_PER_HIT * CANDIDATES_PER_HIT
+        units = yield from Call(lambda: self.collection.holding(letters, limit))
+        documents = [document_of_unit(unit, language) for unit in units]
+        postings = Postings(words.terms)
+        postings.add(Record(n, n, None, "human", True, document) for n, document in enumerate(documents, 1))
+        parts = scoring.parts_alone(postings, words)
+        return [
+            self._hit(ExternalUnit(unit, NO_VECTOR, 0.0), score, Why(lexical=own))
+            for unit, own, score in zip(units, parts.own.tolist(), scoring.alone(parts).tolist(), strict=True)
+            if own > 0
+        ]
+
+    def _hit(self, found: ExternalUnit, score: float, why: Why) -> Hit[Hashable]:
+        key = self.collection.name, found.unit.id
+        self._found[key] = found
+        return Hit(key, score, why)
+
+    def read(self, hits: Sequence[Hit[Hashable]]) -> Flow[Mapping[Hashable, MemoryUnit]]:
+        yield from ()
+        return {hit.key: self._found[hit.key].unit for hit in hits}
+
+    def vector(self, hit: Hit[Hashable]) -> Vector:
+        """The unit vector of a hit; empty if it was found by words."""
+        return self._found[hit.key].vector

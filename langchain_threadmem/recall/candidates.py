@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
-from langchain_threadmem.index import lexicon, watermarks
-from langchain_threadmem.index import vectors as embeddings
+from langchain_threadmem.index import lexicon, vectors, watermarks
 from langchain_threadmem.index.catch_up import catch_up_words
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.language import split
 from langchain_threadmem.index.vector_index import ExactIndex, VectorIndex
+from langchain_threadmem.index.vectors import Vectors
 from langchain_threadmem.recall.neighbourhoods import likely_keys
 from langchain_threadmem.recall.postings import Figures, Floats
 from langchain_threadmem.recall.question import Question, question_of
@@ -28,13 +28,13 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
 
 
-class Suggested(NamedTuple):
-    """What the lexicon says of a question, without a look at any message.
+class Suggestions(NamedTuple):
+    """Candidates by words: what the lexicon says of a query, without a look at any message.
 
     Attributes:
-        question: What is asked.
+        question: The query, understood.
         figures: Figures over everything that is searched.
-        keys: Candidates, the most promising first.
+        keys: Keys of the candidates, in no order.
         windows: Lexical scores of their neighbourhoods.
         cut: Whether more messages hold a word than were looked at.
     """
@@ -54,46 +54,48 @@ def by_words(
     most: int,
     now: float,
     each: int = lexicon.MOST_PER_WORD,
-) -> Suggested:
-    """The messages that hold the most and rarest words of a query, or stand beside such: none is read.
+) -> Suggestions:
+    """The messages that hold the most and rarest words of a query, or stand beside them; none is read.
 
     Args:
         conn: A transaction.
         runtime: Whose memory.
         tree: Where to search; `None` for all that is the owner's.
-        query: What is asked.
+        query: The query.
         most: How many candidates at most.
         now: In seconds since 1970.
         each: How many messages that hold a word are looked at, the newest.
     """
     scope = lexicon.Scope(runtime.owner, tree)
     name = runtime.get(Indexes).lexicon
-    mark = watermarks.total(conn, runtime.owner, name) if tree is None else watermarks.get(conn, tree, name)
+    indexed = (
+        watermarks.total(conn, runtime.owner, name) if tree is None else watermarks.get(conn, tree, name)
+    )
     names = lexicon.names_among(conn, dict.fromkeys(split(query)), scope)
     question = question_of(query, runtime.get(Indexes).language, names, now, now)
     lists = lexicon.holding(conn, list(question.terms), scope, each)
     frequency = {
-        term: _frequency(conn, keys, mark.documents, each)
+        term: _frequency(conn, keys, indexed.documents, each)
         for term, keys in zip(question.terms, lists, strict=True)
     }
-    average = mark.words / max(mark.documents, 1)
-    figures = Figures(mark.documents, average, average, frequency)
-    weights = [rarity(mark.documents, frequency[term]) for term in question.terms]
+    average = indexed.words / max(indexed.documents, 1)
+    figures = Figures(indexed.documents, average, average, frequency)
+    weights = [rarity(indexed.documents, frequency[term]) for term in question.terms]
     keys, windows = likely_keys(lists, weights, most, POSITION_BITS)
     cut = any(len(keys) >= each for keys in lists)
-    return Suggested(question, figures, keys, windows, cut)
+    return Suggestions(question, figures, keys, windows, cut)
 
 
 def likely(runtime: Runtime, tree: int, text: str, most: int, before: int) -> Flow[list[int]]:
-    """The numbers of the nodes of a tree, before one, that words suggest; the most promising first."""
+    """The numbers of the nodes of a tree, below a number, that words suggest; the most likely first."""
     yield from catch_up_words(runtime, tree)
 
     def read(conn: Conn) -> list[int]:
         # Of those that hold its words many are newer, and some are places beside a message, not one.
-        found = by_words(conn, runtime, tree, text, 4 * most, time.time())
-        promise = dict(zip(found.keys.tolist(), found.windows.tolist(), strict=True))
-        rows = [row for row in nodes.by_keys(conn, promise) if row.seq < before]
-        return [row.seq for row in sorted(rows, key=lambda row: -promise[row.key])[:most]]
+        suggested = by_words(conn, runtime, tree, text, 4 * most, time.time())
+        score_of = dict(zip(suggested.keys.tolist(), suggested.windows.tolist(), strict=True))
+        rows = [row for row in nodes.by_keys(conn, score_of) if row.seq < before]
+        return [row.seq for row in sorted(rows, key=lambda row: -score_of[row.key])[:most]]
 
     return (yield from Sql(read))
 
@@ -109,13 +111,13 @@ def _frequency(conn: Conn, keys: NDArray[np.int64], documents: int, each: int) -
     return max(len(keys), min(documents, len(keys) * documents // max(reach, len(keys))))
 
 
-def nearest_of(held: embeddings.Vectors, vector: NDArray[np.float32], most: int) -> dict[int, float]:
+def nearest_of(known: Vectors, vector: NDArray[np.float32], most: int) -> dict[int, float]:
     """Cosines of the nearest of some vectors."""
-    if not len(held.keys):
+    if not len(known.keys):
         return {}
-    cosine = held.matrix @ vector
+    cosine = known.matrix @ vector
     best = np.argpartition(cosine, -most)[-most:] if len(cosine) > most else np.arange(len(cosine))
-    return dict(zip(held.keys[best].tolist(), cosine[best].tolist(), strict=True))
+    return dict(zip(known.keys[best].tolist(), cosine[best].tolist(), strict=True))
 
 
 def nearest(
@@ -127,5 +129,5 @@ def nearest(
         return dict(zip(found.keys.tolist(), found.similarity.tolist(), strict=True))
     model = runtime.get(Indexes).model
     return nearest_of(
-        (yield from Sql(lambda conn: embeddings.of_owner(conn, runtime.owner, model))), vector, most
+        (yield from Sql(lambda conn: vectors.of_owner(conn, runtime.owner, model))), vector, most
     )

@@ -35,7 +35,7 @@ def likely_keys(
         position_bits: How many of a key's bits are its place in its segment: no neighbour is in another.
 
     Example:
-        >>> keys, scores = promising([np.array([40, 41]), np.array([70])], [1.0, 1.0], 2, 24)
+        >>> keys, scores = likely_keys([np.array([40, 41]), np.array([70])], [1.0, 1.0], 2, 24)
         >>> sorted(keys.tolist()), scores.round(2).tolist()
         ([40, 41], [0.94, 0.94])
     """

@@ -31,7 +31,7 @@ ROLES = {"human": True, "user": True, "ai": False, "assistant": False}
 
 
 class Conditions(TypedDict, total=False):
-    """What `recall` takes beside query, number and depth; described in `Wanted`."""
+    """What `recall` takes beside query, number and depth; described in `RecallOptions`."""
 
     scope: Scope
     include_superseded: bool
@@ -82,7 +82,7 @@ class RecallOptions:
         InputError: A value is out of its range.
 
     Example:
-        >>> Wanted(role="robot")
+        >>> RecallOptions(role="robot")
         Traceback (most recent call last):
         langchain_threadmem.errors.InputError: role='robot' is none of 'human', 'user', 'ai', 'assistant'
     """
@@ -148,49 +148,49 @@ class RecallOptions:
     def narrow(self) -> bool:
         """Whether a condition may exclude most of what fits the query."""
         given = (self.speaker, self.role, self.since, self.until, self.condition)
-        return self.scope == "thread" or any(one is not None for one in given)
+        return self.scope == "thread" or any(option is not None for option in given)
 
-    def most(self, ledger: Postings) -> int:
-        """How many of a ledger's messages to rank: all, if they have yet to pass `filters`."""
-        return self.looked_at if self.condition is None else max(len(ledger.rows), 1)
+    def most(self, postings: Postings) -> int:
+        """How many texts to rank: all, if they have yet to pass `filters`."""
+        return self.looked_at if self.condition is None else max(len(postings.rows), 1)
 
-    def allowed(self, ledger: Postings) -> NDArray[np.bool_]:
-        """Which messages of a ledger meet the conditions, the scope apart."""
-        rows = ledger.rows
-        found = rows["said"] & (0 in self.ranks)
+    def allowed(self, postings: Postings) -> NDArray[np.bool_]:
+        """Which messages meet the conditions, the scope apart."""
+        rows = postings.rows
+        allowed = rows["recallable"] & (0 in self.ranks)
         if not self.include_superseded:
-            found &= rows["live"]
+            allowed &= rows["live"]
         if self.speaker is not None:
-            found &= ledger.spoken_by(self.speaker.lower().split())
+            allowed &= postings.spoken_by(self.speaker.lower().split())
         if self.role is not None:
-            found &= rows["human"] == ROLES[self.role]
+            allowed &= rows["human"] == ROLES[self.role]
         if self.since is not None:
-            found &= rows["time"] >= _seconds(self.since)
+            allowed &= rows["time"] >= _seconds(self.since)
         if self.until is not None:
-            found &= rows["time"] < _seconds(self.until)
-        return found
+            allowed &= rows["time"] < _seconds(self.until)
+        return allowed
 
-    def condensed(self, digests: SummaryIndex, *, singles: bool = False) -> NDArray[np.bool_]:
+    def allowed_summaries(self, index: SummaryIndex, *, singles: bool = False) -> NDArray[np.bool_]:
         """Which summaries meet the conditions, the scope apart.
 
-        One of a single message is left to the message if messages are looked for, unless `singles` says
+        A summary of a single message is left to the message if messages are looked for, unless `singles` says
         otherwise.
         """
-        rows = digests.ledger.rows
-        found = rows["said"] & np.isin(digests.rank, sorted(self.ranks))
+        rows = index.postings.rows
+        allowed = rows["recallable"] & np.isin(index.rank, sorted(self.ranks))
         if 0 in self.ranks and not singles:
-            found &= digests.messages > 1
+            allowed &= index.messages > 1
         if self.since is not None:
-            found &= digests.started >= _seconds(self.since)
+            allowed &= index.started >= _seconds(self.since)
         if self.until is not None:
-            found &= rows["time"] < _seconds(self.until)
-        return found
+            allowed &= rows["time"] < _seconds(self.until)
+        return allowed
 
-    def aged(self, scores: Floats, ledger: Postings, now: float) -> Floats:
+    def aged(self, scores: Floats, postings: Postings, now: float) -> Floats:
         """Scores after age: they are logarithms of odds, so a half-life takes off log 2."""
         if self.half_life is None:
             return scores
-        age = np.maximum(now - ledger.rows["time"], 0.0)
+        age = np.maximum(now - postings.rows["time"], 0.0)
         aged: Floats = scores - np.log(2) * age / self.half_life.total_seconds()
         return aged
 

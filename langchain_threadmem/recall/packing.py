@@ -16,10 +16,10 @@ from typing import NamedTuple
 from langchain_core.messages.utils import count_tokens_approximately
 
 from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.recall.recollections import summaries_of
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.recall.search import Hit
 from langchain_threadmem.recall.unfold import key_of_hit, leaves
-from langchain_threadmem.recall.with_summaries import summaries_of
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.conversation import Conversation
@@ -33,7 +33,7 @@ LONGEST_TURN = 64
 
 def packed(
     conversation: Conversation,
-    hits: Sequence[Hit],
+    hits: Sequence[Hit[int]],
     depth: int,
     max_tokens: int,
     shown: Collection[str | None],
@@ -105,7 +105,7 @@ def packed(
 class _Seen(NamedTuple):
     """A message that was found: its row and conversation, its thread, and what comes after it."""
 
-    hit: Hit
+    hit: Hit[int]
     row: NodeRow
     name: str
     above: list[NodeRow]

@@ -41,7 +41,7 @@ _ROW = np.dtype(
         ("numbers", np.float32),
         ("selfs", np.float32),
         ("human", np.bool_),
-        ("said", np.bool_),  # whether recall may return it
+        ("recallable", np.bool_),  # whether recall may return it
         ("live", np.bool_),
     ]
 )
@@ -78,11 +78,11 @@ class Postings:
     """Rows and postings of a conversation, added in the order of their numbers.
 
     Args:
-        wanted: The only terms to keep lists for; by default all.
+        only: The only terms to keep lists for; by default all.
     """
 
-    def __init__(self, wanted: Collection[str] | None = None) -> None:
-        self._wanted = wanted
+    def __init__(self, only: Collection[str] | None = None) -> None:
+        self._only = only
         self._buffer = np.zeros(64, _ROW)
         self._count = 0
         self._row_of: dict[int, int] = {}
@@ -156,7 +156,7 @@ class Postings:
         self._count = total
 
     def _post(self, row: int, terms: str) -> None:
-        if self._wanted is None:
+        if self._only is None:
             said, code = lines_of(terms)
             counts: dict[str, float] = dict(Counter(said))
             for term in code:
@@ -165,10 +165,10 @@ class Postings:
             for term, count in counts.items():
                 self._enter(term, row, count, leads.get(term, 0))
         # A look at the text, which may be long, spares most of the splitting and counting.
-        elif wanted := [term for term in self._wanted if term in terms]:
+        elif terms_here := [term for term in self._only if term in terms]:
             said, code = lines_of(terms)
             lead = (said or code)[:LEAD]
-            for term in wanted:
+            for term in terms_here:
                 count = said.count(term) + CODE * code.count(term)
                 if count:
                     self._enter(term, row, count, lead.count(term))
@@ -214,8 +214,8 @@ class Postings:
         return Figures(documents, human, answer, frequency)
 
     def _figures(self) -> tuple[int, float, float]:
-        said, human, length = (self.rows[name] for name in ("said", "human", "length"))
-        return int(said.sum()), _mean(length[said & human]), _mean(length[said & ~human])
+        recallable, human, length = (self.rows[name] for name in ("recallable", "human", "length"))
+        return int(recallable.sum()), _mean(length[recallable & human]), _mean(length[recallable & ~human])
 
     @property
     def speakers(self) -> list[str]:

@@ -26,6 +26,7 @@ class Covers:
         stale: Whether some of them changed or went since it was written.
 
     Example:
+        >>> from langchain_threadmem.tree.node import EPOCH
         >>> str(Covers(12, EPOCH, EPOCH))
         'summary of 12 messages from 1970-01-01'
         >>> str(Covers(1, EPOCH, datetime(1970, 3, 1), stale=True))

@@ -69,32 +69,32 @@ class Parts(NamedTuple):
 
 
 def parts_of(
-    ledger: Postings,
+    postings: Postings,
     question: Question,
     figures: Figures,
     cosine: Floats | None = None,
     window: Floats | None = None,
 ) -> Parts:
-    """Score a question against every row of a ledger.
+    """Score a question against every row of a postings.
 
     Args:
-        ledger: The messages.
+        postings: The messages.
         question: The question.
         figures: Figures over everything that is searched.
         cosine: Similarity of each message; NaN where it is not known.
-        window: Lexical scores of the neighbourhoods, if the ledger does not hold the neighbours.
+        window: Lexical scores of the neighbourhoods, if the postings does not hold the neighbours.
     """
-    own, lead = _lexical(ledger, question, figures)
-    live = np.where(ledger.rows["live"], own, 0.0)
+    own, lead = _lexical(postings, question, figures)
+    live = np.where(postings.rows["live"], own, 0.0)
     if window is None:
-        window, beside = ledger.around(live, REACH), ledger.around(live, NEAR)
+        window, beside = postings.around(live, REACH), postings.around(live, NEAR)
     else:
         beside = window
-    count = len(ledger.rows)
-    person = ledger.spoken_by(question.named).astype(float) if question.named else np.zeros(count)
+    count = len(postings.rows)
+    person = postings.spoken_by(question.named).astype(float) if question.named else np.zeros(count)
     known = np.zeros(count, np.bool_) if cosine is None else ~np.isnan(cosine)
     cosine = np.where(known, cosine, cosine[known].mean()) if cosine is not None and known.any() else None
-    times = ledger.rows["time"]
+    times = postings.rows["time"]
     date = nearness(question, times, times)
     return Parts(own, lead, window, np.maximum(beside, own), person, date, cosine, known)
 
@@ -104,9 +104,9 @@ def rarity(documents: int, frequency: int) -> float:
     return math.log(1 + (max(documents, frequency) - frequency + 0.5) / (frequency + 0.5))
 
 
-def _lexical(ledger: Postings, question: Question, figures: Figures) -> tuple[Floats, Floats]:
+def _lexical(postings: Postings, question: Question, figures: Figures) -> tuple[Floats, Floats]:
     """BM25 of whole messages, and of their leads, as shares of what the question holds."""
-    rows = ledger.rows
+    rows = postings.rows
     count = len(rows)
     own, lead = np.zeros(count), np.zeros(count)
     total = 0.0
@@ -116,7 +116,7 @@ def _lexical(ledger: Postings, question: Question, figures: Figures) -> tuple[Fl
     for term in question.terms:
         weight = rarity(figures.documents, figures.frequency.get(term, 0))
         total += weight
-        found = ledger.posting(term)
+        found = postings.posting(term)
         if not len(found.rows):
             continue
         at = found.rows
@@ -138,9 +138,9 @@ def nearness(question: Question, started: Floats, ended: Floats) -> Floats:
     return near
 
 
-def people_parts(ledger: Postings, question: Question, parts: Parts) -> dict[str, Floats]:
+def people_parts(postings: Postings, question: Question, parts: Parts) -> dict[str, Floats]:
     """What counts for a message in a chat between people; see `recall_weights.PEOPLE`."""
-    rows = ledger.rows
+    rows = postings.rows
     before = rows["parent"]
     above = np.where(before >= 0, before, 0)
     follows = (before >= 0).astype(float)
@@ -158,19 +158,19 @@ def people_parts(ledger: Postings, question: Question, parts: Parts) -> dict[str
     }
     if parts.cosine is not None:
         found["meaning"] = COSINE * parts.cosine
-        found["meaning around"] = COSINE * ledger.around(parts.cosine - 0.1, NEAR) / (NEAR + 1)
+        found["meaning around"] = COSINE * postings.around(parts.cosine - 0.1, NEAR) / (NEAR + 1)
         apart = parts.cosine - parts.cosine.mean()
         found["reply meaning"] = COSINE * follows * (apart * rows["asks"])[above]
     return found
 
 
-def turn_parts(ledger: Postings, question: Question, parts: Parts) -> dict[str, Floats]:
+def turn_parts(postings: Postings, question: Question, parts: Parts) -> dict[str, Floats]:
     """What counts for a turn in a chat with an assistant, at each of its messages; see
     `recall_weights.ASSISTANT`.
     """
-    rows = ledger.rows
+    rows = postings.rows
     turn = rows["turn"]
-    answers = ~rows["human"] & rows["live"] & rows["said"]
+    answers = ~rows["human"] & rows["live"] & rows["recallable"]
     size = np.log1p(rows["length"])
     found = {
         "human own": parts.own[turn],
@@ -187,20 +187,20 @@ def turn_parts(ledger: Postings, question: Question, parts: Parts) -> dict[str, 
     if parts.cosine is not None:
         found["human meaning"] = COSINE * parts.cosine[turn]
         found["answer meaning"] = COSINE * _of_answers(parts.cosine, turn, answers)
-        found["meaning around"] = COSINE * _meaning_of_turns_around(ledger, parts.cosine)[turn]
+        found["meaning around"] = COSINE * _meaning_of_turns_around(postings, parts.cosine)[turn]
     return found
 
 
-def _meaning_of_turns_around(ledger: Postings, cosine: Floats) -> Floats:
+def _meaning_of_turns_around(postings: Postings, cosine: Floats) -> Floats:
     """How near the questions of the `NEAR` turns before and after come, beside all others: at each question.
 
     Turns about one thing follow each other and are all near. What is asked for is as a rule in one of them,
     and in one of some other day: so this counts against a turn.
     """
-    human = ledger.rows["human"]
+    human = postings.rows["human"]
     apart = np.where(human, cosine - cosine[human].mean(), 0.0) if human.any() else np.zeros(len(human))
     # As a rule a turn is two messages, so its neighbours' questions are every other one.
-    around: Floats = (ledger.around(apart, 2 * NEAR + 1) - apart) / NEAR
+    around: Floats = (postings.around(apart, 2 * NEAR + 1) - apart) / NEAR
     return around
 
 
@@ -215,40 +215,40 @@ def _if(asked: bool, values: NDArray[np.float32]) -> NDArray[np.float32]:
     return values if asked else np.zeros_like(values)
 
 
-def assistance(ledger: Postings) -> Floats:
+def assistance(postings: Postings) -> Floats:
     """How much the talk around each message is like one with an assistant, 0 to 1: by the length of its
     answers. So a conversation may be of both kinds, part by part.
     """
-    return ledger.once("assistance", lambda: _assistance(ledger))
+    return postings.once("assistance", lambda: _assistance(postings))
 
 
-def _assistance(ledger: Postings) -> Floats:
-    rows = ledger.rows
-    answers = (~rows["human"] & rows["said"]).astype(float)
+def _assistance(postings: Postings) -> Floats:
+    rows = postings.rows
+    answers = (~rows["human"] & rows["recallable"]).astype(float)
     if not (rows["length"] * answers > SHORT_ANSWER).any():
         return np.zeros(len(rows))
-    count = ledger.around(answers, REACH)
-    size = ledger.around(np.log1p(rows["length"]) * answers, REACH) / np.maximum(count, 1e-9)
+    count = postings.around(answers, REACH)
+    size = postings.around(np.log1p(rows["length"]) * answers, REACH) / np.maximum(count, 1e-9)
     share: Floats = np.where(count > 0, 1 / (1 + np.exp(STEEPNESS * (LONG_ANSWER - size))), 0.0)
     return share
 
 
-def scores(ledger: Postings, question: Question, parts: Parts) -> Floats:
+def scores(postings: Postings, question: Question, parts: Parts) -> Floats:
     """The score of each message: odds, on a logarithmic scale, of being what is asked for."""
-    share = assistance(ledger)
+    share = assistance(postings)
     alone = parts.cosine is None
-    total = np.zeros(len(ledger.rows))
+    total = np.zeros(len(postings.rows))
     if (share < 1 - LITTLE).any():
-        total += (1 - share) * weighed(people_parts(ledger, question, parts), PEOPLE, alone)
+        total += (1 - share) * weighed(people_parts(postings, question, parts), PEOPLE, alone)
     if (share > LITTLE).any():
-        turns = weighed(turn_parts(ledger, question, parts), ASSISTANT, alone)
-        total += share * (turns + _within_turn(ledger, question, parts))
+        turns = weighed(turn_parts(postings, question, parts), ASSISTANT, alone)
+        total += share * (turns + _within_turn(postings, question, parts))
     return total
 
 
-def parts_alone(held: Postings, question: Question) -> Parts:
-    """Score a question against texts that nothing stands beside, by their words; a ledger holds them all."""
-    return parts_of(held, question, held.figures(question.terms), window=np.zeros(len(held.rows)))
+def parts_alone(postings: Postings, question: Question) -> Parts:
+    """Score a question against texts that nothing stands beside, by their words."""
+    return parts_of(postings, question, postings.figures(question.terms), window=np.zeros(len(postings.rows)))
 
 
 def alone(parts: Parts, share: float = 0.0) -> Floats:
@@ -277,9 +277,9 @@ OWN_IN_TURN = 0.5
 ROLE_IN_TURN = 0.3
 
 
-def _within_turn(ledger: Postings, question: Question, parts: Parts) -> Floats:
+def _within_turn(postings: Postings, question: Question, parts: Parts) -> Floats:
     """Which message of a turn comes first: the one that says more of it; asked about "you", the answer."""
-    human = ledger.rows["human"]
+    human = postings.rows["human"]
     meant = human if not question.about_other else ~human
     total: Floats = OWN_IN_TURN * parts.own + ROLE_IN_TURN * meant
     return total

@@ -57,7 +57,7 @@ def informative(sentence: str) -> set[str]:
     """The words by which a sentence is compared: no stop words, and not who says it.
 
     Example:
-        >>> sorted(telling("user: Is the bread flat?"))
+        >>> sorted(informative("user: Is the bread flat?"))
         ['bread', 'flat']
     """
     return {word for word in words(_SPEAKER.sub("", sentence)) if word not in STOP_WORDS and len(word) > 1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -123,28 +123,41 @@ def _grafted(last: ColumnElement[int], column: ColumnElement[int]) -> ColumnElem
     )
 
 
-def _spans(*, written: bool) -> Statement:
-    """The ranges that lead to a node, as they were written or as they hang now."""
-    tip = bindparam("key", type_=BigInteger())
-    path = select(_ZERO.label("depth"), tip.label("last")).cte("path", recursive=True)
+def _spans(starts: Select[int, int, int], name: str, *, written: bool = False) -> Statement:
+    """The ranges that lead to some nodes, root first, as they hang now or as they were written.
+
+    Args:
+        starts: For each node a name, the depth 0 and its key.
+        name: The parameter of `starts`.
+        written: Whether as they were written.
+    """
+    path = starts.cte("path", recursive=True)
     above: ColumnElement[int] = segment.c.parent
     if not written:
         above = func.coalesce(_grafted(path.c.last, graft.c.parent), above)
     path = path.union_all(
-        select(path.c.depth + _ONE, above)
+        select(path.c.start, path.c.depth + _ONE, above)
         .select_from(path.join(segment, segment.c.id == path.c.last.op(">>")(_BITS)))
         .where(path.c.last.is_not(None))
     )
     first: ColumnElement[int] = path.c.last.op(">>")(_BITS).op("<<")(_BITS)
     if not written:
         first = func.coalesce(_grafted(path.c.last, graft.c.key), first)
-    return Statement(
-        select(first, path.c.last).where(path.c.last.is_not(None)).order_by(path.c.depth.desc()), "key"
-    )
+    ranges = select(first, path.c.last, path.c.start)
+    return Statement(ranges.where(path.c.last.is_not(None)).order_by(path.c.depth.desc()), name)
 
 
-_SPANS = _spans(written=False)
-_WRITTEN_SPANS = _spans(written=True)
+_START = select(
+    _ZERO.label("start"), _ZERO.label("depth"), bindparam("key", type_=BigInteger()).label("last")
+)
+_SPANS = _spans(_START, "key")
+_WRITTEN_SPANS = _spans(_START, "key", written=True)
+_SPANS_OF = _spans(
+    select(node.c.key.label("start"), _ZERO.label("depth"), node.c.key.label("last")).where(
+        within(node.c.key, "keys")
+    ),
+    "keys",
+)
 _ROWS_OF_RANGE = Statement(_rows().where(_RANGE).order_by(node.c.key), "first", "last")
 _MESSAGES_OF_RANGE = Statement(
     select(*node.c["message", "body", "role", "seq"]).where(_RANGE, STORED).order_by(node.c.key),
@@ -185,8 +198,6 @@ _OF_OWNER = Statement(
     "keys",
     "owner",
 )
-_at = select(node.c.key, node.c.seq, node.c.parent).where(node_keys.is_at(node, _TREE, _SEQ))
-_OUTLINE_AT = Statement(_at, "tree", "seq")
 _VERSIONS = Statement(of_message(_rows()).order_by("state", desc("seq")), *OF_MESSAGE)
 _FORKS = Statement(
     select(segment.c.id).where(segment.c.tree == bindparam("tree"), within(segment.c.parent, "keys")),
@@ -275,31 +286,40 @@ def written_spans(conn: Conn, key: int) -> list[tuple[int, int]]:
     return [(row[0], row[1]) for row in conn.all(_WRITTEN_SPANS, key)]
 
 
-def newest_spans(conn: Conn, key: int, most: int) -> list[tuple[int, int]]:
-    """Like `spans`, cut to the last `most` nodes."""
-    kept: list[tuple[int, int]] = []
-    for first, last in reversed(spans(conn, key)):
+def spans_of(conn: Conn, keys: Collection[int]) -> dict[int, list[tuple[int, int]]]:
+    """The ranges of keys that lead from the root to each of some nodes, root first; one statement."""
+    found: dict[int, list[tuple[int, int]]] = {key: [] for key in keys}
+    for first, last, key in conn.all(_SPANS_OF, json.dumps(list(found))) if found else ():
+        found[key].append((first, last))
+    return found
+
+
+def newest(spans: Sequence[tuple[int, int]], most: int) -> list[tuple[int, int]]:
+    """Ranges of keys, cut to the last `most` nodes."""
+    cut: list[tuple[int, int]] = []
+    for first, last in reversed(spans):
         if most <= 0:
             break
-        kept.append((max(first, last - most + 1), last))
+        cut.append((max(first, last - most + 1), last))
         most -= last - first + 1
-    return kept[::-1]
+    return cut[::-1]
 
 
 def thread(conn: Conn, key: int, most: int | None = None) -> list[NodeRow]:
     """The nodes from the root to a node (or the last `most` of them), oldest first."""
-    ranges = spans(conn, key) if most is None else newest_spans(conn, key, most)
+    ranges = spans(conn, key) if most is None else newest(spans(conn, key), most)
     return _opened(conn, [row for first, last in ranges for row in conn.all(_ROWS_OF_RANGE, first, last)])
 
 
-def threads(conn: Conn, keys: Iterable[int], most: int) -> dict[int, list[NodeRow]]:
-    """For each of some nodes, the last `most` nodes from its root to it, oldest first: read in one statement,
-    and one more for each node that is not so far from where its segment forks.
+def threads(conn: Conn, keys: Collection[int], most: int) -> dict[int, list[NodeRow]]:
+    """For each of some nodes, the last `most` nodes from its root to it, oldest first.
+
+    Two statements, and some more for each node with an ancestor that hangs elsewhere than it was written.
     """
+    near = spans_of(conn, [key for key in keys if key & LAST_POSITION < most - 1])
     paths = {}
     for key in keys:
-        near = key & LAST_POSITION < most - 1
-        ranges = newest_spans(conn, key, most) if near else [(key - most + 1, key)]
+        ranges = newest(near[key], most) if key in near else [(key - most + 1, key)]
         paths[key] = [one for first, last in ranges for one in range(first, last + 1)]
     row_of = {row.key: row for row in by_keys(conn, {one for path in paths.values() for one in path})}
     found = {key: [row_of[one] for one in path if one in row_of] for key, path in paths.items()}
@@ -321,7 +341,7 @@ def thread_messages(conn: Conn, key: int, most: int | None = None) -> list[tuple
     to show a thread.
     """
     found: list[Any] = []
-    for first, last in spans(conn, key) if most is None else newest_spans(conn, key, most):
+    for first, last in spans(conn, key) if most is None else newest(spans(conn, key), most):
         found += conn.all(_MESSAGES_OF_RANGE, first, last)
     if (seal := conn.seal) is not None:
         return [(row[0], seal.open_body(row[0], row[2], row[1]), row[2], row[3]) for row in found]
@@ -382,20 +402,17 @@ def reach(conn: Conn, newer: int, older: int) -> int:
     return abs(int(ends[0][1]) - int(ends[1][1])) + 1
 
 
-def nearest_above(conn: Conn, tree_id: int, seqs: Iterable[int]) -> dict[int, int | None]:
-    """For each of some nodes of a tree, the nearest of them that it descends from, if any."""
-    rows = [row for seq in set(seqs) for row in conn.all(_OUTLINE_AT, tree_id, seq)]
-    seq_of = {row[0]: row[1] for row in rows}
-    known, keys = set(seq_of.values()), sorted(seq_of)
-    above: dict[int, int | None] = {}
-    for key, seq, parent in rows:
-        above[seq] = parent if parent in known or parent is None else None
-        if parent is None or parent in known:
-            continue
-        for first, last in reversed(spans(conn, key)):
+def nearest_above(conn: Conn, rows: Collection[NodeRow]) -> dict[int, int | None]:
+    """For each of some nodes of a tree, by number, the nearest of them that it descends from, if any."""
+    seq_of = {row.key: row.seq for row in rows}
+    seqs, keys = set(seq_of.values()), sorted(seq_of)
+    above = {row.seq: row.parent if row.parent in seqs else None for row in rows}
+    paths = spans_of(conn, [row.key for row in rows if row.parent is not None and row.parent not in seqs])
+    for key, path in paths.items():
+        for first, last in reversed(path):
             at = bisect_left(keys, min(last + 1, key) if first <= key <= last else last + 1) - 1
             if at >= 0 and keys[at] >= first:
-                above[seq] = seq_of[keys[at]]
+                above[seq_of[key]] = seq_of[keys[at]]
                 break
     return above
 

@@ -80,11 +80,11 @@ _above = digest.alias("above")
 _zero: ColumnElement[int] = literal_column("0")
 
 
-def _neighbour(*, after: bool) -> object:
-    """The message next to a node in its conversation, past those that were superseded or forgotten."""
+def _neighbour(column: str, *, after: bool) -> object:
+    """A column of the message next to a node in its conversation, past superseded and forgotten ones."""
     other, state = node.alias("neighbour"), unit.alias("neighbour_unit")
     shown = (
-        select(other.c.message)
+        select(other.c[column])
         .select_from(other.outerjoin(state, state.c.key == other.c.key))
         .where(other.c.state == int(State.LIVE), state.c.forgotten.is_(None))
     )
@@ -103,7 +103,7 @@ def _rows() -> Select[tuple[int]]:
         *(node.c.key, node.c.tree, tree.c.scope, tree.c.conversation),
         *node.c["seq", "message", "role", "body", "created", "state"],
         *(unit.c.parent, _above.c.id, *known, unit.c.forgotten),
-        *(_neighbour(after=False), _neighbour(after=True)),  # type: ignore[call-overload]
+        *(_neighbour("message", after=False), _neighbour("message", after=True)),  # type: ignore[call-overload]
         *digest.c["id", "rank", "level", "thread", "place"],
         *digest.c["messages", "started", "ended", "stale"],
     )
@@ -153,6 +153,12 @@ _LATEST = Statement(
     ).limit(bindparam("most")),
     "tree",
     "most",
+)
+_NEIGHBOURS = Statement(
+    select(_neighbour("key", after=False), _neighbour("key", after=True))  # type: ignore[call-overload]
+    .select_from(node.join(tree, tree.c.id == node.c.tree))
+    .where(within(node.c.key, "keys")),
+    "keys",
 )
 _SUMMARY_NAMED = Statement(
     select(digest.c.key)
@@ -214,6 +220,12 @@ def children(conn: Conn, keys: Iterable[int]) -> dict[int, list[tuple[int, str]]
         summary: [rows[number] for number in parents_first(parents[summary])]
         for summary, rows in below.items()
     }
+
+
+def neighbours(conn: Conn, keys: Iterable[int]) -> list[int]:
+    """The keys of the messages before and after some messages in their conversations, each once."""
+    rows = conn.all(_NEIGHBOURS, json.dumps(list(keys)))
+    return list(dict.fromkeys(key for row in rows for key in row if key is not None))
 
 
 def latest(conn: Conn, tree_id: int, most: int) -> list[int]:

@@ -14,8 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langchain_threadmem import ChatMemory, Language, MemorySystem, Recollection
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.recall import search
-from langchain_threadmem.recall import verbs as recall_verbs
+from langchain_threadmem.recall import search, sources
 from langchain_threadmem.recall.options import Conditions, RecallOptions
 
 Wrap = Callable[[ChatMemory], Any]
@@ -25,7 +24,7 @@ FILLER = ("The weather is mild.", "Supper was good.", "Trains were late.", "Musi
 @pytest.fixture(params=["whole", "candidates"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "candidates":
-        monkeypatch.setattr(recall_verbs, "READ_WHOLE", 0)
+        monkeypatch.setattr(sources, "READ_WHOLE", 0)
     return str(request.param)
 
 
@@ -199,13 +198,13 @@ def test_another_language_is_another_index(
 def test_both_ways_find_the_same_first(memory: ChatMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     queries = ["kite", "Ada flew", "What tore in June?", "supper", "music helps trains"]
     whole = [memory.recall(query, 1)[0].node.message.content for query in queries]
-    monkeypatch.setattr(recall_verbs, "READ_WHOLE", 0)
+    monkeypatch.setattr(sources, "READ_WHOLE", 0)
     assert [memory.recall(query, 1)[0].node.message.content for query in queries] == whole
 
 
 def test_a_very_common_word_does_not_hide_a_rare_one(system: MemorySystem, way: str) -> None:
     memory = system.conversation("long")
-    memory.extend([f"tea number {n}" for n in range(search.FEWEST_CANDIDATES * 12)])
+    memory.extend([f"tea number {n}" for n in range(sources.FEWEST_CANDIDATES * 12)])
     memory.extend(["tea with cardamom", *(f"tea again {n}" for n in range(500))])
     assert texts(memory.recall("tea cardamom", 1)) == ["tea with cardamom"]
 
@@ -228,7 +227,7 @@ def test_filters(memory: ChatMemory, verbs: Wrap, way: str, filters: Any, found:
 def test_a_filter_finds_what_is_far_down_the_ranking(
     memory: ChatMemory, verbs: Wrap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recall_verbs, "READ_AT_ONCE", 2)
+    monkeypatch.setattr(search, "READ_AT_ONCE", 2)
     memory.extend([HumanMessage("kite kite kite")] * 20)
     last = HumanMessage("Is it a kite, that thing far away up there?", additional_kwargs={"topic": "sky"})
     memory.extend([last])

@@ -26,7 +26,7 @@ from langchain_threadmem import (
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.integrations.retriever import recall_tool
-from langchain_threadmem.recall import verbs as recall_verbs
+from langchain_threadmem.recall import sources
 from langchain_threadmem.recall.quoting import fenced, recalled
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.route import recall_elsewhere
@@ -59,7 +59,7 @@ class Says:
 @pytest.fixture(params=["whole", "candidates"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "candidates":
-        monkeypatch.setattr(recall_verbs, "READ_WHOLE", 0)
+        monkeypatch.setattr(sources, "READ_WHOLE", 0)
     return str(request.param)
 
 

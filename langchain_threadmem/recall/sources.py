@@ -1,0 +1,456 @@
+"""The messages and summaries of a conversation, or of an owner, as a source of hits.
+
+A conversation of less than `READ_WHOLE` messages is scored whole, by the postings that are kept in memory.
+Of a longer one, and of all that an owner has, the indexes of words and of vectors suggest candidates, and
+these are scored. Either way summaries are scored beside the messages.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_threadmem.engine.flow import Call, Flow, Sql
+from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.index import queries as document_queries
+from langchain_threadmem.index import vectors, watermarks
+from langchain_threadmem.index.catch_up import catch_up_owner, catch_up_words, is_behind
+from langchain_threadmem.index.embed import embed, embed_tree, vectors_of
+from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.queries import OwnedRecord
+from langchain_threadmem.index.vectors import NONE
+from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.recall.candidates import Suggestions, by_words, nearest, nearest_of
+from langchain_threadmem.recall.conversation_index import postings_of, summary_index_of
+from langchain_threadmem.recall.options import RecallOptions
+from langchain_threadmem.recall.postings import Figures, Floats, Postings
+from langchain_threadmem.recall.question import Question, question_of
+from langchain_threadmem.recall.recollections import recollections
+from langchain_threadmem.recall.results import Recollection, Why
+from langchain_threadmem.recall.scoring import LITTLE, Parts, alone, assistance, parts_of, scores
+from langchain_threadmem.recall.search import Candidates, Hit
+from langchain_threadmem.recall.summary_index import SummaryIndex
+from langchain_threadmem.recall.unfold import leaves
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.summaries import queries as summary_queries
+from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.units.unit import SUMMARY_SOURCE
+
+READ_WHOLE = 20_000
+"""Conversations of up to this many messages are scored whole; 80 bytes and a list of terms each."""
+FEWEST_CANDIDATES = 48
+"""How many candidates each of words and meaning brings at least; more when more results are asked for."""
+FEWEST_BY_WORDS = 128
+"""As many where words alone bring candidates, of all of an owner's: long answers hold many words, and with 48
+BEAM's R@10 is 69, with 128 it is 75, as where every message is scored.
+"""
+MANY = 50
+"""From how many messages on one may be a hit for its neighbours' words; among fewer, most are neighbours."""
+NARROW = 8
+"""How many times as many candidates are looked at when a condition may exclude most of them."""
+
+
+class PreparedQuery(NamedTuple):
+    """A query, and what the model and the index say of it.
+
+    Attributes:
+        text: The query.
+        vector: Its unit vector; of no dimensions without a model.
+        near: Where all of an owner is searched: the nearest nodes by the index, with their cosines; `None`
+            where words alone decide.
+    """
+
+    text: str
+    vector: NDArray[np.float32]
+    near: Mapping[int, float] | None = None
+
+
+class Scored(NamedTuple):
+    """Hits, and the values by which other texts are scored for the same query.
+
+    Attributes:
+        hits: The hits, the best first.
+        question: The query, understood.
+        figures: Figures over everything that is searched.
+        vector: The unit vector of the query; of no dimensions without a model.
+        now: When it was asked, in seconds since 1970.
+        share: How much the messages are like a chat with an assistant, 0 to 1.
+    """
+
+    hits: list[Hit[int]]
+    question: Question
+    figures: Figures
+    vector: NDArray[np.float32]
+    now: float
+    share: float
+
+
+def prepare(runtime: Runtime, tree: int | None, query: str, options: RecallOptions) -> Flow[PreparedQuery]:
+    """Bring the indexes up to date, for a conversation and its summaries or for all of an owner's, and ask
+    the model and the owner-wide index; a search only reads from then on.
+    """
+    if tree is None:
+        index = yield from catch_up_owner(runtime, options.wait)
+        vector = (yield from embed(runtime, [query], query=True))[0]
+        if not vector.size:
+            return PreparedQuery(query, vector)
+        near: Mapping[int, float] = {}  # Of summaries alone, which are few, all are scored.
+        if 0 in options.ranks:
+            near = yield from nearest(runtime, index, vector, _most(runtime, tree, options))
+        return PreparedQuery(query, vector, near)
+    vector = (yield from embed(runtime, [query], query=True))[0]
+    for searched in (yield from Sql(lambda conn: _searched(conn, tree, options))):
+        if not runtime.encrypted:
+            yield from catch_up_words(runtime, searched)
+        if vector.size:
+            yield from embed_tree(runtime, searched, options.wait)
+    return PreparedQuery(query, vector)
+
+
+def is_outdated(conn: Conn, runtime: Runtime, tree: int | None, options: RecallOptions) -> bool:
+    """Whether there are messages that the index of words does not hold yet."""
+    lexicon = runtime.get(Indexes).lexicon
+    if tree is None:
+        return bool(watermarks.missing(conn, runtime.owner, lexicon))
+    if runtime.encrypted:
+        return False
+    return any(is_behind(conn, searched, lexicon) for searched in _searched(conn, tree, options))
+
+
+def _searched(conn: Conn, tree: int, options: RecallOptions) -> list[int]:
+    """A tree, and the tree of its summaries if summaries count."""
+    _, summaries = trees.extent(conn, tree)
+    return [tree] if summaries is None or not options.ranks - {0} else [tree, summaries]
+
+
+class MemorySource:
+    """The messages and summaries of a conversation, or of all of an owner's.
+
+    Args:
+        runtime: Whose memory.
+        tree: The conversation; `None` for all of the owner's.
+        query: The query.
+        options: The conditions.
+    """
+
+    def __init__(
+        self, runtime: Runtime, tree: int | None, query: PreparedQuery, options: RecallOptions
+    ) -> None:
+        self._runtime = runtime
+        self._tree = tree
+        self._query = query
+        self._options = options
+
+    def candidates(self, most: int, growth: int) -> Flow[Candidates[int]]:
+        """Every message and summary that the conditions allow, or the best of them."""
+        runtime, tree, query, options = self._runtime, self._tree, self._query, self._options
+        if tree is None:
+            return Candidates((yield from _by_indexes(runtime, None, query, options)).hits, complete=True)
+        size, summaries = yield from Sql(lambda conn: trees.extent(conn, tree))
+        score = _by_postings if size < READ_WHOLE or runtime.encrypted else _by_indexes
+        scored = yield from score(runtime, tree, query, options)
+        if summaries is None or not options.ranks - {0}:
+            return Candidates(scored.hits, complete=True)
+        found = yield from _summaries(runtime, tree, summaries, scored, options)
+        return Candidates([*scored.hits, *found], complete=True)
+
+    def read(self, hits: Sequence[Hit[int]]) -> Flow[Mapping[int, object]]:
+        """The fields that `filters` may name; nothing where there is no filter."""
+        if self._options.condition is None:
+            return {hit.key: None for hit in hits}
+        found = yield from recollections(self._runtime, hits, 0)
+        return {key: _fields(recollection) for key, recollection in found.items()}
+
+
+def _fields(hit: Recollection) -> dict[str, object]:
+    """The values of `recall.options.FIELDS`."""
+    message = hit.node.message
+    return {
+        "content": text_of(message),
+        "role": SUMMARY_SOURCE if hit.rank else message.type,
+        "speaker": message.name,
+        "time": hit.node.timestamp,
+        "rank": hit.rank,
+        "metadata": message.additional_kwargs,
+    }
+
+
+def _by_postings(runtime: Runtime, tree: int, query: PreparedQuery, options: RecallOptions) -> Flow[Scored]:
+    """Score every message of a conversation."""
+    shared, head = yield from postings_of(runtime, tree)
+    exact = (yield from vectors_of(runtime, tree)) if query.vector.size else None
+    spans = (yield from Sql(lambda conn: _active(conn, tree))) if options.scope == "thread" else None
+    now = time.time()
+
+    def score(postings: Postings) -> Scored | None:
+        with postings.lock:
+            if postings.last >= head.next_seq or postings.version > head.version:
+                return None  # Another thread has brought them further up than what is read here.
+            rows = postings.rows
+            newest = float(rows["time"].max()) if len(rows) else 0.0
+            language = runtime.get(Indexes).language
+            question = question_of(query.text, language, postings.names, newest, now)
+            cosine = None
+            _, seqs, matrix = NONE if exact is None else exact.vectors
+            if len(seqs):
+                cosine = np.full(len(rows), np.nan)
+                at = np.searchsorted(rows["seq"], seqs)
+                inside = at < len(rows)
+                cosine[at[inside]] = (matrix @ query.vector)[inside]
+            figures = postings.figures(question.terms)
+            parts = parts_of(postings, question, figures, cosine)
+            allowed = options.allowed(postings)
+            if spans is not None:
+                allowed &= _inside(rows["key"], spans)
+            total = options.aged(scores(postings, question, parts), postings, now)
+            hits = _best(postings, question, figures, parts, total, allowed, options.most(postings))
+            return Scored(hits, question, figures, query.vector, now, _share(postings))
+
+    found = yield from Call(lambda: score(shared))
+    if found is None:
+        own, _ = yield from postings_of(runtime, tree, shared=False)
+        found = yield from Call(lambda: score(own))
+        assert found is not None, "nobody else brings it further up"
+    return found
+
+
+def _active(conn: Conn, tree: int) -> list[tuple[int, int]]:
+    """The ranges of keys of the active thread."""
+    tip = trees.head(conn, tree).tip
+    return [] if tip is None else nodes.spans(conn, tip)
+
+
+def _inside(keys: NDArray[np.int64], spans: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
+    inside = np.zeros(len(keys), np.bool_)
+    for first, last in spans:
+        inside |= (keys >= first) & (keys <= last)
+    return inside
+
+
+def _most(runtime: Runtime, tree: int | None, options: RecallOptions) -> int:
+    """How many candidates words and meaning bring each."""
+    fewest = FEWEST_CANDIDATES if tree is not None or runtime.get(Indexes).model else FEWEST_BY_WORDS
+    return max(fewest, 2 * options.looked_at) * (NARROW if options.narrow else 1)
+
+
+def _by_indexes(
+    runtime: Runtime, tree: int | None, query: PreparedQuery, options: RecallOptions
+) -> Flow[Scored]:
+    """Score what words and meaning suggest: in one tree, or in all of an owner's."""
+    most, now, near = _most(runtime, tree, options), time.time(), query.near
+    suggested = yield from Sql(lambda conn: by_words(conn, runtime, tree, query.text, most, now))
+    only = None
+    if tree is None and 0 not in options.ranks:
+        only = yield from Sql(lambda conn: summary_queries.of_owner(conn, runtime.owner, options.ranks))
+    elif tree is not None and query.vector.size:
+        exact = yield from vectors_of(runtime, tree)
+        near = nearest_of(exact.vectors if exact else NONE, query.vector, most)
+    return (yield from scored(runtime, tree, suggested, query.vector, near, options, now, only))
+
+
+def scored(
+    runtime: Runtime,
+    tree: int | None,
+    suggested: Suggestions,
+    vector: NDArray[np.float32],
+    near: Mapping[int, float] | None,
+    options: RecallOptions,
+    now: float,
+    only: Sequence[int] | None = None,
+    *,
+    singles: bool = False,
+) -> Flow[Scored]:
+    """The best of what words and meaning suggested.
+
+    Args:
+        runtime: Whose memory.
+        tree: The tree that is searched; `None` for all of the owner's, their summaries included.
+        suggested: The candidates by words.
+        vector: The unit vector of the query.
+        near: The candidates by meaning, with cosines; `None` for words alone.
+        options: The conditions.
+        now: In seconds since 1970.
+        only: The only keys to score, suggested or not.
+        singles: Whether summaries of a single message count beside the message.
+    """
+    owner, model = runtime.owner, runtime.get(Indexes).model
+    cosines = None if near is None else dict(near)
+
+    def read(conn: Conn) -> tuple[Postings, SummaryIndex | None, list[tuple[int, int]] | None]:
+        keys = [int(key) for key in suggested.keys] if only is None else list(only)
+        if cosines is not None:
+            missing = [key for key in keys if key not in cosines]
+            for key, other in vectors.by_keys(conn, model, missing).items():
+                cosines[key] = float(other @ vector)
+            if only is None:
+                keys += list(cosines.keys() - set(keys))
+        records = document_queries.of_owner(conn, owner, keys)
+        messages = _postings_of(suggested.question, records, tree)
+        if (assistance(messages) > LITTLE).any():
+            # Turns are scored whole: the question of an answer, the answer of a question.
+            mates = {key + step for key in keys for step in (-1, 1)} - set(keys)
+            records += document_queries.of_owner(conn, owner, sorted(mates))
+            messages = _postings_of(suggested.question, records, tree)
+        summaries = [owned.record for owned in records if owned.is_summary]
+        extents = summary_queries.extents_of(conn, [record.key for record in summaries]) if summaries else []
+        spans = _active(conn, tree) if tree is not None and options.scope == "thread" else None
+        return messages, SummaryIndex(summaries, extents) if extents else None, spans
+
+    messages, summaries, spans = yield from Sql(read)
+
+    def score() -> Scored:
+        windows = dict(zip(suggested.keys.tolist(), suggested.windows.tolist(), strict=True))
+        window = np.array([windows.get(key, 0.0) for key in messages.rows["key"].tolist()])
+        cosine = _cosine_of(messages, cosines)
+        question, figures = suggested.question, suggested.figures
+        parts = parts_of(messages, question, figures, cosine, window)
+        allowed = options.allowed(messages)
+        if only is not None:
+            allowed &= np.isin(messages.rows["key"], only)
+        if spans is not None:
+            allowed &= _inside(messages.rows["key"], spans)
+        total = options.aged(scores(messages, question, parts), messages, now)
+        hits = _best(messages, question, figures, parts, total, allowed, options.most(messages))
+        found = Scored(hits, question, figures, vector, now, _share(messages))
+        if summaries is None:
+            return found
+        allowed = options.allowed_summaries(summaries, singles=singles)
+        cosine = _cosine_of(summaries.postings, cosines)
+        return found._replace(hits=[*hits, *_best_summaries(found, summaries, cosine, allowed, options)])
+
+    return (yield from Call(score))
+
+
+def _share(postings: Postings) -> float:
+    return float(assistance(postings).mean()) if len(postings.rows) else 0.0
+
+
+def _cosine_of(postings: Postings, cosines: Mapping[int, float] | None) -> Floats | None:
+    if cosines is None:
+        return None
+    return np.array([cosines.get(key, np.nan) for key in postings.rows["key"].tolist()])
+
+
+def _postings_of(question: Question, records: Sequence[OwnedRecord], tree: int | None) -> Postings:
+    """The postings of messages of several trees; they are numbered anew."""
+    postings = Postings(question.terms)
+    chosen = [
+        (owned.tree, owned.record)
+        for owned in records
+        if (tree is None and not owned.is_summary) or owned.tree == tree
+    ]
+    ordered = sorted(chosen, key=lambda pair: (pair[0], pair[1].seq))
+    number = {(of, record.seq): n for n, (of, record) in enumerate(ordered, 1)}
+    postings.add(
+        record._replace(seq=n, parent=None if record.parent is None else number.get((of, record.parent)))
+        for n, (of, record) in enumerate(ordered, 1)
+    )
+    return postings
+
+
+def _summaries(
+    runtime: Runtime, tree: int, of_summaries: int, messages: Scored, options: RecallOptions
+) -> Flow[list[Hit[int]]]:
+    """The summaries of a conversation that fit, scored like its messages.
+
+    Args:
+        runtime: Whose memory.
+        tree: The conversation.
+        of_summaries: The tree of its summaries.
+        messages: The messages of the conversation that fit.
+        options: The conditions.
+    """
+    index = yield from summary_index_of(runtime, of_summaries)
+    exact = (yield from vectors_of(runtime, of_summaries)) if messages.vector.size else None
+    allowed = options.allowed_summaries(index)
+    if options.scope == "thread":
+        allowed &= yield from Sql(lambda conn: _of_thread(conn, tree, of_summaries, index))
+
+    def score() -> list[Hit[int]]:
+        cosine = None
+        if exact is not None:
+            found = exact.of(index.postings.rows["key"].tolist())
+            cosine = _cosine_of(index.postings, {key: found[key].dot(messages.vector) for key in found})
+        return _best_summaries(messages, index, cosine, allowed, options)
+
+    return (yield from Call(score))
+
+
+def _best_summaries(
+    messages: Scored,
+    index: SummaryIndex,
+    cosine: Floats | None,
+    allowed: NDArray[np.bool_],
+    options: RecallOptions,
+) -> list[Hit[int]]:
+    """The best of the summaries that are allowed, on the scale of the messages."""
+    postings, question, figures = index.postings, messages.question, messages.figures
+    parts = index.parts(question, figures, cosine)
+    total = options.aged(alone(parts, messages.share), postings, messages.now)
+    hits = _best(postings, question, figures, parts, total, allowed, options.most(postings))
+    rank_of = dict(zip(postings.rows["key"].tolist(), index.rank.tolist(), strict=True))
+    return [hit._replace(rank=rank_of[hit.key]) for hit in hits]
+
+
+def _of_thread(conn: Conn, tree: int, of_summaries: int, index: SummaryIndex) -> NDArray[np.bool_]:
+    """Which summaries are of messages in the active thread alone."""
+    spans = _active(conn, tree)
+    firsts = summary_queries.firsts(conn, tree, of_summaries)
+    begun = [key for key, first in firsts.items() if _inside(np.array([first]), spans).all()]
+    inside = [key for key in begun if _inside(np.array(leaves(conn, [key])), spans).all()]
+    return np.isin(index.postings.rows["key"], inside)
+
+
+def _best(
+    postings: Postings,
+    question: Question,
+    figures: Figures,
+    parts: Parts,
+    total: Floats,
+    allowed: NDArray[np.bool_],
+    most: int,
+) -> list[Hit[int]]:
+    """The best of the texts that are allowed, the newest first among equals, with their reasons."""
+    if parts.cosine is None:
+        # By words alone something must speak for a hit: a word of its own or beside it, a person, a date.
+        near = parts.own if figures.documents < MANY else parts.beside
+        allowed = allowed & ((near + parts.person + parts.date) > 0)
+    chosen = np.flatnonzero(allowed)
+    if len(chosen) > 4 * most:
+        part = np.argpartition(-total[chosen], most)
+        chosen = chosen[total[chosen] >= total[chosen[part[most]]]]
+    chosen = chosen[np.lexsort((-postings.rows["seq"][chosen], -total[chosen]))][:most]
+    shared: list[list[str]] = [[] for _ in chosen]
+    place = np.full(len(total), -1)
+    place[chosen] = np.arange(len(chosen))
+    for term in sorted(question.terms, key=lambda term: figures.frequency[term]):
+        holding = place[postings.holding(term)]
+        for n in holding[holding >= 0].tolist():
+            shared[n].append(question.terms[term])
+    columns = (
+        postings.rows["key"],
+        total,
+        parts.own,
+        parts.window,
+        parts.person,
+        parts.date,
+        postings.rows["speaker"],
+    )
+    rows = zip(*(column[chosen].tolist() for column in columns), strict=True)
+    cosines = [None] * len(chosen) if parts.cosine is None else parts.cosine[chosen].tolist()
+    cosines = [cosine if known else None for cosine, known in zip(cosines, parts.known[chosen], strict=True)]
+    names = postings.speakers
+    return [
+        Hit(
+            key,
+            score,
+            Why(tuple(terms), own, cosine, max(window - own, 0.0), names[who] if person else "", date),
+        )
+        for (key, score, own, window, person, date, who), terms, cosine in zip(
+            rows, shared, cosines, strict=True
+        )
+    ]
