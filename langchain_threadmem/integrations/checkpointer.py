@@ -31,7 +31,6 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langchain_threadmem.checkpoints import load, maintenance, save
-from langchain_threadmem.checkpoints.known_lists import ListMemory
 from langchain_threadmem.checkpoints.load import History, Snapshot
 from langchain_threadmem.checkpoints.save import Archive
 from langchain_threadmem.engine.flow import Flow, arun, run
@@ -99,7 +98,6 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
                 serde = EncryptedSerializer(seal.cipher, serde)
         super().__init__(serde=serde)
         self.system = system
-        self._lists = ListMemory()
         assert self._archive  # made once here, so that a serializer which does not fit is refused at once
         self._owns_system = False
         if given is not None:
@@ -367,7 +365,7 @@ class ThreadMemSaver(BaseCheckpointSaver[int]):
 
     @property
     def _archive(self) -> Archive:
-        return Archive(self.system.runtime, self.serde, self._lists)
+        return Archive(self.system.runtime, self.serde)
 
     def _run(self, flow: Flow[T]) -> T:
         return run(flow, self.system.runtime)

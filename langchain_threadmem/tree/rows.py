@@ -181,4 +181,7 @@ class DecodedMessages(Component):
         return self._bodies
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._bodies = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from sqlalchemy import (
@@ -23,6 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
+from langchain_threadmem.common.cache import cache_of_texts
 from langchain_threadmem.filters.conditions import Condition
 from langchain_threadmem.filters.sql import Columns, where
 from langchain_threadmem.storage import node_keys
@@ -237,7 +237,7 @@ _FIELDS: Columns = {
 """The fields of a unit that are columns."""
 
 
-@lru_cache(maxsize=64)
+@cache_of_texts(64)
 def _matching(condition: Condition | None) -> tuple[Statement, Statement, bool]:
     """All units that may pass a filter, those of some keys that may, and whether SQL can tell at all."""
     elements = where(condition, _FIELDS)
