@@ -12,6 +12,8 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
+from langchain_threadmem.messages.tool_pairs import calls_tools
+
 TYPES = {
     "user": "human",
     "human": "human",
@@ -76,4 +78,4 @@ def is_answer(message: BaseMessage) -> bool:
         >>> is_answer(AIMessage("Hi")), is_answer(HumanMessage("Hello"))
         (True, False)
     """
-    return message.type == "ai" and not (isinstance(message, AIMessage) and message.tool_calls)
+    return message.type == "ai" and not calls_tools(message)

@@ -27,6 +27,16 @@ def call_ids(message: BaseMessage) -> set[str | None]:
     return {call["id"] for call in (*message.tool_calls, *message.invalid_tool_calls)}
 
 
+def calls_tools(message: BaseMessage) -> bool:
+    """Whether results of tools have to follow a message.
+
+    Example:
+        >>> calls_tools(AIMessage("Four"))
+        False
+    """
+    return isinstance(message, AIMessage) and bool(message.tool_calls)
+
+
 def exchanges(messages: Sequence[BaseMessage]) -> list[int]:
     """The position at which the exchange of each message begins.
 
@@ -145,8 +155,7 @@ def cuts(messages: Sequence[BaseMessage]) -> list[int]:
     found = [0]
     while found[-1] < len(messages):
         n = found[-1]
-        calls = isinstance(messages[n], AIMessage) and messages[n].tool_calls  # type: ignore[attr-defined]
-        found.append(end_of_results(messages, n + 1) if calls else n + 1)
+        found.append(end_of_results(messages, n + 1) if calls_tools(messages[n]) else n + 1)
     return found
 
 

@@ -19,6 +19,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.filters.conditions import Condition
 from langchain_threadmem.index.embed import EmbeddingQueue
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.tool_pairs import RESULT, start_of_results
 from langchain_threadmem.recall.options import RecallOptions
 from langchain_threadmem.recall.packing import packed
 from langchain_threadmem.recall.results import Recollection
@@ -231,7 +232,7 @@ def _leading_up(conn: Conn, keys: Iterable[int], depth: int) -> dict[int, list[N
 
 
 def _is_torn(path: Sequence[NodeRow]) -> bool:
-    return path[0].role == "tool" and path[0].parent is not None
+    return path[0].role == RESULT and path[0].parent is not None
 
 
 def retrieve(
@@ -285,9 +286,8 @@ def recent(conversation: Conversation, n_results: int) -> Flow[list[BaseMessage]
             rows = nodes.thread(conn, tip, reach)
             said = [row for row in rows if row.role != "system"]
             start = max(len(said) - n_results, 0)
-            while start and said[start].role == "tool":
-                start -= 1
-            if len(rows) < reach or (len(said) >= n_results and said[start].role != "tool"):
+            start = start_of_results([row.role for row in said], start)
+            if len(rows) < reach or (len(said) >= n_results and said[start].role != RESULT):
                 return said[start:]
             reach *= 2
 
