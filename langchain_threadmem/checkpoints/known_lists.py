@@ -12,7 +12,7 @@ replay adds no second copy.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -37,6 +37,7 @@ from langchain_threadmem.checkpoints.values import (
 )
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.cache import LruCache
+from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.messages.typed_json import Writer
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree.trees import Head
@@ -326,15 +327,32 @@ def with_places(mixture: StoredValue, found: Mapping[str | None, Sequence[Locate
     return StoredValue(lists_, mixture.whole, mixture.rest)
 
 
-class ListMemory:
-    """What was learnt of lists and latecomers, by conversation; threads may share it."""
+class ListMemory(Component):
+    """Lists that were stored last and values that wait for their messages, by conversation."""
 
-    def __init__(self) -> None:
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self.close()
+        self._lock = forking.lock()
+
+    def close(self) -> None:
         self._lists = LruCache[tuple[str, str], tuple[Remembered, ...]](REMEMBERED_THREADS)
         self._late = LruCache[str, tuple[Latecomer, ...]](REMEMBERED_THREADS)
         self._placed = LruCache[str, tuple[str, ...]](REMEMBERED_THREADS)
         self._trees = LruCache[str, dict[str, int]](REMEMBERED_THREADS)
-        self._lock = forking.lock()
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        gone = {
+            thread for thread in self._trees if not removed.keys().isdisjoint(self.trees(thread).values())
+        }
+        gone |= {key[0] for key in self._lists if any(one.tree in removed for one in self.lists(*key))}
+        for thread in gone:
+            self._late.drop(thread)
+            self._placed.drop(thread)
+            self._trees.drop(thread)
+        for key in self._lists:
+            if key[0] in gone:
+                self._lists.drop(key)
 
     def lists(self, thread: str, scope: str) -> tuple[Remembered, ...]:
         """The lists of a tree that were stored last."""
@@ -381,11 +399,6 @@ class ListMemory:
             others = [one for one in self.latecomers(thread) if id(one) not in gone]
             waiting = [*others, *(one for one in new if one is not None)]
             self._late.put(thread, tuple(waiting[-LATECOMERS:]))
-
-    def forget(self, thread: str) -> None:
-        """Forget the latecomers of a conversation."""
-        self._late.drop(thread)
-        self._placed.drop(thread)
 
 
 def _extends(listed: Remembered, other: Remembered) -> bool:

@@ -24,7 +24,7 @@ from langchain_threadmem.checkpoints.placing import (
 from langchain_threadmem.checkpoints.values import Said
 from langchain_threadmem.messages.codec import decode_stored, is_unreadable
 from langchain_threadmem.messages.ids import number_in
-from langchain_threadmem.messages.windows import follows_call
+from langchain_threadmem.messages.tool_pairs import RESULT, follows_call
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node, segment
 from langchain_threadmem.storage.statements import Asked, Conn, Statement
@@ -425,14 +425,14 @@ def _results(
 ) -> Collection[int]:
     """The positions of new tools' results before a stored message that come right after their calls."""
     last = max((n for n, message in enumerate(messages) if message.id in places), default=0)
-    new = [n for n in range(last) if messages[n].role == "tool" and messages[n].id not in places]
+    new = [n for n in range(last) if messages[n].role == RESULT and messages[n].id not in places]
     if not new:
         return ()
     row = None if after is None else nodes.by_key(conn, after)
     before: list[tuple[str, str]] = []
     while row is not None:  # The call may be part of what is known of the list.
         before.insert(0, (row.message, row.body))
-        above = row.parent if row.role == "tool" else None
+        above = row.parent if row.role == RESULT else None
         row = None if above is None else nodes.by_seq(conn, tree_id, above)
     found = decode_stored([*before, *((message.id, message.body) for message in messages[:last])])
     return {n for n in new if follows_call(found[: len(before) + n + 1])}

@@ -234,6 +234,9 @@ class HotSegments(Component):
         self.segments = LruCache[int, Hot](CACHED_SEGMENTS)
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        self.close()
+
+    def close(self) -> None:
         self.segments = LruCache(CACHED_SEGMENTS)
 
 

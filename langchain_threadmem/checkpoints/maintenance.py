@@ -29,7 +29,6 @@ STRATEGIES = ("keep_latest", "delete")
 
 def delete_thread(archive: Archive, thread: str) -> Flow[None]:
     """Remove a thread for good: checkpoints, messages, words and vectors."""
-    archive.lists.forget(thread)
     yield from erase(archive.runtime, thread)
 
 

@@ -61,12 +61,10 @@ class Archive:
     Attributes:
         runtime: Database and owner.
         serde: The serializer.
-        lists: What is known of lists that were stored before.
     """
 
     runtime: Runtime
     serde: Serializer
-    lists: ListMemory
 
     def __post_init__(self) -> None:
         """Let the tree be encrypted as the serializer is.
@@ -81,6 +79,11 @@ class Archive:
                 f"the system is encrypted, and {type(self.serde).__name__} is not; pass the saver "
                 "serde=EncryptedSerializer(cipher, serde), or none"
             )
+
+    @property
+    def lists(self) -> ListMemory:
+        """The lists that were stored before."""
+        return self.runtime.get(ListMemory)
 
     @property
     def parts(self) -> Parts:

@@ -4,13 +4,43 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import partial
-from typing import Generic, TypeVar
+from functools import lru_cache, partial
+from typing import Any, Generic, TypeVar, cast
 
 from langchain_threadmem.common import forking
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+F = TypeVar("F", bound=Callable[..., Any])
+_text_caches: list[Callable[[], None]] = []
+
+
+def cache_of_texts(size: int) -> Callable[[F], F]:
+    """`functools.lru_cache` for a function of texts: `forget_texts` empties its cache.
+
+    Example:
+        >>> @cache_of_texts(8)
+        ... def length(text: str) -> int:
+        ...     return len(text)
+        >>> length("abc")
+        3
+        >>> forget_texts()
+        >>> length.cache_info().currsize
+        0
+    """
+
+    def decorate(function: F) -> F:
+        cached: Any = lru_cache(size)(function)
+        _text_caches.append(cached.cache_clear)
+        return cast("F", cached)
+
+    return decorate
+
+
+def forget_texts() -> None:
+    """Empty all caches that `cache_of_texts` made: something was removed from a memory."""
+    for clear in _text_caches:
+        clear()
 
 
 class LruCache(Generic[K, V]):
@@ -96,6 +126,11 @@ class LruCache(Generic[K, V]):
         with self._lock:
             if key in self._values:
                 self._dropped(key, self._values.pop(key))
+
+    def clear(self) -> None:
+        """Drop all values."""
+        for key in self:
+            self.drop(key)
 
     def __contains__(self, key: K) -> bool:
         return key in self._values

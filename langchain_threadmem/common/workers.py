@@ -146,6 +146,11 @@ class Gradual(forking.Forkable):
         with self._done:
             return self._failed.pop(name, None)
 
+    def forget_failures(self) -> None:
+        """Drop the errors of jobs that failed: an error refers to the texts that the job worked on."""
+        with self._done:
+            self._failed.clear()
+
     def drop(self, name: Hashable) -> None:
         """Do no more of a job, and wait for the piece that is being done: to go on with it oneself."""
         with self._done:

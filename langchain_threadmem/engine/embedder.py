@@ -53,8 +53,7 @@ class Embedder:
 
     def forget(self) -> None:
         """Let go of the texts whose vectors are at hand."""
-        for text in self._recent:
-            self._recent.drop(text)
+        self._recent.clear()
 
     @property
     def embeddings(self) -> Embeddings | None:

@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from weakref import WeakSet
 
 from langchain_threadmem.common import forking
-from langchain_threadmem.common.cache import LruCache
+from langchain_threadmem.common.cache import LruCache, forget_texts
 from langchain_threadmem.common.usage import Usage
 from langchain_threadmem.common.workers import Gradual
 from langchain_threadmem.engine.embedder import Embedder
@@ -61,7 +62,7 @@ class Component:
         yield from ()
 
     def close(self) -> None:
-        """Release what is open; called after the database is closed."""
+        """Release what is open, and drop what is cached; called after the database is closed."""
 
     def survives_fork(self) -> bool:
         """Whether a forked child keeps the component; if not, the child makes a new one."""
@@ -82,6 +83,9 @@ class TreeCache(Component, Generic[V]):
             if key[0] in removed:
                 self.values.drop(key)
 
+    def close(self) -> None:
+        self.values.clear()
+
 
 class Runtime(forking.Forkable):
     """Resources and components of one owner's memory; made by `Runtime.open`.
@@ -101,6 +105,8 @@ class Runtime(forking.Forkable):
         self.ahead = Gradual("indexing in the background")
         """The background work of the owner: embedding, filling the index."""
         self.usage = Usage()
+        self.embedders = WeakSet([embedder])
+        """The embedding models that texts of the owner are passed to; each caches vectors by text."""
         self.gone: set[int] = set()
         """Trees that were erased: a conversation that knows one looks its tree up again."""
         self._components: dict[type[Component], Component] = {}
@@ -128,7 +134,16 @@ class Runtime(forking.Forkable):
         self.gone.update(trees)
         for component in list(self._components.values()):
             component.drop(removed)
-        self.embedder.forget()
+        self._forget_texts()
+
+    def _forget_texts(self) -> None:
+        """Empty the caches whose keys are texts, whatever conversation these are from."""
+        forget_texts()
+        self.ahead.forget_failures()
+        for embedder in list(self.embedders):
+            embedder.forget()
+        if self.database.seal is not None:
+            self.database.seal.forget()
 
     def after_fork(self, *, child: bool) -> None:
         """In a child most components are made anew: another thread may have been changing them."""
@@ -228,6 +243,7 @@ class Runtime(forking.Forkable):
     def _release(self) -> None:
         for component in list(self._components.values()):
             component.close()
+        self._forget_texts()
 
 
 @cache

@@ -21,16 +21,8 @@ from langchain_core.messages import BaseMessage, convert_to_openai_messages
 
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, UnsupportedMessageError
 from langchain_threadmem.messages.codec import clone, decode, encode, text_of
-from langchain_threadmem.messages.records import (
-    KINDS,
-    as_list,
-    as_object,
-    dumps,
-    loads,
-    message_from,
-    reason,
-    role_of,
-)
+from langchain_threadmem.messages.records import as_list, as_object, dumps, loads, message_from, reason
+from langchain_threadmem.messages.roles import TYPES, role_of
 from langchain_threadmem.messages.typed_json import UNTRUSTED, Opaque, Writer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree import graph
@@ -281,7 +273,7 @@ def _node_record(node: ConversationNode, other: Writer | None) -> dict[str, Any]
     body = json.loads(encode(node.message, other))
     if isinstance(node.message.content, str):
         del body["data"]["content"]
-    if body["data"] or KINDS.get(record["role"]) != body["type"]:
+    if body["data"] or TYPES.get(record["role"]) != body["type"]:
         record["message"] = body
     if node.state != State.LIVE:
         record["state"] = State(node.state).name.lower()
@@ -334,7 +326,7 @@ def _node_message(record: dict[str, Any], where: str) -> BaseMessage:
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise InputError(f"{where} has a 'message' that cannot be read: {reason(error)}") from error
     role, told = role_of(message), record.get("role")
-    if told != role and KINDS.get(str(told)) != KINDS.get(role, ""):
+    if told != role and TYPES.get(str(told)) != TYPES.get(role, ""):
         raise InputError(f"{where} has the role {told!r} but a message of role {role!r}; make them agree")
     return message
 

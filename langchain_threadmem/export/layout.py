@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.errors import NodeNotFoundError
 from langchain_threadmem.messages.codec import text_of
-from langchain_threadmem.messages.records import role_of
+from langchain_threadmem.messages.roles import role_of
 from langchain_threadmem.messages.text import one_line, visible
 from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import ConversationNode

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.export.layout import Layout, label_of, said
-from langchain_threadmem.messages.records import role_of
+from langchain_threadmem.messages.roles import role_of
 from langchain_threadmem.messages.text import one_line, plural, visible
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.node import EPOCH, ConversationNode

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypedDict
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.export.layout import Layout, label_of, said
-from langchain_threadmem.messages.records import KINDS, role_of
+from langchain_threadmem.messages.roles import TYPES, role_of
 from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.node import ConversationNode
@@ -87,8 +87,8 @@ def to_mermaid(
             style 2 fill:#cdb4f6
             classDef default color:#26282c
     """
-    if role is not None and role not in KINDS:
-        raise InputError(f"unknown role {role!r}; use one of {', '.join(KINDS)}")
+    if role is not None and role not in TYPES:
+        raise InputError(f"unknown role {role!r}; use one of {', '.join(TYPES)}")
     limits = {
         "max_content_length": max_content_length,
         "max_text_size": max_text_size,
@@ -100,7 +100,7 @@ def to_mermaid(
     layout = Layout(nodes)
     shown: dict[int | None, int | None] = {None: None}  # each node's nearest shown ancestor, itself included
     for node in layout.order:
-        kept = role is None or KINDS.get(role_of(node.message)) == KINDS[role]
+        kept = role is None or TYPES.get(role_of(node.message)) == TYPES[role]
         shown[node.id] = node.id if kept else shown[node.parent_id]
     drawn = []
     for node in layout.nodes:

@@ -26,9 +26,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
-from functools import lru_cache
 from typing import Any
 
+from langchain_threadmem.common.cache import cache_of_texts
 from langchain_threadmem.errors import InputError
 
 
@@ -309,7 +309,7 @@ def _contains(value: object, operand: object) -> bool:
     return isinstance(value, list | tuple) and any(equal(item, operand) for item in value)
 
 
-@lru_cache(maxsize=256)
+@cache_of_texts(256)
 def _like(pattern: str) -> Callable[[str], bool]:
     """A test of text: `%` is any run of characters, `_` any one; without `%` it may stand anywhere.
 

@@ -11,6 +11,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.index.dates import said_at
 from langchain_threadmem.index.language import Language, split
 from langchain_threadmem.messages.ids import kept_text
+from langchain_threadmem.messages.roles import TYPES
 from langchain_threadmem.units.unit import MemoryUnit
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
@@ -19,7 +20,7 @@ CODE = 0.3
 """What a word of code counts, beside one that was said."""
 LEAD = 35
 """How many of its first words tell what a long message is about."""
-ROLES_AS_NAMES = frozenset({"user", "human", "assistant", "ai", "bot", "system", "chatbot", "model", "tool"})
+ROLES_AS_NAMES = frozenset({*TYPES, "bot", "chatbot", "model"})
 """Names that say a role, not who somebody is."""
 
 

@@ -29,6 +29,7 @@ from langchain_threadmem.index.vector_index import ExactIndex
 from langchain_threadmem.index.vectors import Vectors
 from langchain_threadmem.index.watermarks import Mark
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.roles import source_of
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.node import ConversationNode
@@ -36,7 +37,6 @@ from langchain_threadmem.tree.nodes import EVERYTHING
 from langchain_threadmem.tree.rows import is_recallable, nodes_of
 from langchain_threadmem.units import memory
 from langchain_threadmem.units.queries import read_units
-from langchain_threadmem.units.unit import source_of
 
 VECTORS_AT_ONCE = 256
 AHEAD_AT_ONCE = 32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -154,6 +155,9 @@ class Indexes(Component):
         name = owner if directory is not None else f"{owner}/{uuid.uuid4()}"
         return ChromaIndex(self._client, name, model, watermarks.index_of(model))
 
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        self.language.forget()
+
     def close(self) -> None:
         """Close Chroma, and let go of its directory."""
         if self._client is not None:
@@ -163,3 +167,4 @@ class Indexes(Component):
         if self._claim is not None:
             self._claim.release()
             self._claim = None
+        self.language.forget()

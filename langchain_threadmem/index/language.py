@@ -71,6 +71,10 @@ class Language:
                 self._stems[word] = found
         return found
 
+    def forget(self) -> None:
+        """Drop the stems that are cached: they tell which words were said."""
+        self._stems.clear()
+
     def terms(self, text: str) -> list[str]:
         """The terms of a text, in order, stop words included."""
         return self.stemmed(split(text))

@@ -31,7 +31,6 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langchain_threadmem.checkpoints import load, maintenance, save
-from langchain_threadmem.checkpoints.known_lists import ListMemory
 from langchain_threadmem.checkpoints.load import Snapshot
 from langchain_threadmem.checkpoints.queries import Address
 from langchain_threadmem.checkpoints.save import Archive
@@ -97,7 +96,6 @@ class ThreadMemSaver(OverSystem, BaseCheckpointSaver[int]):
             if (seal := system.runtime.database.seal) is not None:
                 serde = EncryptedSerializer(seal.cipher, serde)
         BaseCheckpointSaver.__init__(self, serde=serde)
-        self._lists = ListMemory()
         assert self._archive  # made once here, so that a serializer which does not fit is refused at once
         if given is not None:
             system.runtime.parts = self._archive.parts
@@ -318,7 +316,7 @@ class ThreadMemSaver(OverSystem, BaseCheckpointSaver[int]):
 
     @property
     def _archive(self) -> Archive:
-        return Archive(self.system.runtime, self.serde, self._lists)
+        return Archive(self.system.runtime, self.serde)
 
 
 def _name(thread: Any) -> str:

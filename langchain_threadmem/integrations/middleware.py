@@ -33,7 +33,8 @@ from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.prompt import shown
 from langchain_threadmem.messages.quoting import is_made_up
-from langchain_threadmem.messages.windows import Window, bound, with_results
+from langchain_threadmem.messages.tool_pairs import with_results
+from langchain_threadmem.messages.windows import Window, bound
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.recall.quoting import Recalled, recall_message
 from langchain_threadmem.threads import route

@@ -175,9 +175,7 @@ class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
     def _read(self, gist_of: Callable[[V], Document]) -> None:
         """Take into the ledger what came since it was last asked; begin anew if most of it was dropped."""
         if len(self._lines) > 2 * len(self._values) + 64:
-            self._ledger, self._lines = Postings(), []
-            for held in self._values.values():
-                held.line = -1
+            self.forget_words()
         for key, held in self._values.items():
             if held.line < 0:
                 held.line = len(self._lines)
@@ -214,6 +212,13 @@ class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
             self._matrix = grown
         self._keys.append(key)
         return row
+
+    def forget_words(self) -> None:
+        """Drop the words of units that are no longer held; those of the others are read again when needed."""
+        with self._lock:
+            self._ledger, self._lines = Postings(), []
+            for held in self._values.values():
+                held.line = -1
 
     def _dropped(self, key: K, value: _Held[V]) -> None:
         self._bare.pop(key, None)

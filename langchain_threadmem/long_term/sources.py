@@ -57,6 +57,12 @@ class Sources(Component):
             for keys in removed.values():
                 for key in keys:
                     self.short_term.drop(key)
+            self.short_term.forget_words()
+
+    def close(self) -> None:
+        if self.short_term is not None:
+            self.short_term.clear()
+            self.short_term.forget_words()
 
     def survives_fork(self) -> bool:
         """Both are values that a child may keep."""

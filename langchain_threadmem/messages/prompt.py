@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 
 from langchain_threadmem.messages.quoting import is_made_up
+from langchain_threadmem.messages.tool_pairs import whole_exchanges
 from langchain_threadmem.messages.windows import Window
 
 
@@ -56,35 +57,3 @@ def shown(
     kept = window([*thread, *turn])
     earlier = [message for message in kept if message.id not in own and id(message) not in same]
     return [*whole_exchanges(earlier), *turn]
-
-
-def whole_exchanges(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Leave out tool calls that lack a result, and results that lack their call.
-
-    Example:
-        >>> cut = [ToolMessage("4", tool_call_id="c"), AIMessage("Four")]
-        >>> [message.type for message in whole_exchanges(cut)]
-        ['ai']
-    """
-    kept: list[BaseMessage] = []
-    index = 0
-    while index < len(messages):
-        message = messages[index]
-        index += 1
-        if isinstance(message, ToolMessage):
-            continue
-        if not (isinstance(message, AIMessage) and (message.tool_calls or message.invalid_tool_calls)):
-            kept.append(message)
-            continue
-        start = index
-        while index < len(messages) and isinstance(messages[index], ToolMessage):
-            index += 1
-        results = messages[start:index]
-        calls = {call["id"] for call in message.tool_calls}
-        answered = {result.tool_call_id for result in results if isinstance(result, ToolMessage)}
-        if calls <= answered:
-            kept.append(message)
-            # An invalid call needs no result, and agents give it one all the same.
-            calls |= {call["id"] for call in message.invalid_tool_calls}
-            kept += [one for one in results if isinstance(one, ToolMessage) and one.tool_call_id in calls]
-    return kept

@@ -12,52 +12,16 @@ import re
 from typing import Any
 
 from langchain_core.messages import (
-    AIMessage,
     BaseMessage,
-    ChatMessage,
-    FunctionMessage,
-    HumanMessage,
-    SystemMessage,
-    ToolMessage,
 )
 from pydantic import ValidationError
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import MESSAGE_CLASSES
+from langchain_threadmem.messages.roles import TYPES
 
-KINDS = {
-    "user": "human",
-    "human": "human",
-    "assistant": "ai",
-    "ai": "ai",
-    "system": "system",
-    "tool": "tool",
-    "function": "function",
-    "chat": "chat",
-}
-"""What a role is called outside, and the LangChain message type it stands for."""
-
-_ROLES = (
-    (HumanMessage, "user"),
-    (AIMessage, "assistant"),
-    (SystemMessage, "system"),
-    (ToolMessage, "tool"),
-    (FunctionMessage, "function"),
-)
 # Line ends to `str.splitlines` and halves of characters: JSON allows them bare, other readers do not.
 _UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
-
-
-def role_of(message: BaseMessage) -> str:
-    """The role of a message as the outside world calls it.
-
-    Example:
-        >>> role_of(HumanMessage("Hello"))
-        'user'
-    """
-    if isinstance(message, ChatMessage):
-        return message.role
-    return next((role for cls, role in _ROLES if isinstance(message, cls)), message.type)
 
 
 def message_from(value: object, where: str) -> BaseMessage:
@@ -77,11 +41,11 @@ def message_from(value: object, where: str) -> BaseMessage:
     """
     record = as_object(value, where)
     kind, role = record.get("type"), record.get("role")
-    name = kind if isinstance(kind, str) and kind in KINDS else role if role is not None else kind
-    if not isinstance(name, str) or name not in KINDS:
-        raise InputError(f"{where} has the role {name!r}; use one of {', '.join(KINDS)}")
+    name = kind if isinstance(kind, str) and kind in TYPES else role if role is not None else kind
+    if not isinstance(name, str) or name not in TYPES:
+        raise InputError(f"{where} has the role {name!r}; use one of {', '.join(TYPES)}")
     data = record["data"] if isinstance(record.get("data"), dict) else record
-    cls = MESSAGE_CLASSES[KINDS[name]]
+    cls = MESSAGE_CLASSES[TYPES[name]]
     fields = {key: item for key, item in data.items() if key in cls.model_fields and item is not None}
     fields.pop("type", None)
     if not isinstance(fields.get("id"), str):
@@ -94,9 +58,9 @@ def message_from(value: object, where: str) -> BaseMessage:
     if content is None and not fields.get("tool_calls"):
         raise InputError(f"{where} has no content; give it 'content'")
     fields["content"] = "" if content is None else content
-    if KINDS[name] in ("tool", "function"):
+    if TYPES[name] in ("tool", "function"):
         # Plain exports keep role and content only; these classes want to know what they answer.
-        fields.setdefault("tool_call_id" if KINDS[name] == "tool" else "name", "")
+        fields.setdefault("tool_call_id" if TYPES[name] == "tool" else "name", "")
     try:
         return cls.model_validate(fields)
     except (AttributeError, LookupError, TypeError, ValueError) as error:

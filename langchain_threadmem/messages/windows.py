@@ -26,12 +26,13 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
+from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.messages.tool_pairs import cuts, exchanges
 
 log = logging.getLogger(__name__)
 
@@ -182,7 +183,7 @@ class LimitedWindow(ABC):
         """`fitted`, and whether anything had to leave."""
         system = _first_system(held)
         starts, since = (
-            (range(len(held) + 1), exchanges(held)) if self._strict else (_cuts(held), range(len(held)))
+            (range(len(held) + 1), exchanges(held)) if self._strict else (cuts(held), range(len(held)))
         )
 
         def kept(start: int) -> list[BaseMessage]:
@@ -377,91 +378,16 @@ def _checked(window: Window) -> Window:
 
     def view(messages: list[BaseMessage]) -> list[BaseMessage]:
         kept: object = window(messages)
-        shown = list(kept) if isinstance(kept, Iterable) and not isinstance(kept, str) else [kept]
+        shown = list(kept) if isinstance(kept, Iterable) else [kept]
         if not all(isinstance(message, BaseMessage) for message in shown):
             raise InputError(f"the window {window!r} returned {kept!r:.80}; return a list of messages")
-        return shown
+        return cast("list[BaseMessage]", shown)
 
     return view
 
 
-def exchanges(messages: Sequence[BaseMessage]) -> list[int]:
-    """Where the tool exchange begins that each message is part of.
-
-    Returns:
-        For a tool's result the position of the call it answers, which is the nearest one with its id before
-        it, or -1 if there is none; for any other message its own position.
-
-    Example:
-        >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
-        >>> exchanges([call, ToolMessage("4", tool_call_id="c1"), ToolMessage("5", tool_call_id="c2")])
-        [0, 0, -1]
-    """
-    calls: dict[str | None, int] = {}
-    found: list[int] = []
-    for n, message in enumerate(messages):
-        if isinstance(message, ToolMessage):
-            found.append(calls.get(message.tool_call_id, -1))
-            continue
-        found.append(n)
-        if isinstance(message, AIMessage) and (message.tool_calls or message.invalid_tool_calls):
-            calls |= dict.fromkeys(
-                [call["id"] for call in (*message.tool_calls, *message.invalid_tool_calls)], n
-            )
-    return found
-
-
-def follows_call(messages: Sequence[BaseMessage]) -> bool:
-    """Whether a list ends in a tool's result that comes right after its call, or other results of that.
-
-    Example:
-        >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
-        >>> follows_call([call, ToolMessage("4", tool_call_id="c1")])
-        True
-        >>> follows_call([call, AIMessage("Four"), ToolMessage("4", tool_call_id="c1")])
-        False
-    """
-    call = exchanges(messages)[-1]
-    return 0 <= call < len(messages) - 1 and all(isinstance(one, ToolMessage) for one in messages[call + 1 :])
-
-
-def with_results(messages: Sequence[BaseMessage], results: Sequence[ToolMessage]) -> list[BaseMessage]:
-    """Messages with tools' results put behind their calls, and behind the results that those have; a result
-    whose call is not among them is left out.
-
-    Example:
-        >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
-        >>> found = with_results([call, AIMessage("Four")], [ToolMessage("4", tool_call_id="c1")])
-        >>> [message.type for message in found]
-        ['ai', 'tool', 'ai']
-    """
-    found = list(messages)
-    for result in results:
-        call = exchanges([*found, result])[-1]
-        if call >= 0:
-            end = call + 1
-            while end < len(found) and isinstance(found[end], ToolMessage):
-                end += 1
-            found.insert(end, result)
-    return found
-
-
 def _first_system(messages: Sequence[BaseMessage]) -> int | None:
     return next((n for n, message in enumerate(messages) if isinstance(message, SystemMessage)), None)
-
-
-def _cuts(messages: Sequence[BaseMessage]) -> list[int]:
-    """Where LangChain4j may stop evicting: anywhere but between a call and the results right after it."""
-    found = []
-    n = 0
-    while n < len(messages):
-        found.append(n)
-        message = messages[n]
-        n += 1
-        if isinstance(message, AIMessage) and message.tool_calls:
-            while n < len(messages) and isinstance(messages[n], ToolMessage):
-                n += 1
-    return [*found, len(messages)]
 
 
 def _first_fitting(last: int, fits: Callable[[int], bool]) -> int:

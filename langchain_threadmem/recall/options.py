@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.filters.conditions import Condition, FieldFilter, Kind, parse
+from langchain_threadmem.messages.roles import TYPES
 from langchain_threadmem.recall.postings import Floats, Postings
 from langchain_threadmem.recall.summary_index import SummaryIndex
 
@@ -27,7 +28,8 @@ FIELDS = {
     "metadata": Kind.MAP,
 }
 """What `filters` may name: a message's text, type, `name`, time of storing, rank and `additional_kwargs`."""
-ROLES = {"human": True, "user": True, "ai": False, "assistant": False}
+ROLES = {name: kind == "human" for name, kind in TYPES.items() if kind in ("human", "ai")}
+"""The roles that recall can be limited to, and whether the role is that of the human."""
 
 
 class Conditions(TypedDict, total=False):

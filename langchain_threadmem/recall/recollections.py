@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.messages.tool_pairs import RESULT
 from langchain_threadmem.recall.results import Covers, Recollection
 from langchain_threadmem.recall.search import Hit
 from langchain_threadmem.storage.statements import Conn
@@ -76,7 +77,7 @@ def _leading_up(conn: Conn, keys: Collection[int], depth: int) -> dict[int, list
 
 
 def _is_torn(path: Sequence[NodeRow]) -> bool:
-    return path[0].role == "tool" and path[0].parent is not None
+    return path[0].role == RESULT and path[0].parent is not None
 
 
 def summaries_of(conn: Conn, owner: str, hits: Iterable[Hit[int]]) -> dict[int, Recollection]:

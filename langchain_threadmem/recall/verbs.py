@@ -216,10 +216,8 @@ def recent(conversation: Conversation, n_results: int) -> Flow[list[BaseMessage]
         while True:
             rows = nodes.thread(conn, tip, reach)
             spoken = [row for row in rows if row.role != "system"]
-            start = max(len(spoken) - n_results, 0)
-            while start and spoken[start].role == "tool":
-                start -= 1
-            if len(rows) < reach or (len(spoken) >= n_results and spoken[start].role != "tool"):
+            start = start_of_results([row.role for row in spoken], max(len(spoken) - n_results, 0))
+            if len(rows) < reach or (len(spoken) >= n_results and spoken[start].role != RESULT):
                 return spoken[start:]
             reach *= 2
 

@@ -24,12 +24,12 @@ from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.removal import take_out
 from langchain_threadmem.index.vector_index import ClearableIndex
 from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.tool_pairs import with_results_below
 from langchain_threadmem.removal import purging, tables
 from langchain_threadmem.storage.schema import SUMMARIES
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import nodes, trees
-from langchain_threadmem.tree.graph import with_results
 from langchain_threadmem.units.visits import Visits
 
 
@@ -283,7 +283,7 @@ def _purge_older(conn: Conn, owner: str, tree: int, seconds: float, erased: _Era
     """Purge what was said before a time, tools' results with their calls."""
     held = purging.outline(conn, tree)
     old = {row.seq for row in held if row.created < seconds}
-    old = with_results([(row.seq, row.parent, row.role) for row in held], old)
+    old = with_results_below([(row.seq, row.parent, row.role) for row in held], old)
     keys = [row.key for row in held if row.seq in old]
     if not keys:
         return

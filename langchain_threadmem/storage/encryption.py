@@ -72,6 +72,10 @@ class Seal:
         self._opened = LruCache[str, tuple[str | None, str]](REMEMBERED)
         self._equal = deque([cipher], maxlen=8)  # ciphers that were found to have the same key
 
+    def forget(self) -> None:
+        """Drop the decrypted texts that are cached."""
+        self._opened.clear()
+
     def text(self, name: str | None, text: str) -> str:
         """A text encrypted, as JSON text; `name` is what it belongs to, and goes into it."""
         kind, data = self._encrypted(json.dumps([name, text]).encode())

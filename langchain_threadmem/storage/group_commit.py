@@ -150,6 +150,12 @@ class GroupWriter:
                 following = iter(results)
                 for jobs in batch:
                     _answer(jobs, list(islice(following, len(jobs.waiting))))
+                del (
+                    batch,
+                    jobs,
+                    results,
+                    following,
+                )  # A waiting thread keeps no text.
         finally:
             if stays or type(ended) is PersistenceError:
                 self._ended = ended

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain, islice
@@ -32,7 +31,7 @@ from numpy.typing import NDArray
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.engine.embedder import Embedder
 from langchain_threadmem.engine.flow import Call, Flow, Sql
-from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.errors import EmbeddingError, InputError
 from langchain_threadmem.filters import store
 from langchain_threadmem.messages import typed_json
@@ -102,6 +101,20 @@ class Index:
         return dict(zip(texts, matrix, strict=True))
 
 
+class ItemVectors(Component):
+    """The vectors of items below the places that were searched last."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self.values = LruCache[Place, Held](HELD)
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.values.clear()
+
+
 @dataclass(frozen=True, slots=True)
 class Shelf:
     """What a store works on.
@@ -110,13 +123,20 @@ class Shelf:
         runtime: The database and the owner.
         index: How items are embedded; `None` for not at all.
         clock: Seconds since 1970.
-        held: Vectors that were searched before.
     """
 
     runtime: Runtime
     index: Index | None
     clock: Callable[[], float]
-    held: LruCache[Place, Held] = dataclasses.field(default_factory=lambda: LruCache(HELD))
+
+    def __post_init__(self) -> None:
+        if self.index is not None:
+            self.runtime.embedders.add(self.index.embedder)
+
+    @property
+    def held(self) -> LruCache[Place, Held]:
+        """Vectors that were searched before."""
+        return self.runtime.get(ItemVectors).values
 
 
 class Answer(NamedTuple):

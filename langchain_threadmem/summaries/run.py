@@ -23,6 +23,7 @@ from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.embed import Progress
 from langchain_threadmem.index.removal import Removed
 from langchain_threadmem.messages.codec import decode_stored, text_of
+from langchain_threadmem.messages.roles import source_of
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import grouping
@@ -37,7 +38,6 @@ from langchain_threadmem.tree.node import MessageSummary
 from langchain_threadmem.tree.rows import drafts_of
 from langchain_threadmem.units import queries as unit_queries
 from langchain_threadmem.units.queries import TITLE, UnitRow
-from langchain_threadmem.units.unit import source_of
 
 log = logging.getLogger(__name__)
 By = Literal["session", "thread"]

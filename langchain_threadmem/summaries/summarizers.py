@@ -19,11 +19,12 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.ids import check_name, kept_text
 from langchain_threadmem.messages.quoting import marked
+from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
-from langchain_threadmem.tree.node import ConversationNode, MessageSummary, is_answer
+from langchain_threadmem.tree.node import ConversationNode, MessageSummary
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import nodes_of
 
@@ -154,7 +155,7 @@ def summarize(conversation: Conversation, node_id: int | None) -> Flow[list[Conv
     rows = yield from Sql(waiting)
     written: list[int] = []
     for row, node in zip(rows, nodes_of(rows), strict=True):
-        if node_id is None and not is_answer(node):
+        if node_id is None and not is_answer(node.message):
             continue
         summary = yield from summary_of(
             summarizer, node.message, conversation.runtime.usage, conversation.name

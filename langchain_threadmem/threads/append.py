@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 
 from langchain_threadmem.engine.flow import Flow, Sql, Step
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.embed import EmbeddingQueue, embed_soon
 from langchain_threadmem.messages.codec import decode_stored
 from langchain_threadmem.messages.convert import Given, messages_of
-from langchain_threadmem.messages.records import KINDS
+from langchain_threadmem.messages.roles import OPENING, TYPES
+from langchain_threadmem.messages.tool_pairs import call_ids
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.select import select
 from langchain_threadmem.threads.selectors import LinearNodeSelector
@@ -85,7 +86,7 @@ def extend(
 
 def _is_pair(given: Iterable[Given]) -> bool:
     """Whether it is one message as LangChain takes them: a role and a text."""
-    return isinstance(given, tuple) and len(given) == 2 and given[0] in KINDS and isinstance(given[1], str)
+    return isinstance(given, tuple) and len(given) == 2 and given[0] in TYPES and isinstance(given[1], str)
 
 
 def remember(
@@ -144,12 +145,7 @@ def _calls_above(conversation: Conversation, messages: Sequence[BaseMessage]) ->
         rows = [] if tip is None else nodes.thread_messages(conn, tip)
         return [row[:3] for row in rows if row[2] == "ai"]
 
-    return _calls_of(decode_stored((yield from Sql(read))))
-
-
-def _calls_of(messages: Iterable[BaseMessage]) -> set[str | None]:
-    answers = (message for message in messages if isinstance(message, AIMessage))
-    return {call["id"] for answer in answers for call in answer.tool_calls}
+    return {id_ for answer in decode_stored((yield from Sql(read))) for id_ in call_ids(answer)}
 
 
 def check_turn(messages: Sequence[BaseMessage], open_calls: Collection[str | None] = ()) -> None:
@@ -166,15 +162,13 @@ def check_turn(messages: Sequence[BaseMessage], open_calls: Collection[str | Non
         raise InputError("append() was given no message; pass a human message and what answered it")
     calls = set(open_calls)
     for position, message in enumerate(messages):
-        if position and message.type in ("human", "system"):
+        if position and message.type in OPENING:
             raise InputError(
                 f"append() takes one turn, but message {position} is another {message.type} message "
                 f"({message.content!r:.60}); use extend() for several turns, append() for each in turn"
             )
-        if isinstance(message, AIMessage):
-            if message.tool_calls:
-                calls.update(call["id"] for call in message.tool_calls)
-        elif isinstance(message, ToolMessage) and message.tool_call_id not in calls:
+        calls |= call_ids(message)
+        if isinstance(message, ToolMessage) and message.tool_call_id not in calls:
             raise InputError(
                 f"message {position} is the result of tool call {message.tool_call_id!r}, "
                 f"which no earlier message of the turn makes; the calls are {sorted(map(str, calls))}"

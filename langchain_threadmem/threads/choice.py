@@ -20,7 +20,6 @@ from types import MappingProxyType
 import numpy as np
 
 from langchain_threadmem.threads.features.learned_words import Floats
-from langchain_threadmem.threads.features.phrases import ENGLISH, Cues
 from langchain_threadmem.threads.features.structure import LEAST_CHANCE, Table
 from langchain_threadmem.threads.features.table import Candidates, check_vectors, describe
 from langchain_threadmem.threads.features.words import SAYS, Reader
@@ -75,7 +74,7 @@ def choose(
     message: str,
     vector: Floats | None,
     *,
-    cues: Cues = ENGLISH,
+    reads: Reader | None = None,
     model: str = "",
     version: int = 0,
 ) -> Choice:
@@ -87,7 +86,7 @@ def choose(
         answer_vectors: Unit vectors of their answers, one row each.
         message: Text of the new human message.
         vector: Unit vector of the message; `None` to go by words alone.
-        cues: Words of the conversation's language.
+        reads: Reads the texts, and keeps what it has read for later calls; by default a new one for English.
         model: Name of the model that the vectors are of. More was learned on the local one's.
         version: Of the tree: what is remembered of turns holds until it changes.
 
@@ -117,7 +116,7 @@ def choose(
     way = way_to_go(model, None if vector is None else len(vector))
     learned = compatibility() if way == "local" else None
     check_vectors(len(turn_ends), human_vectors, answer_vectors, vector)
-    given, reads, again = (human_vectors, answer_vectors), reader(cues), networks(way, again=True)
+    given, reads, again = (human_vectors, answer_vectors), reads or reader(), networks(way, again=True)
     believed = reconsidered(turn_ends, *given, way, reads, learned, again, version)
     found = describe(believed, *given, message, vector, reads, learned)
     chances = weigh(networks(way), found, believed)

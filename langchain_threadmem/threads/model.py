@@ -22,7 +22,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from langchain_threadmem.threads.features.learned_words import Floats, Wording
-from langchain_threadmem.threads.features.phrases import Cues
+from langchain_threadmem.threads.features.phrases import ENGLISH, Cues
 from langchain_threadmem.threads.features.similarity import Compatibility
 from langchain_threadmem.threads.features.structure import Table
 from langchain_threadmem.threads.features.table import FEATURES
@@ -137,8 +137,7 @@ def wording() -> Wording:
     return Wording(words, **learned, common=common, rarity=held["term_rarity"].astype(np.float32))
 
 
-@cache
-def reader(cues: Cues) -> Reader:
+def reader(cues: Cues = ENGLISH) -> Reader:
     """A reader of texts by the words of a language, and by what was learned about words."""
     return Reader(cues, wording())
 

@@ -28,8 +28,8 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import decode_stored, encode
 from langchain_threadmem.messages.prompt import newest_human, shown
 from langchain_threadmem.messages.quoting import is_made_up
+from langchain_threadmem.messages.tool_pairs import exchanges, follows_call
 from langchain_threadmem.messages.typed_json import Writer
-from langchain_threadmem.messages.windows import exchanges, follows_call
 from langchain_threadmem.recall.options import RecallOptions, Scope
 from langchain_threadmem.recall.packing import adds_nothing
 from langchain_threadmem.recall.quoting import Recalled, recalled

@@ -18,12 +18,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.similarity import Compatibility
 from langchain_threadmem.threads.features.structure import LEAST_CHANCE, Table
 from langchain_threadmem.threads.features.table import describe
-from langchain_threadmem.threads.features.words import REMEMBERED, Reader
+from langchain_threadmem.threads.features.words import Chances, Reader
 from langchain_threadmem.threads.model import Networks, Way, score
 from langchain_threadmem.threads.shortlist import alone
 from langchain_threadmem.threads.turn_ends import TurnEnd
@@ -39,7 +38,6 @@ NEAR, CLEAR = 0.2, 0.25
 """Cosines. An answer that is less near to all candidates is about none of them. One that is nearer to one of
 them, by so much more than to any other and than that, is clearly about it. With a model whose cosines are all
 high neither happens, and every doubtful turn is looked at."""
-Chances = tuple[tuple[int | None, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +123,6 @@ def doubtful(turn: TurnEnd) -> bool:
     return len(chances) > 1 and chances[0][1] <= SURE and chances[0][0] == turn.previous
 
 
-_believed = LruCache[tuple[object, ...], Chances](REMEMBERED)
-
-
 def reconsidered(
     turn_ends: Sequence[TurnEnd],
     human_vectors: Floats,
@@ -149,15 +144,15 @@ def reconsidered(
     for place, turn in enumerate(turn_ends[first:], first):
         if doubtful(turn):
             kept = tuple(turn.chances)
-            key = (way, reader.cues, version, turn.id, turn.answer, kept)
-            chances = _believed.get(key)
+            key = (way, version, turn.id, turn.answer, kept)
+            chances = reader.second_looks.get(key)
             if chances is None:
                 late = slice(max(place - LATE, 0), place)
                 vector = None if way == "words" else answer_vectors[place]
                 vectors = human_vectors[late], answer_vectors[late]
                 look = look_again(alone(believed[late]), *vectors, turn, vector, reader, compatibility)
                 chances = look.revised(held) if look else kept
-                _believed.put(key, chances)
+                reader.second_looks.put(key, chances)
             # What was believed in may be gone since, or be too old to be among these.
             if chances != kept and chances[0][0] in there:
                 turn = replace(turn, previous=chances[0][0], chances=chances)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.engine.embedder import Embedder
 from langchain_threadmem.engine.flow import Call, Flow, arun, run
-from langchain_threadmem.engine.runtime import bare
+from langchain_threadmem.engine.runtime import Component, Runtime, bare
 from langchain_threadmem.errors import DriverError, SelectionError
 from langchain_threadmem.index.embed import catch_up_vectors, embed
 from langchain_threadmem.index.vectors import NONE, Vectors
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.recall.candidates import likely
 from langchain_threadmem.threads.choice import FIRST, Choice, choose
+from langchain_threadmem.threads.model import reader
 from langchain_threadmem.threads.shortlist import NEWEST, considered
 from langchain_threadmem.threads.tree_view import TreeView, as_view
 from langchain_threadmem.threads.turn_ends import TurnEnd
@@ -145,7 +146,7 @@ class SemanticNodeSelector(FlowSelector):
             return FIRST
         runtime = tree.runtime
         if self._own is not None or runtime is None:
-            vectors, vector, model = yield from self._embedded(ends[-OWN_TURNS:], text)
+            vectors, vector, model = yield from self._embedded(ends[-OWN_TURNS:], text, runtime)
         else:
             held = yield from catch_up_vectors(runtime, tree.tree)
             vectors, model = NONE if held is None else held.vectors, runtime.embedder.model
@@ -158,11 +159,19 @@ class SemanticNodeSelector(FlowSelector):
             elif runtime is not None and not runtime.encrypted:
                 older = yield from likely(runtime, tree.tree, text, NEAREST, before)
         looked_at, version = considered(ends, tree.turns, older), tree.turns.version
-        return _choice(looked_at, vectors, text, vector, model, version)
+        reads = None if runtime is None else runtime.get(TurnReader).reader
+        humans = _rows(vectors, [end.human_id or 0 for end in looked_at], vector.size)
+        answers = _rows(vectors, [end.id for end in looked_at], vector.size)
+        meaning = vector if vector.size else None
+        return choose(looked_at, humans, answers, text, meaning, reads=reads, model=model, version=version)
 
-    def _embedded(self, ends: Sequence[TurnEnd], text: str) -> Flow[tuple[Vectors, _Floats, str]]:
+    def _embedded(
+        self, ends: Sequence[TurnEnd], text: str, runtime: Runtime | None
+    ) -> Flow[tuple[Vectors, _Floats, str]]:
         """Vectors by an embedding model of one's own, of turns and a message: only the latest are kept."""
         own = self._own = self._own or Embedder(None, remember=2 * OWN_TURNS + 2)
+        if runtime is not None:
+            runtime.embedders.add(own)
         said = {end.human_id: end.human for end in ends} | {end.id: end.answer for end in ends}
         ids = sorted(id_ for id_ in said if id_ is not None)
         texts = [*(said[id_] for id_ in ids), text]
@@ -171,12 +180,18 @@ class SemanticNodeSelector(FlowSelector):
         return Vectors(seqs, seqs, rows[:-1]), rows[-1], own.model
 
 
-def _choice(
-    ends: Sequence[TurnEnd], vectors: Vectors, text: str, vector: _Floats, model: str, version: int
-) -> Choice:
-    humans = _rows(vectors, [end.human_id or 0 for end in ends], vector.size)
-    answers = _rows(vectors, [end.id for end in ends], vector.size)
-    return choose(ends, humans, answers, text, vector if vector.size else None, model=model, version=version)
+class TurnReader(Component):
+    """What was read of the turns and messages that a semantic selector has weighed."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self.reader = reader()
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        self.reader = reader()
+
+    def close(self) -> None:
+        self.reader = reader()
 
 
 def _nearest(vectors: Vectors, vector: _Floats, before: int) -> list[int]:

@@ -13,10 +13,11 @@ from types import MappingProxyType
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.lineage import Span, within
-from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummary, Placement, is_answer
+from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummary, Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ class TurnIndex:
             if node.state is State.LIVE and parent in self._ends:
                 del self._ends[parent]  # The turn goes on: its end is further down.
         self._turn_of[node.id] = turn
-        if node.state is State.LIVE and is_answer(node):
+        if node.state is State.LIVE and is_answer(node.message):
             human_id, human, previous = turn
             placement = self._placements.get(human_id or 0)
             self._openings[node.id] = self._openings.get(previous or 0, node.id)

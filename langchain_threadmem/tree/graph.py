@@ -398,21 +398,3 @@ def circular(parents: Mapping[int, int | None]) -> list[int]:
         else:
             lost.append(node)
     return sorted(lost)
-
-
-def with_results(rows: Iterable[tuple[int, int | None, str]], chosen: Collection[int]) -> set[int]:
-    """Chosen nodes and the tools' results right below them: a call and its results go together.
-
-    Args:
-        rows: Number, parent and role of each node, in the order of their numbers.
-        chosen: Numbers of nodes.
-
-    Example:
-        >>> sorted(with_results([(1, None, "human"), (2, 1, "ai"), (3, 2, "tool"), (4, 3, "ai")], {1, 2}))
-        [1, 2, 3]
-    """
-    found = set(chosen)
-    for number, parent, role in rows:
-        if role == "tool" and parent in found:
-            found.add(number)
-    return found

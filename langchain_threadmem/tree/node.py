@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, Field
 
 from langchain_threadmem.storage.schema import State
@@ -130,9 +130,3 @@ def stored_node(
     _set_by(node, superseded_by)
     _set_placement(node, None)
     return node
-
-
-def is_answer(node: ConversationNode) -> bool:
-    """Whether a node is an answer without open tool calls."""
-    message = node.message
-    return message.type == "ai" and not (isinstance(message, AIMessage) and message.tool_calls)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from langchain_core.messages import AIMessage
-
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError, InvalidGraphStateError
 from langchain_threadmem.messages.convert import Given, messages_of
+from langchain_threadmem.messages.roles import OPENING
+from langchain_threadmem.messages.tool_pairs import calls_tools
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import append as writer
@@ -65,7 +65,7 @@ def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[l
     if not messages:
         raise InputError("regenerate() was given no message; pass the new answer")
     for message in messages:
-        if message.type in ("human", "system"):
+        if message.type in OPENING:
             raise InputError(f"an answer is made of AI and tool messages, not of a {message.type} message")
 
     def write(conn: Conn) -> list[Placed]:
@@ -167,7 +167,7 @@ def _check_parent(conn: Conn, parent: NodeRow, moved: set[int], node_id: int) ->
             f"node {node_id!r} cannot be placed below node {parent.seq}, which is itself or descends from it"
         )
     message = nodes_of([parent])[0].message
-    if isinstance(message, AIMessage) and message.tool_calls:
+    if calls_tools(message):
         raise InputError(
             f"node {parent.seq} calls tools, and their results come next; "
             "place the turn below the answer that ends it"

@@ -22,6 +22,8 @@ from langchain_threadmem.messages.codec import (
 )
 from langchain_threadmem.messages.convert import Given
 from langchain_threadmem.messages.ids import check_name, new_stem
+from langchain_threadmem.messages.roles import SPOKEN
+from langchain_threadmem.messages.tool_pairs import calls_tools
 from langchain_threadmem.messages.typed_json import Reader, Writer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.append import Chain, Draft, Placed, Said
@@ -153,11 +155,7 @@ def is_recallable(node: ConversationNode) -> bool:
     Tool calls and their results come back with the answer they led to, never alone.
     """
     message = node.message
-    if message.type not in ("human", "ai", "chat"):
-        return False
-    if isinstance(message, AIMessage) and message.tool_calls:
-        return False
-    if is_lost(node):
+    if message.type not in SPOKEN or calls_tools(message) or is_lost(node):
         return False
     return bool(text_of(message).strip())
 
@@ -181,4 +179,7 @@ class DecodedMessages(Component):
         return self._bodies
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._bodies = {}

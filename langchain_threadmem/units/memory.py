@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from sqlalchemy import (
@@ -23,8 +22,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
+from langchain_threadmem.common.cache import cache_of_texts
 from langchain_threadmem.filters.conditions import Condition
 from langchain_threadmem.filters.sql import Columns, where
+from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, digest, memory, node, recallable, segment, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
@@ -32,7 +33,7 @@ from langchain_threadmem.units import queries as unit_queries
 
 _ZERO: ColumnElement[int] = literal_column("0")
 _OWNED = and_(tree.c.owner == bindparam("owner"), recallable)
-_SAID = node.c.role.in_([literal_column(f"'{role}'") for role in ("human", "ai", "chat")])
+_SAID = node.c.role.in_([literal_column(f"'{role}'") for role in SPOKEN])
 """What people and models said; system messages and tools are in history, and never recalled."""
 _IN_MEMORY = and_(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None), _SAID)
 _covered = node.alias("covered")
@@ -237,7 +238,7 @@ _FIELDS: Columns = {
 """The fields of a unit that are columns."""
 
 
-@lru_cache(maxsize=64)
+@cache_of_texts(64)
 def _matching(condition: Condition | None) -> tuple[Statement, Statement, bool]:
     """All units that may pass a filter, those of some keys that may, and whether SQL can tell at all."""
     elements = where(condition, _FIELDS)

@@ -24,11 +24,12 @@ from sqlalchemy.dialects.postgresql import insert
 
 from langchain_threadmem.messages.codec import decode_stored, text_of
 from langchain_threadmem.messages.ids import number_in
+from langchain_threadmem.messages.roles import source_of
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, digest, node, recallable, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
 from langchain_threadmem.tree.graph import parents_first
-from langchain_threadmem.units.unit import SUMMARY_SOURCE, MemoryUnit, source_of
+from langchain_threadmem.units.unit import SUMMARY_SOURCE, MemoryUnit
 
 
 class UnitRow(NamedTuple):

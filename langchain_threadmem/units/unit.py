@@ -15,11 +15,11 @@ from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMe
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import clone
+from langchain_threadmem.messages.roles import source_named, source_of
 from langchain_threadmem.tree.node import EPOCH
 
 SUMMARY_SOURCE = "ai-summary"
 """The source of every summary."""
-_SOURCES = {"human": "user", "user": "user", "ai": "ai", "assistant": "ai", "system": "system"}
 _CLASSES: dict[str, type[BaseMessage]] = {"user": HumanMessage, "ai": AIMessage, "system": SystemMessage}
 
 
@@ -79,18 +79,6 @@ class MemoryUnit:
         return clone(message, id=self.id)
 
 
-def source_of(message: BaseMessage) -> str:
-    """Who said a message, in the words of a unit.
-
-    Example:
-        >>> source_of(HumanMessage("Hello")), source_of(ChatMessage("Psst", role="critic"))
-        ('user', 'critic')
-    """
-    if isinstance(message, ChatMessage):
-        return message.role
-    return _SOURCES.get(message.type, message.type)
-
-
 def message_from(
     content: str | BaseMessage, source: str | None = None, metadata: Mapping[str, Any] | None = None
 ) -> BaseMessage:
@@ -115,7 +103,7 @@ def message_from(
         raise InputError(f"source={source!r:.80} is no text; pass 'ai', 'user', 'system', or another role")
     extra = dict(metadata or {})
     if isinstance(content, BaseMessage):
-        if source is not None and _SOURCES.get(source, source) != source_of(content):
+        if source is not None and source_named(source) != source_of(content):
             raise InputError(
                 f"source={source!r} does not go with a {type(content).__name__}, whose source is "
                 f"{source_of(content)!r}; leave it out, or pass the text alone"
@@ -125,7 +113,7 @@ def message_from(
         return clone(content, additional_kwargs={**content.additional_kwargs, **extra})
     if not isinstance(content, str) or not content.strip():
         raise InputError(f"a memory is text that is not empty, or a message, not {content!r:.80}")
-    said_by = _SOURCES.get(source or "ai", source or "ai")
+    said_by = source_named(source or "ai")
     if cls := _CLASSES.get(said_by):
         return cls(content=content, additional_kwargs=extra)
     return ChatMessage(content=content, role=said_by, additional_kwargs=extra)

@@ -190,8 +190,8 @@ def test_another_language_brings_its_own_cues() -> None:
     german = Cues(greetings=("hallo", "guten tag"), replies=("ja", "nein"), requests=("ich brauche",))
     message = "Hallo, ich brauche jemanden, der meinen Wasserhahn in der Küche repariert"
     none = no_vectors(3)
-    without = choose(TURNS, none, none, message, None, cues=Cues()).probabilities[None]
-    assert choose(TURNS, none, none, message, None, cues=german).probabilities[None] > without
+    without = choose(TURNS, none, none, message, None, reads=reader(Cues())).probabilities[None]
+    assert choose(TURNS, none, none, message, None, reads=reader(german)).probabilities[None] > without
 
 
 def test_cues_without_words_match_nothing() -> None:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_threadmem.messages.prompt import newest_human, shown, whole_exchanges
+from langchain_threadmem.messages.prompt import newest_human, shown
 from langchain_threadmem.messages.quoting import is_made_up, marked
+from langchain_threadmem.messages.tool_pairs import whole_exchanges
 from langchain_threadmem.recall.quoting import Recalled, fenced, recall_message, recalled
 from langchain_threadmem.recall.results import Recollection, Why
 from langchain_threadmem.tree.node import ConversationNode

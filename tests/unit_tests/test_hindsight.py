@@ -23,6 +23,9 @@ ABOUT_CSV = "Pass header=None to pandas.read_csv: the CSV file is then read with
 ABOUT_WINE = "With salmon a dry Riesling is the safest; the Pinot Noir should be a light one."
 
 
+READER = reader(ENGLISH)
+
+
 def placed(answer: str, chances: Chances = DOUBTS, previous: int | None = 4) -> TurnEnd:
     return TurnEnd(6, previous, "And what if there is none?", answer, chances=chances)
 
@@ -38,7 +41,7 @@ def look(turn: TurnEnd) -> SecondLook | None:
 def believed(*turns: TurnEnd, version: int = 0) -> list[TurnEnd]:
     held = networks("words", again=True)
     count = len(turns)
-    return reconsidered(turns, none(count), none(count), "words", reader(ENGLISH), None, held, version)
+    return reconsidered(turns, none(count), none(count), "words", READER, None, held, version)
 
 
 def test_an_answer_about_another_thread_casts_doubt_on_the_choice() -> None:

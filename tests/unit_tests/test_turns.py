@@ -12,10 +12,11 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.engine.flow import run
+from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.threads.turn_ends import TurnIndex
-from langchain_threadmem.tree.node import ConversationNode, is_answer
+from langchain_threadmem.tree.node import ConversationNode
 
 CALL = {"name": "f", "args": {}, "id": "c1", "type": "tool_call"}
 
@@ -66,9 +67,9 @@ def test_a_question_without_an_answer_has_no_end_but_remembers_the_one_before() 
 
 
 def test_a_message_with_open_tool_calls_is_no_answer() -> None:
-    assert is_answer(ConversationNode(1, AIMessage("a")))
-    assert not is_answer(ConversationNode(1, AIMessage("a", tool_calls=[CALL])))
-    assert not is_answer(ConversationNode(1, HumanMessage("a")))
+    assert is_answer(AIMessage("a"))
+    assert not is_answer(AIMessage("a", tool_calls=[CALL]))
+    assert not is_answer(HumanMessage("a"))
 
 
 def test_a_thread_is_followed_up_to_its_opening_and_down_to_where_it_went_on_last() -> None:

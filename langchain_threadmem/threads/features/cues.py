@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 from langchain_threadmem.threads.features.phrases import Cues
 
@@ -30,7 +29,6 @@ QUESTION_MARKS = "?\uff1f\u061f"
 _LAST_QUESTION = re.compile(rf"[^.!\n{QUESTION_MARKS}]*[{QUESTION_MARKS}][^{QUESTION_MARKS}]{{0,60}}$")
 
 
-@lru_cache(maxsize=4096)
 def terms(text: str, cues: Cues) -> frozenset[str]:
     """Read the telling words of a text, without their endings.
 
@@ -43,13 +41,13 @@ def terms(text: str, cues: Cues) -> frozenset[str]:
     return frozenset(_without_ending(word, cues) for word in words)
 
 
-@lru_cache(maxsize=16384)
 def _without_ending(word: str, cues: Cues) -> str:
+    if not word.endswith(cues.endings):
+        return word
     cut = next((end for end in cues.endings if word.endswith(end) and len(word) >= len(end) + 4), "")
     return word.removesuffix(cut)
 
 
-@lru_cache(maxsize=4096)
 def names(text: str) -> frozenset[str]:
     """Read the values that a text carries: numbers, and words with a capital inside a sentence.
 
@@ -185,7 +183,6 @@ def end_cues(human: str, answer: str, cues: Cues) -> tuple[float, ...]:
     )
 
 
-@lru_cache(maxsize=64)
 def _read(text: str) -> tuple[str, Sequence[str]]:
     """A text in lower case and its words, which several of the functions here ask for one after another."""
     plain = _plain(_shortened(text))

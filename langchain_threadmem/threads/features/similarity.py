@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,8 +25,6 @@ PRIOR_PAIRS = 8.0
 """The first guess of what is usual weighs as much as this many pairs of texts."""
 STRANGE = 2.0
 """A similarity, in usual spreads, from which on a text is not far from another at all."""
-REMEMBERED = 4096
-"""Of how many pairs of turns it is remembered how well one followed the other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,16 +48,20 @@ class Compatibility:
     opener: Floats
     closing: Floats
     centers: Floats
-    _held: LruCache[tuple[str, str], float] = field(default_factory=lambda: LruCache(REMEMBERED))
 
     def fits(
-        self, turn_ends: Sequence[TurnEnd], humans: Floats, answers: Floats, below: Places, above: Places
+        self,
+        known: LruCache[tuple[str, str], float],
+        turn_ends: Sequence[TurnEnd],
+        humans: Floats,
+        answers: Floats,
+        below: Places,
+        above: Places,
     ) -> Floats:
         """How well earlier turns followed those that they continue.
 
-        Each is worked out once: a text has one vector.
-
         Args:
+            known: Results of earlier calls, by an answer and the message after it: a text has one vector.
             turn_ends: The turns.
             humans: Vectors of their human messages.
             answers: Vectors of their answers.
@@ -76,7 +78,7 @@ class Compatibility:
             key = answers[above[at]] @ self.answer + humans[above[at]] @ self.human
             return float(key @ humans[below[at]])
 
-        return np.array(self._held.several(pairs, fit), np.float32)
+        return np.array(known.several(pairs, fit), np.float32)
 
 
 def similarities(humans: Floats, answers: Floats, vector: Floats) -> tuple[Table, Table, Table]:
@@ -126,6 +128,7 @@ def by_meaning(
 
 def by_learning(
     learned: Compatibility,
+    known: LruCache[tuple[str, str], float],
     cosines: Table,
     turn_ends: Sequence[TurnEnd],
     humans: Floats,
@@ -142,7 +145,7 @@ def by_learning(
     topic = learned.thread @ vector
     belongs = answers @ topic + humans @ topic
     follows = (answers @ (learned.answer @ vector) + humans @ (learned.human @ vector))[path]
-    fits = learned.fits(turn_ends, humans, answers, below, above)
+    fits = learned.fits(known, turn_ends, humans, answers, below, above)
     own, best = fitted(len(humans), below, above, fits)
     return {
         "raw": near[:, 0],

@@ -271,6 +271,7 @@ def describe(
         usually = (float(late.sum()) + familiar) / (len(late) + 1)
         columns |= by_learning(
             compatibility,
+            reader.fits,
             cosines,
             turn_ends,
             human_vectors,

@@ -23,6 +23,8 @@ from langchain_threadmem.threads.turn_ends import TurnEnd
 
 REMEMBERED = 4096
 """How many turns, and how many messages, a reader keeps what it read of."""
+Chances = tuple[tuple[int | None, float], ...]
+"""Candidates for the parent of a turn and their probabilities, the likeliest first."""
 ENOUGH_WORDS = 8.0
 """Rarity of shared words is counted up to here, about three rare words."""
 LONG_MESSAGE, LONG_TURN = 6, 30
@@ -110,10 +112,14 @@ class Reader:
     Attributes:
         cues: Words of the language.
         wording: What was learned.
+        fits: How well the human message of a turn followed the answer before it, by the two texts.
+        second_looks: The probabilities of turns that were scored again, by all that they depend on.
     """
 
     cues: Cues
     wording: Wording
+    fits: LruCache[tuple[str, str], float] = field(default_factory=lambda: LruCache(REMEMBERED))
+    second_looks: LruCache[tuple[object, ...], Chances] = field(default_factory=lambda: LruCache(REMEMBERED))
     _messages: LruCache[str, Said] = field(default_factory=lambda: LruCache(REMEMBERED))
     _turns: LruCache[tuple[str, str], _Turn] = field(default_factory=lambda: LruCache(REMEMBERED))
 
@@ -143,12 +149,12 @@ class Reader:
 
     def _turn(self, texts: tuple[str, str]) -> _Turn:
         said, answered = texts
-        human, answer = terms(said, self.cues), terms(answered, self.cues)
-        asks, follows = self.message(said).words, self.wording.of_answer(answered)
+        message, answer = self.message(said), terms(answered, self.cues)
+        human, asks, follows = message.terms, message.words, self.wording.of_answer(answered)
         known = [*end_cues(said, answered, self.cues), len(human) + len(answer), asks[-1] + follows[-1]]
         numbers = np.concatenate([np.array(known, np.float32), follows[:-1], asks[:-2]])
         roles: dict[str, int] = dict.fromkeys(human, _HUMAN)
-        held = ((answer, _ANSWER), (names(said), _HUMAN_NAME), (names(answered), _ANSWER_NAME))
+        held = ((answer, _ANSWER), (message.names, _HUMAN_NAME), (names(answered), _ANSWER_NAME))
         for words, role in held:
             for word in words:
                 roles[word] = roles.get(word, 0) | role

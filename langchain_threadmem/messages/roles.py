@@ -1,0 +1,81 @@
+"""Roles: who says a message, in the words of LangChain, of exports and of memory units."""
+
+from __future__ import annotations
+
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+
+from langchain_threadmem.messages.tool_pairs import calls_tools
+
+TYPES = {
+    "user": "human",
+    "human": "human",
+    "assistant": "ai",
+    "ai": "ai",
+    "system": "system",
+    "tool": "tool",
+    "function": "function",
+    "chat": "chat",
+}
+"""The names of roles in exports and in LangChain, and the LangChain message type of each."""
+SPOKEN = ("human", "ai", "chat")
+"""The types of messages that recall may return."""
+OPENING = ("human", "system")
+"""The types of messages that answer nothing."""
+_ROLES = (
+    (HumanMessage, "user"),
+    (AIMessage, "assistant"),
+    (SystemMessage, "system"),
+    (ToolMessage, "tool"),
+    (FunctionMessage, "function"),
+)
+
+
+def role_of(message: BaseMessage) -> str:
+    """The role of a message in exports.
+
+    Example:
+        >>> role_of(HumanMessage("Hello")), role_of(AIMessage("Hi"))
+        ('user', 'assistant')
+    """
+    if isinstance(message, ChatMessage):
+        return message.role
+    return next((role for cls, role in _ROLES if isinstance(message, cls)), message.type)
+
+
+def source_named(name: str) -> str:
+    """The source of a memory unit, from any name of the role.
+
+    Example:
+        >>> source_named("human"), source_named("assistant"), source_named("critic")
+        ('user', 'ai', 'critic')
+    """
+    kind = TYPES.get(name, name)
+    return "user" if kind == "human" else kind
+
+
+def source_of(message: BaseMessage) -> str:
+    """The source of the memory unit that a message is.
+
+    Example:
+        >>> source_of(HumanMessage("Hello")), source_of(ChatMessage("Psst", role="critic"))
+        ('user', 'critic')
+    """
+    return message.role if isinstance(message, ChatMessage) else source_named(message.type)
+
+
+def is_answer(message: BaseMessage) -> bool:
+    """Whether a message is an answer without open tool calls.
+
+    Example:
+        >>> is_answer(AIMessage("Hi")), is_answer(HumanMessage("Hello"))
+        (True, False)
+    """
+    return message.type == "ai" and not calls_tools(message)

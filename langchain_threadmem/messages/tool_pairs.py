@@ -1,0 +1,178 @@
+"""Tool calls and their results: the call that a result answers, and the messages that stay together.
+
+An *exchange* is an AI message that calls tools, and the results of its calls. Model providers refuse a list
+that holds a result without its call, or a call without its results. A call whose arguments could not be
+parsed needs no result, but agents give it one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+RESULT = "tool"
+"""The type of a message that is the result of a tool call."""
+
+
+def call_ids(message: BaseMessage) -> set[str | None]:
+    """The ids of the tool calls of a message, of those that could not be parsed too.
+
+    Example:
+        >>> call_ids(AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}]))
+        {'c1'}
+    """
+    if not isinstance(message, AIMessage):
+        return set()
+    return {call["id"] for call in (*message.tool_calls, *message.invalid_tool_calls)}
+
+
+def calls_tools(message: BaseMessage) -> bool:
+    """Whether results of tools have to follow a message.
+
+    Example:
+        >>> calls_tools(AIMessage("Four"))
+        False
+    """
+    return isinstance(message, AIMessage) and bool(message.tool_calls)
+
+
+def exchanges(messages: Sequence[BaseMessage]) -> list[int]:
+    """The position at which the exchange of each message begins.
+
+    Returns:
+        For the result of a tool the position of its call, which is the nearest one with its id before it, or
+        -1 if there is none; for any other message its own position.
+
+    Example:
+        >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
+        >>> exchanges([call, ToolMessage("4", tool_call_id="c1"), ToolMessage("5", tool_call_id="c2")])
+        [0, 0, -1]
+    """
+    calls: dict[str | None, int] = {}
+    found: list[int] = []
+    for n, message in enumerate(messages):
+        if isinstance(message, ToolMessage):
+            found.append(calls.get(message.tool_call_id, -1))
+        else:
+            found.append(n)
+            calls |= dict.fromkeys(call_ids(message), n)
+    return found
+
+
+def end_of_results(messages: Sequence[BaseMessage], start: int) -> int:
+    """The position after the results that stand together from a position on.
+
+    Example:
+        >>> end_of_results([ToolMessage("4", tool_call_id="c1"), AIMessage("Four")], 0)
+        1
+    """
+    while start < len(messages) and isinstance(messages[start], ToolMessage):
+        start += 1
+    return start
+
+
+def start_of_results(types: Sequence[str], end: int) -> int:
+    """The position of the message before the results that stand together up to a position.
+
+    Args:
+        types: The types of messages.
+        end: A position; that of a message which is no result is returned as it is.
+
+    Example:
+        >>> start_of_results(["human", "ai", "tool", "tool"], 3)
+        1
+    """
+    while end > 0 and types[end] == RESULT:
+        end -= 1
+    return end
+
+
+def follows_call(messages: Sequence[BaseMessage]) -> bool:
+    """Whether a list ends in a result that comes right after its call, or after other results of that call.
+
+    Example:
+        >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
+        >>> follows_call([call, ToolMessage("4", tool_call_id="c1")])
+        True
+        >>> follows_call([call, AIMessage("Four"), ToolMessage("4", tool_call_id="c1")])
+        False
+    """
+    call = exchanges(messages)[-1]
+    return 0 <= call < len(messages) - 1 and end_of_results(messages, call + 1) == len(messages)
+
+
+def with_results(messages: Sequence[BaseMessage], results: Sequence[ToolMessage]) -> list[BaseMessage]:
+    """Messages with results inserted behind their calls, and behind the results that those have; a result
+    whose call is not among them is left out.
+
+    Example:
+        >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
+        >>> found = with_results([call, AIMessage("Four")], [ToolMessage("4", tool_call_id="c1")])
+        >>> [message.type for message in found]
+        ['ai', 'tool', 'ai']
+    """
+    found = list(messages)
+    for result in results:
+        call = exchanges([*found, result])[-1]
+        if call >= 0:
+            found.insert(end_of_results(found, call + 1), result)
+    return found
+
+
+def whole_exchanges(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Messages without tool calls that lack a result, and without results that lack their call.
+
+    Example:
+        >>> cut = [ToolMessage("4", tool_call_id="c"), AIMessage("Four")]
+        >>> [message.type for message in whole_exchanges(cut)]
+        ['ai']
+    """
+    kept: list[BaseMessage] = []
+    for n, message in enumerate(messages):
+        if isinstance(message, ToolMessage):
+            continue
+        calls = call_ids(message)
+        if not calls:
+            kept.append(message)
+            continue
+        following = messages[n + 1 : end_of_results(messages, n + 1)]
+        results = [one for one in following if isinstance(one, ToolMessage) and one.tool_call_id in calls]
+        needed = {call["id"] for call in message.tool_calls} if isinstance(message, AIMessage) else set()
+        if needed <= {result.tool_call_id for result in results}:
+            kept += [message, *results]
+    return kept
+
+
+def cuts(messages: Sequence[BaseMessage]) -> list[int]:
+    """The positions at which LangChain4j may cut a list: none between a call and the results right after it.
+
+    Example:
+        >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
+        >>> cuts([call, ToolMessage("4", tool_call_id="c1"), AIMessage("Four")])
+        [0, 2, 3]
+    """
+    found = [0]
+    while found[-1] < len(messages):
+        n = found[-1]
+        found.append(end_of_results(messages, n + 1) if calls_tools(messages[n]) else n + 1)
+    return found
+
+
+def with_results_below(rows: Iterable[tuple[int, int | None, str]], chosen: Collection[int]) -> set[int]:
+    """Chosen nodes of a tree and the results below them.
+
+    Args:
+        rows: Number, parent and message type of each node, in the order of their numbers.
+        chosen: Numbers of nodes.
+
+    Example:
+        >>> rows = [(1, None, "human"), (2, 1, "ai"), (3, 2, "tool"), (4, 3, "ai")]
+        >>> sorted(with_results_below(rows, {1, 2}))
+        [1, 2, 3]
+    """
+    found = set(chosen)
+    for number, parent, kind in rows:
+        if kind == RESULT and parent in found:
+            found.add(number)
+    return found
