@@ -22,7 +22,7 @@ from langchain_threadmem.cli import demo
 from langchain_threadmem.cli.demo import turns_of
 from langchain_threadmem.cli.main import main
 from langchain_threadmem.errors import PersistenceError
-from langchain_threadmem.export.json_document import parse_conversation
+from langchain_threadmem.export.json import parse_conversation
 
 ROOT = Path(__file__).parents[2]
 CHAT = [

@@ -22,7 +22,7 @@ from langchain_core.messages import (
 )
 
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, UnsupportedMessageError
-from langchain_threadmem.export.json_document import (
+from langchain_threadmem.export.json import (
     from_json,
     from_jsonl,
     to_json,
