@@ -17,7 +17,7 @@ from langchain_threadmem.tree.node import ConversationNode
 Nodes = Sequence[ConversationNode]
 
 
-def mermaid(history: Nodes, **options: Any) -> str:
+def mermaid(history: Nodes, **options: Unpack[MermaidOptions]) -> str:
     """The live nodes and their ancestors as a Mermaid diagram."""
     return text.to_mermaid(graph.living(history), **options)
 
