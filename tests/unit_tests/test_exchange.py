@@ -1,4 +1,4 @@
-"""JSON and JSON Lines: what is written comes back, and what is wrong is said."""
+"""JSON and JSON Lines: a document is read as it was written, and errors name their cause."""
 
 from __future__ import annotations
 

@@ -53,7 +53,8 @@ def test_every_case_and_decision_that_a_test_cites_is_described() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in tests.rglob("test_*.py"))
     cases = set(re.findall(r"case_(\d\d)", text)) | set(re.findall(r'^    "([M\d]\d+)\b.*": ', text, re.M))
     decisions = {str(int(number)) for number in re.findall(r"(?:_r|\bR)(\d{1,2})(?=_|\b)", text)}
-    described = re.findall(r"^\| R?(\w+) \|", (tests.parent / "docs" / "decisions.md").read_text(), re.M)
+    page = (tests.parent / "docs" / "decisions.md").read_text(encoding="utf-8")
     assert {"55", "M9"} <= cases
     assert "37" in decisions
-    assert sorted((cases | decisions) - set(described)) == []
+    assert sorted(cases - set(re.findall(r"^\| (\w+) \|", page, re.M))) == []
+    assert sorted(decisions - set(re.findall(r"^\| R(\d+) \|", page, re.M))) == []

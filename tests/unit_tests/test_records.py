@@ -1,4 +1,4 @@
-"""Messages in the shapes people keep them in: each is read, and what is wrong is said with its place."""
+"""Messages in common formats of chat exports; errors name the line."""
 
 from __future__ import annotations
 
