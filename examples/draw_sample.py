@@ -1,4 +1,4 @@
-"""Sort the sample by meaning and draw its first half: `python examples/draw_sample.py docs/tree.svg`."""
+"""Draw the first half of the sample conversation: `python examples/draw_sample.py docs/tree.svg`."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from langchain_threadmem import ChatMemory
 from langchain_threadmem.cli import demo
 from langchain_threadmem.cli.demo import turns_of
-from langchain_threadmem.export.json_document import parse_conversation
+from langchain_threadmem.export.json import parse_conversation
 
 TURNS = 15
 

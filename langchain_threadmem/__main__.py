@@ -1,4 +1,4 @@
-"""`python -m langchain_threadmem` is the `threadmem` command."""
+"""The `threadmem` command as `python -m langchain_threadmem`."""
 
 import sys
 

@@ -1,115 +1,114 @@
-"""Every error this package raises on purpose, drawn as a tree.
+"""The exceptions of the package, as a tree.
 
 ```
 ThreadMemError
-├── InputError (also ValueError)         what was passed in cannot be used
-│   ├── MessageIdConflictError           an id that already stands for other content
-│   ├── OwnerMismatchError               a run for another owner than the system's
-│   └── UnsupportedMessageError          a message that cannot be stored exactly
-├── NotFoundError (also KeyError)        what was named does not exist
-│   ├── NodeNotFoundError                no such node in this conversation
-│   ├── SessionNotFoundError             no such session of this owner
-│   └── UnitNotFoundError                no such message or summary of this owner
-├── InvalidGraphStateError               a tree that is not one: a cycle, a dangling parent
-├── SelectionError                       a selector failed and was told to say so
-├── ModelError                           a chat model gave no usable answer
-├── EmbeddingError                       text could not be turned into vectors
-├── PersistenceError                     a file or a database could not be read or written
-│   ├── StorageBusyError                 another process held the database for too long
-│   ├── EncryptionError                  encrypted with another key, or where it should not be
-│   ├── LostDatabaseError                its file was deleted or replaced while it was open
-│   ├── NewerDatabaseError               written by a newer version of this package
-│   └── ClosedError                      used after `close()`
-└── DriverError                          a flow was written or driven wrongly
+├── InputError (also ValueError)         an argument, a message or a file cannot be used
+│   ├── MessageIdConflictError           the id of a message belongs to other content
+│   ├── OwnerMismatchError               a run names another owner than the system has
+│   └── UnsupportedMessageError          a message cannot be stored exactly
+├── NotFoundError (also KeyError)        a name or an id does not exist
+│   ├── NodeNotFoundError                the conversation has no such node
+│   ├── SessionNotFoundError             the owner has no such session
+│   └── UnitNotFoundError                the owner has no such message or summary
+├── InvalidGraphStateError               nodes do not form a tree: a cycle, a missing parent
+├── SelectionError                       a selector failed, with on_selection_failure="raise"
+├── ModelError                           a chat model failed, or its answer is unusable
+├── EmbeddingError                       an embedding model failed
+├── PersistenceError                     a file or a database cannot be read or written
+│   ├── StorageBusyError                 the database was locked for longer than the time-out
+│   ├── EncryptionError                  a key is missing or wrong, or data is not encrypted
+│   ├── LostDatabaseError                the database file was deleted or replaced while open
+│   ├── NewerDatabaseError               a newer version of the package wrote the database
+│   └── ClosedError                      a database is used after `close()`
+└── DriverError                          a flow is written or run wrongly
 ```
 
-Each message shows the value it is about (`!r`) and names the next step. Catch
-`ThreadMemError` for everything; the bases in brackets let code that knows nothing
-of this package catch the usual built-in.
+Each message shows the offending value (`!r`) and names the next step. `except ThreadMemError` catches all of
+them; the bases in brackets let callers catch the built-in exceptions.
 """
 
 from __future__ import annotations
 
 
 class ThreadMemError(Exception):
-    """The root of every error raised on purpose by this package."""
+    """The base class of all exceptions of the package."""
 
 
 class InputError(ThreadMemError, ValueError):
-    """An argument, a message or a line of a file cannot be used as it is."""
+    """An argument, a message or a file cannot be used."""
 
 
 class MessageIdConflictError(InputError):
-    """A message id is already taken by a message with other content."""
+    """The id of a message belongs to a stored message with other content."""
 
 
 class OwnerMismatchError(InputError):
-    """A run names another owner than the one whose memory it would use."""
+    """A run of a graph names another owner than the memory system has."""
 
 
 class UnsupportedMessageError(InputError):
-    """A message holds a value that cannot be stored and read back exactly."""
+    """A message has a value that cannot be stored and read back exactly."""
 
 
 class NotFoundError(ThreadMemError, KeyError):
-    """What was named does not exist."""
+    """A name or an id does not exist."""
 
     def __str__(self) -> str:
-        # KeyError shows the repr of its argument; a sentence should stay a sentence.
+        # KeyError shows the repr of its argument.
         return str(self.args[0]) if self.args else ""
 
 
 class NodeNotFoundError(NotFoundError):
-    """No node with that id in this conversation."""
+    """The conversation has no node with this id."""
 
 
 class SessionNotFoundError(NotFoundError):
-    """No session with that id of this owner."""
+    """The owner has no session with this id."""
 
 
 class UnitNotFoundError(NotFoundError):
-    """No message and no summary with that id of this owner."""
+    """The owner has no message and no summary with this id."""
 
 
 class InvalidGraphStateError(ThreadMemError):
-    """The nodes and edges do not form a tree."""
+    """Nodes and edges do not form a tree."""
 
 
 class SelectionError(ThreadMemError):
-    """A node selector failed, and the memory was told to raise rather than fall back."""
+    """A node selector failed, and `on_selection_failure` is "raise"."""
 
 
 class ModelError(ThreadMemError):
-    """A chat model could not be asked, or its answer could not be used."""
+    """A chat model failed, or its answer is unusable."""
 
 
 class EmbeddingError(ThreadMemError):
-    """Text could not be turned into vectors."""
+    """An embedding model failed, or its vectors are unusable."""
 
 
 class PersistenceError(ThreadMemError):
-    """A file or a database could not be read or written."""
+    """A file or a database cannot be read or written."""
 
 
 class StorageBusyError(PersistenceError):
-    """Another process kept the database locked for longer than the time-out."""
+    """The database was locked by another process for longer than the time-out."""
 
 
 class EncryptionError(PersistenceError):
-    """Something stored is encrypted and there is no key for it, or another one, or is not and should be."""
+    """A key is missing or wrong, or stored data is not encrypted although a key is given."""
 
 
 class LostDatabaseError(PersistenceError):
-    """The file of a database was deleted or replaced while it was open."""
+    """The file of a database was deleted or replaced while the database was open."""
 
 
 class NewerDatabaseError(PersistenceError):
-    """The database was written by a newer version of this package."""
+    """The database was written by a newer version of the package."""
 
 
 class ClosedError(PersistenceError):
-    """A database was used after it had been closed."""
+    """A database is used after it was closed."""
 
 
 class DriverError(ThreadMemError):
-    """A flow yielded something that is no step, or was driven where it must not be."""
+    """A flow yields a value that is not a step, or is run inside a transaction."""

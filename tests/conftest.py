@@ -1,7 +1,7 @@
-"""Fixtures: each behaviour is written once and tested on every database, in both modes.
+"""Fixtures that run a test on every database, sync and async.
 
-`url` is a fresh SQLite file or a PostgreSQL server; `system` a `MemorySystem` on it with an owner of its own;
-`verbs(memory)` calls a memory's methods directly or through their async twins.
+`url` is a new SQLite file or a PostgreSQL server; `system` is a `MemorySystem` on it with a new owner;
+`verbs(memory)` calls the sync or the async methods of a memory.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from langchain_core.embeddings import Embeddings
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.index import catch_up
 
-# How long something takes is measured in `benchmarks`; a busy machine must not fail a test.
+# `benchmarks` measures times; a busy machine must not fail a test.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
 
 class WordEmbeddings(Embeddings):
-    """Texts that share words are similar: each word is a fixed random direction."""
+    """Embeds each word as a fixed random direction, so that texts with common words are similar."""
 
     model_name = "words"
 
@@ -48,7 +48,7 @@ class WordEmbeddings(Embeddings):
 
 
 class Word(str):
-    """Text, as LangChain's `message.text` is."""
+    """A subclass of `str`, like the type of LangChain's `message.text`."""
 
     __slots__ = ()
 
@@ -66,7 +66,7 @@ DERIVED = [Word("pear"), Fruit.PEAR, np.str_("pear"), Level.HIGH, np.float64(1.5
 
 
 class StreamCipher:
-    """Encrypts with a key stream of SHAKE-256 and a tag: nothing twice alike, no change unnoticed."""
+    """Encrypts with a key stream of SHAKE-256, a random nonce and an authentication tag."""
 
     def __init__(self, key: bytes = b"key") -> None:
         self._key = key
@@ -114,7 +114,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def owner() -> str:
-    """An owner that no other test has: tests share one PostgreSQL server."""
+    """A new owner, since all tests share one PostgreSQL server."""
     return f"owner-{uuid4()}"
 
 
@@ -126,7 +126,7 @@ def system(url: str, owner: str) -> Iterator[MemorySystem]:
 
 @pytest.fixture
 def chroma(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few vectors of an owner are searched in Chroma too."""
+    """Searches any number of vectors of an owner in Chroma."""
     monkeypatch.setattr(catch_up, "EXACT_BELOW", 0)
 
 

@@ -1,1 +1,1 @@
-"""The `threadmem` command."""
+"""The `threadmem` command: its subcommands, the demo and the terminal output."""

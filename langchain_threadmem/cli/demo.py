@@ -1,4 +1,4 @@
-"""`threadmem demo`: a conversation is sorted into threads, turn by turn."""
+"""The `threadmem demo` command: a conversation is sorted into threads, turn by turn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from langchain_threadmem.chat_memory import ChatMemory
 from langchain_threadmem.cli import terminal
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.export.files import read_text, write_text
-from langchain_threadmem.export.json_document import parse_conversation
+from langchain_threadmem.export.json import parse_conversation
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.summaries.text_rank import STOP_WORDS, words
@@ -37,18 +37,18 @@ def demo(
     database: str | None = None,
     owner: str = "user",
 ) -> None:
-    """Play a conversation through a semantic memory and print what came out.
+    """Append a conversation to a semantic memory; print its tree, its threads and two recalls.
 
     Args:
         file: JSON or JSON Lines as for `parse_conversation`; `None` for the sample.
-        index: Which conversation of the file, from 0.
-        out: Directory for `tree.mmd` and `tree.html`, made if need be.
+        index: Position of the conversation in the file, from 0.
+        out: Directory for `tree.mmd` and `tree.html`; it is made if it does not exist.
         database: As for `MemorySystem`; by default `memory.db` in `out`.
-        owner: Whose memory it goes into.
+        owner: The owner of the conversation.
 
     Raises:
-        InputError: The file holds no usable conversation; nothing was written.
-        PersistenceError: A file could not be read or written.
+        InputError: The file has no usable conversation; nothing was written.
+        PersistenceError: A file cannot be read or written.
     """
     turns = _read(file, index)
     _check_folder(out)
@@ -60,9 +60,9 @@ def demo(
         name = _free_name(system, file.stem if file else "everyday")
         memory = system.conversation(name, node_selector=SemanticNodeSelector())
         try:
-            shown, whole = _play_with_bar(console, memory, turns)
+            shown, total = _play_with_bar(console, memory, turns)
         except BaseException:
-            memory.reset()  # Half a conversation is of no use to anyone.
+            memory.reset()
             raise
         history = memory.history
         _print(console, "The tree", terminal.draw_tree(history))
@@ -71,18 +71,18 @@ def demo(
         for question in QUESTIONS if file is None else questions_for(history):
             hits = memory.recall(question, n_results=2, context_depth=1)
             console.print(terminal.show_recall(question, hits))
-        console.print(_saving(shown, whole))
+        console.print(_saving(shown, total))
         write_text(out / "tree.mmd", memory.to_mermaid() + "\n")
         write_text(out / "tree.html", memory.export("html"))
     console.print(
         Text(f"\nThe tree is in {out / 'tree.html'} (open it in a browser) and {out / 'tree.mmd'} (Mermaid).")
     )
     if database is None:
-        console.print(Text(f"The conversation is kept: threadmem show {out / 'memory.db'} {name}"))
+        console.print(Text(f"To show the conversation again: threadmem show {out / 'memory.db'} {name}"))
 
 
 def turns_of(messages: Iterable[BaseMessage]) -> list[Turn]:
-    """Cut a conversation into turns: each human or system message begins one.
+    """Split a conversation into turns: each human or system message begins a turn.
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
@@ -98,71 +98,71 @@ def turns_of(messages: Iterable[BaseMessage]) -> list[Turn]:
 
 
 def play(memory: ChatMemory, turns: Iterable[Turn], after_each: Callable[[], object]) -> tuple[int, int]:
-    """Append turns as a chat program would, and count what a model would read.
+    """Append turns as a chat program does, and count the tokens that a model would read.
 
     Args:
-        memory: Where they go.
+        memory: The memory that the turns are appended to.
         turns: Turns, as from `turns_of`.
         after_each: Called after each turn.
 
     Returns:
-        Tokens (counted approximately) over all turns with a human message: of the threads that were shown,
-        and of the whole history up to each.
+        Approximate token counts, summed over all turns with a human message: of the active thread at that
+        turn, and of the full history up to that turn.
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
         >>> play(ChatMemory(), [[HumanMessage("Hello"), AIMessage("Hi!")]], lambda: None)
         (6, 6)
     """
-    shown = whole = said = 0
+    shown = total = history = 0
     for first, *answers in turns:
         memory.append([first])
-        said += count_tokens_approximately([first])
+        history += count_tokens_approximately([first])
         if first.type == "human":
             shown += count_tokens_approximately(memory.messages)
-            whole += said
+            total += history
         if answers:
             memory.append(answers)
-            said += count_tokens_approximately(answers)
+            history += count_tokens_approximately(answers)
         after_each()
-    return shown, whole
+    return shown, total
 
 
 def questions_for(history: Sequence[ConversationNode], how_many: int = 2) -> list[str]:
-    """Queries where nobody wrote questions: the words that set the longest threads apart.
+    """Queries made of the most distinctive words of the longest threads.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
         >>> questions_for([ConversationNode(1, HumanMessage("Tomato soup needs ripe tomatoes"))])
         ['tomato soup needs ripe']
     """
-    everywhere = Counter(word for node in history for word in words(text_of(node.message)))
+    total = Counter(word for node in history for word in words(text_of(node.message)))
     longest = sorted(graph.threads(history), key=len, reverse=True)[:how_many]
     queries = []
     for thread in longest:
-        here = Counter(word for node in thread for word in words(text_of(node.message)))
-        telling = [word for word in here if len(word) > 3 and not word.isdigit() and word not in STOP_WORDS]
-        telling.sort(key=lambda word: here[word] ** 2 / everywhere[word], reverse=True)
-        queries += [" ".join(telling[:4])] if telling else []
+        counts = Counter(word for node in thread for word in words(text_of(node.message)))
+        terms = [word for word in counts if len(word) > 3 and not word.isdigit() and word not in STOP_WORDS]
+        terms.sort(key=lambda word: counts[word] ** 2 / total[word], reverse=True)
+        queries += [" ".join(terms[:4])] if terms else []
     return queries
 
 
 def _read(file: Path | None, index: int) -> list[Turn]:
-    """The turns of a file, once it is certain that every one of them can be stored."""
+    """The turns of a file, after the check that all of them can be stored."""
     text = everyday() if file is None else read_text(file)
     try:
         turns = turns_of(parse_conversation(text, index=index))
-        rehearsal = ChatMemory(embeddings=False)
+        trial = ChatMemory(embeddings=False)
         for turn in turns:
-            rehearsal.append(turn)
-        rehearsal.close()
+            trial.append(turn)
+        trial.close()
     except InputError as error:
         raise InputError(f"{file or 'the sample'}: {error}") from error
     return turns
 
 
 def _check_folder(out: Path) -> None:
-    """Find out whether files can be written to a directory before anything is."""
+    """Check that files can be written to a directory."""
     nearest = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
     if not nearest.is_dir():
         raise PersistenceError(
@@ -190,21 +190,18 @@ def _play_with_bar(console: Console, memory: ChatMemory, turns: Sequence[Turn]) 
         return play(memory, turns, lambda: progress.advance(task))
 
 
-def _saving(shown: int, whole: int) -> Text:
-    percent = f" ({100 * shown / whole:.0f} %)" if whole else ""
-    return Text(
-        f"\nShown its thread alone, a model reads {shown:,} tokens over all turns{percent}; "
-        f"shown the whole history each time, {whole:,}."
-    )
+def _saving(shown: int, total: int) -> Text:
+    share = f", {100 * shown / total:.0f} % of the {total:,} tokens of the full history" if total else ""
+    return Text(f"\nOver all turns, a model reads {shown:,} tokens of the active thread{share}.")
 
 
-def _print(console: Console, heading: str, what: object) -> None:
+def _print(console: Console, heading: str, content: object) -> None:
     console.print(Text(f"\n{heading}\n", style="bold underline"))
-    console.print(what)
+    console.print(content)
 
 
 QUESTIONS = ("How long should the dough rise in a warm kitchen?", "Why are the leaves getting brown spots?")
-"""Two questions that the sample answers, in other words than its own."""
+"""Two questions that the sample answers; their words differ from those of the sample."""
 
 
 def everyday() -> str:

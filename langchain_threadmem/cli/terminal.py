@@ -1,8 +1,7 @@
-"""Conversations as rich draws them in a terminal: a tree, its threads, hits.
+"""Terminal output with rich: trees, threads, conversations and hits.
 
-A message that simply goes on stands below the one before it, and only forks are set in, so a thread of a
-hundred turns is a column, not a staircase. What people said is shown as plain text: markup and control
-characters in it do nothing.
+Messages are untrusted and drawn as plain text, without markup and control characters. Trees are indented at
+forks only, see `export.layout`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from langchain_threadmem.export.layout import Layout, label_of, said
+from langchain_threadmem.export.layout import Layout, content_of, line_of
 from langchain_threadmem.messages.text import one_line
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.tree import graph
@@ -25,18 +24,18 @@ Nodes = Sequence[ConversationNode]
 COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 """Colours of the threads, in turn."""
 WIDEST = 400
-"""How many characters of a message are looked at; the terminal cuts them to its width."""
+"""Characters of a message that are formatted; rich then cuts them to the width of the terminal."""
 
 
 def draw_tree(history: Nodes, *, reasons: bool = False) -> RenderableType:
-    """The living tree, one line a message, each thread in its colour.
+    """The live nodes and their ancestors as a tree: one line per message, one colour per thread.
 
     Args:
         history: Nodes of one conversation, in any order.
-        reasons: Whether to say below a message why it is where it is, and what else was likely.
+        reasons: Whether to show the reason for the placement below each message.
     """
     layout = Layout(graph.living(history))
-    top = Tree(Text(_counts(layout), style="bold"), guide_style="dim")
+    top = Tree(Text(layout.counts, style="bold"), guide_style="dim")
 
     def line(node: ConversationNode) -> Text:
         return message_line(node, COLORS[layout.strand_of[node.id] % len(COLORS)])
@@ -44,19 +43,19 @@ def draw_tree(history: Nodes, *, reasons: bool = False) -> RenderableType:
     def add(node: ConversationNode, below: Tree) -> Tree:
         branch = below.add(line(node))
         if reasons and node.placement is not None:
-            words = one_line(str(node.placement), WIDEST)
-            branch.add(Text(words, style="dim italic", no_wrap=True, overflow="ellipsis"))
+            reason = one_line(str(node.placement), WIDEST)
+            branch.add(Text(reason, style="dim italic", no_wrap=True, overflow="ellipsis"))
         return branch
 
     def draw(first: ConversationNode, below: Tree) -> None:
-        branch = here = add(first, below)
+        branch = last = add(first, below)
         node: ConversationNode | None = first
         while node is not None:
-            aside, node = layout.fork(node)
-            for other in aside:
-                draw(other, here)
+            branches, node = layout.fork(node)
+            for other in branches:
+                draw(other, last)
             if node is not None:
-                here = add(node, branch)
+                last = add(node, branch)
 
     for root in layout.roots:
         draw(root, top)
@@ -64,7 +63,7 @@ def draw_tree(history: Nodes, *, reasons: bool = False) -> RenderableType:
 
 
 def message_line(node: ConversationNode, color: str = "default") -> Text:
-    """A message on one line: what people say in the thread's colour, all else dim.
+    """A message on one line: human messages in the colour of the thread, others dim.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -72,12 +71,11 @@ def message_line(node: ConversationNode, color: str = "default") -> Text:
         '7 User: Hello [bold]there'
     """
     style = color if node.message.type == "human" else "dim"
-    words = f"{node.id} {label_of(node.message)}: {one_line(said(node.message), WIDEST)}"
-    return Text(words, style=style, no_wrap=True, overflow="ellipsis")
+    return Text(line_of(node, WIDEST), style=style, no_wrap=True, overflow="ellipsis")
 
 
 def list_threads(history: Nodes) -> Table:
-    """The threads: how each begins where it leaves an older one, and its messages from the root on."""
+    """A table of the live threads: first message, its parent, length from the root, last message."""
     layout = Layout(graph.living(history))
     table = _table("thread", "from", "messages", "ends at")
     for number, strand in enumerate(layout.strands[: layout.threads]):
@@ -87,7 +85,7 @@ def list_threads(history: Nodes) -> Table:
 
 
 def list_conversations(histories: Mapping[str, Nodes]) -> RenderableType:
-    """Conversations by name, with what they hold and how they begin."""
+    """A table of conversations: name, number of messages and of threads, first message."""
     if not histories:
         return Text("no conversations")
     table = _table("conversation", "messages", "threads", "begins")
@@ -99,25 +97,24 @@ def list_conversations(histories: Mapping[str, Nodes]) -> RenderableType:
 
 
 def show_recall(question: str, hits: Sequence[Recollection]) -> RenderableType:
-    """What a question brought back: each hit below its context, with its score and the reason."""
+    """The hits of a recall: each below its context, with its score and the reason."""
     lines = Table.grid(padding=(0, 1), pad_edge=True)
     for hit in hits:
         for node in hit.thread:
             if node.id != hit.node.id:
                 lines.add_row("", message_line(node))
-        words = f"{hit.node.id} {label_of(hit.node.message)}: {one_line(said(hit.node.message), WIDEST)}"
-        lines.add_row("→", Text(words))
+        lines.add_row("→", Text(line_of(hit.node, WIDEST)))
         lines.add_row("", Text(f"score {hit.score:.2f}: {one_line(str(hit.why))}\n", style="italic"))
-    found = lines if hits else Text(" nothing\n", style="dim")
-    return Group(Text(one_line(question), style="bold"), found)
+    body = lines if hits else Text(" nothing\n", style="dim")
+    return Group(Text(one_line(question), style="bold"), body)
 
 
 def _table(*headings: str) -> Table:
-    """A table in which openings give way to a narrow terminal, and numbers and names do not."""
+    """A table whose columns of message texts shrink in a narrow terminal; names and numbers are never cut."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for heading in headings:
         number = heading in ("from", "messages", "threads", "ends at")
-        # rich narrows the columns that may wrap; an opening is cut all the same, since its text may not.
+        # rich shrinks columns that may wrap; the texts in them do not wrap and are cut.
         table.add_column(
             heading, justify="right" if number else "left", no_wrap=heading not in ("thread", "begins")
         )
@@ -125,10 +122,4 @@ def _table(*headings: str) -> Table:
 
 
 def _opening(node: ConversationNode, style: str) -> Text:
-    return Text(one_line(said(node.message), 60), style=style, no_wrap=True, overflow="ellipsis")
-
-
-def _counts(layout: Layout) -> str:
-    messages = "1 message" if len(layout.nodes) == 1 else f"{len(layout.nodes)} messages"
-    threads = "1 thread" if layout.threads == 1 else f"{layout.threads} threads"
-    return f"{messages} in {threads}"
+    return Text(one_line(content_of(node.message), 60), style=style, no_wrap=True, overflow="ellipsis")

@@ -1,4 +1,4 @@
-"""The runtime of a flow: a database, an owner, an embedding model, and the components of the capabilities.
+"""The runtime of flows: a database, an owner, an embedding model, and components of the capabilities.
 
 One `Runtime` is shared by all conversations of a `MemorySystem`. It holds resources and derived values only:
 closing it loses nothing. It knows no capability: each defines `Component`s, of which a runtime has one each.

@@ -1,1 +1,1 @@
-"""Drawings and documents of a conversation."""
+"""Export of conversations as documents and drawings."""

@@ -1,7 +1,8 @@
-"""Writing a file whole or not at all, and reading one."""
+"""Atomic writing, and reading, of UTF-8 text files."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -11,10 +12,10 @@ from langchain_threadmem.errors import PersistenceError
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a file so that a crash leaves the old one or the new one, never half of it.
+    """Write a file atomically: after a crash the file has its old content or the new content.
 
     Raises:
-        PersistenceError: It cannot be written.
+        PersistenceError: The file cannot be written.
     """
     target = Path(path)
     try:
@@ -25,36 +26,37 @@ def write_text(path: str | Path, text: str) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             if target.exists():
-                draft.chmod(stat.S_IMODE(target.stat().st_mode))  # What was private stays so.
+                # A private file stays private.
+                draft.chmod(stat.S_IMODE(target.stat().st_mode))
             draft.replace(target)
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
     except (OSError, ValueError) as error:
-        raise _failed("save to", target, error) from error
+        raise _file_error("save to", target, error) from error
 
 
 def read_text(path: str | Path) -> str:
     """Read a UTF-8 text file.
 
     Raises:
-        PersistenceError: It cannot be read.
+        PersistenceError: The file cannot be read.
     """
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise _failed("read", Path(path), error) from error
+        raise _file_error("read", Path(path), error) from error
 
 
-def _failed(what: str, path: Path, error: Exception) -> PersistenceError:
+def _file_error(action: str, path: Path, error: Exception) -> PersistenceError:
     if isinstance(error, FileNotFoundError):
-        return PersistenceError(f"Cannot {what} {str(path)!r}: there is no such file or folder.")
+        return PersistenceError(f"Cannot {action} {str(path)!r}: there is no such file or folder.")
     if isinstance(error, PermissionError):
         return PersistenceError(
-            f"Cannot {what} {str(path)!r}. Check file permissions or choose a different location."
+            f"Cannot {action} {str(path)!r}. Check file permissions or choose a different location."
         )
     if isinstance(error, UnicodeDecodeError):
-        return PersistenceError(f"Cannot {what} {str(path)!r}: it is not UTF-8 text ({error.reason}).")
-    if isinstance(error, OSError) and error.errno == 28:
+        return PersistenceError(f"Cannot {action} {str(path)!r}: it is not UTF-8 text ({error.reason}).")
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return PersistenceError("Disk is full. Free up space or choose a different location.")
-    return PersistenceError(f"Cannot {what} {str(path)!r}: {error}. Choose a different location.")
+    return PersistenceError(f"Cannot {action} {str(path)!r}: {error}. Choose a different location.")

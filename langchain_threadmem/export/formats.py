@@ -1,4 +1,4 @@
-"""Verbs: exporting a conversation in any format, and loading a saved one."""
+"""Verbs: export of a conversation in every format, and loading of a saved conversation."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import NamedTuple, Unpack
 
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.export import json_document, page, text
-from langchain_threadmem.export.json_document import Document
+from langchain_threadmem.export import json, page, text
 from langchain_threadmem.export.text import MermaidOptions
 from langchain_threadmem.threads.selectors import LinearNodeSelector, SemanticNodeSelector
 from langchain_threadmem.tree import graph, read
@@ -19,13 +18,13 @@ Nodes = Sequence[ConversationNode]
 
 
 def mermaid(history: Nodes, **options: Unpack[MermaidOptions]) -> str:
-    """The living tree as a Mermaid diagram."""
+    """The live nodes and their ancestors as a Mermaid diagram."""
     return text.to_mermaid(graph.living(history), **options)
 
 
 _FORMATS: dict[str, Callable[[Nodes], str]] = {
-    "jsonl": json_document.to_jsonl,
-    "jsonl_messages": json_document.to_jsonl_messages,
+    "jsonl": json.to_jsonl,
+    "jsonl_messages": json.to_jsonl_messages,
     "text": text.to_text,
     "plain_text": text.to_text,
     "mermaid": text.to_mermaid,
@@ -33,7 +32,7 @@ _FORMATS: dict[str, Callable[[Nodes], str]] = {
 
 
 def export(conversation: Conversation, format: str) -> Flow[str]:
-    """A conversation in one of the formats of `ChatMemory.export`.
+    """The text of a conversation in a format of `ChatMemory.export`.
 
     Raises:
         InputError: The format is unknown.
@@ -47,17 +46,16 @@ def export(conversation: Conversation, format: str) -> Flow[str]:
     if format == "svg":
         return page.to_svg(graph.living(history), active=active)
     if format not in _FORMATS:
-        known = ", ".join(sorted([*_FORMATS, "json", "html", "svg"]))
-        raise InputError(f"Unsupported export format: {format} (use one of {known})")
+        formats = ", ".join(sorted([*_FORMATS, "json", "html", "svg"]))
+        raise InputError(f"Unsupported export format: {format} (use one of {formats})")
     return _FORMATS[format](graph.living(history))
 
 
 def _document(conversation: Conversation, history: Nodes, tip: ConversationNode | None) -> str:
     linear = isinstance(conversation.selector, LinearNodeSelector)
-    return json_document.to_json(
+    return json.to_json(
         history,
         mode="linear" if linear else "graph",
-        created_at=min((node.timestamp for node in history), default=None),
         metadata={
             "conversation_id": conversation.name,
             "context_depth": conversation.context_depth,
@@ -72,12 +70,12 @@ class Saved(NamedTuple):
 
     Attributes:
         document: The document.
-        tip: Number of the tip, if the document names one.
-        selector: The selector for a conversation of this shape.
-        context_depth: The context depth, if the document names one.
+        tip: Id of the tip, if the document has one.
+        selector: A selector for the mode of the document.
+        context_depth: The context depth, if the document has one.
     """
 
-    document: Document
+    document: json.Document
     tip: int | None
     selector: LinearNodeSelector | SemanticNodeSelector
     context_depth: int | None
@@ -87,22 +85,21 @@ def load(text: str) -> Saved:
     """Read a saved conversation.
 
     Raises:
-        InputError: It is no such document.
-        InvalidGraphStateError: Its nodes do not form a tree.
+        InputError: The text is not a saved conversation.
+        InvalidGraphStateError: The nodes do not form a tree.
     """
-    document = json_document.from_json(text)
-    known = {node.id for node in document.nodes}
+    document = json.from_json(text)
     tip, depth = document.metadata.get("tip"), document.metadata.get("context_depth")
-    if tip is not None and not (isinstance(tip, int) and tip in known):
+    if tip is not None and not (isinstance(tip, int) and tip in {node.id for node in document.nodes}):
         raise InputError(
-            f"the saved tip {tip!r} is no node of the document; remove it, or name one of its nodes"
+            f"the saved tip {tip!r} is not a node of the document; remove it, or use the id of a node"
         )
     selector = LinearNodeSelector() if document.mode == "linear" else SemanticNodeSelector()
     return Saved(document, tip, selector, depth if isinstance(depth, int) else None)
 
 
 def mime_bundle(conversation: Conversation) -> Flow[dict[str, str]]:
-    """A picture of the tree for Jupyter, and an outline where there are no pictures."""
+    """The tree for Jupyter: a picture as HTML, and an outline as plain text."""
     history, tip = yield from read.whole(conversation)
     living = graph.living(history)
     return {

@@ -1,7 +1,10 @@
-"""The order, forks and threads that every drawing of a conversation uses.
+"""Layout of a conversation for drawing: order, forks and threads of its nodes, and labels of messages.
 
-A `Layout` links the nodes both ways, measures them and hands each node to one thread, all in
-linear time and without recursion, so that a thread of 100,000 messages is laid out like one of ten.
+A message that follows the previous one is drawn below it, and only forks are indented: the branch that has
+more than half of the messages below a fork goes straight on, and the other branches, each at most half, are
+drawn indented before it. `n` messages are thus indented at most log2(n) levels deep.
+
+A `Layout` is computed in linear time and without recursion, so that long threads reach no recursion limit.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.errors import NodeNotFoundError
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.roles import role_of
-from langchain_threadmem.messages.text import one_line, visible
+from langchain_threadmem.messages.text import one_line, plural, visible
 from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import ConversationNode
 
@@ -25,9 +28,9 @@ class Strand:
     """The part of a thread that no older thread shares.
 
     Attributes:
-        first: Where it leaves the older thread, or its root.
-        tip: Where it ends.
-        length: How many messages the whole thread has, from the root.
+        first: First node after the fork from the older thread, or the root.
+        tip: Last node.
+        length: Number of messages of the thread, from the root.
     """
 
     first: ConversationNode
@@ -36,24 +39,25 @@ class Strand:
 
 
 class Layout:
-    """The nodes of one conversation, ready to be drawn.
+    """The nodes of one conversation with the order, forks and threads for drawing.
 
     Args:
-        nodes: Nodes of one conversation, in any order; one whose parent is missing is a root.
-        active: Id of the node that the conversation stands at, if that is to be shown.
+        nodes: Nodes of one conversation, in any order; a node whose parent is missing becomes a root.
+        active: Id of the tip of the active thread, if it is to be marked.
 
     Attributes:
         nodes: The nodes by id.
         order: The nodes with each parent before its children.
-        roots: The nodes that have no parent.
-        strands: Threads of live nodes first, then what hangs beside them (superseded ends, asides).
-        strand_of: Index of the strand that a node belongs to, by node id.
-        threads: How many of the strands end a live thread.
+        roots: The nodes without a parent.
+        size: Number of nodes of the subtree below and including a node, by node id.
+        strands: The strands of live threads, then those of superseded ends and asides.
+        strand_of: Index of the strand of a node, by node id.
+        threads: Number of live threads; they are the first of `strands`.
         current: Ids of the active node and its ancestors.
 
     Raises:
         InvalidGraphStateError: The nodes do not form a forest.
-        NodeNotFoundError: `active` is not among them.
+        NodeNotFoundError: `active` is not among the nodes.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -65,11 +69,11 @@ class Layout:
 
     def __init__(self, nodes: Sequence[ConversationNode], active: int | None = None) -> None:
         ids = {node.id for node in nodes}
-        whole = [
+        forest = [
             n if n.parent_id is None or n.parent_id in ids else replace(n, parent_id=None) for n in nodes
         ]
-        graph.validate(whole)
-        self.nodes = sorted(whole, key=lambda node: node.id)
+        graph.validate(forest)
+        self.nodes = sorted(forest, key=lambda node: node.id)
         self._by_id = {node.id: node for node in self.nodes}
         self.order = [self._by_id[node_id] for node_id in graph.orderly(self._by_id, self._by_id)]
         self._children: dict[int | None, list[ConversationNode]] = defaultdict(list)
@@ -80,22 +84,29 @@ class Layout:
         for node in reversed(self.order):
             self.size[node.id] = 1 + sum(self.size[child.id] for child in self._children[node.id])
         if active is not None and active not in self._by_id:
-            raise NodeNotFoundError(f"no node {active!r} to mark as active; choose one of those to be drawn")
+            raise NodeNotFoundError(
+                f"there is no node {active!r} to mark as active; use the id of a drawn node"
+            )
         self.current = set() if active is None else {node.id for node in graph.path(self._by_id, active)}
-        self._lay_strands()
+        self._find_strands()
+
+    @property
+    def counts(self) -> str:
+        """The number of messages and of live threads, as text."""
+        return f"{plural(len(self.nodes), 'message')} in {plural(self.threads, 'thread')}"
 
     def fork(self, node: ConversationNode) -> tuple[list[ConversationNode], ConversationNode | None]:
-        """Split a node's children into those to set in and the one that goes straight on, if any."""
+        """The children of a node to indent, and the child that goes straight on, if any."""
         children = self._children[node.id]
-        following = self.size[node.id] - 1
-        main = next((child for child in children if 2 * self.size[child.id] > following), None)
+        below = self.size[node.id] - 1
+        main = next((child for child in children if 2 * self.size[child.id] > below), None)
         return [child for child in children if child is not main], main
 
     def parent(self, node: ConversationNode) -> ConversationNode | None:
-        """Give the parent, if the node has one here."""
+        """The parent of a node; `None` for a root."""
         return None if node.parent_id is None else self._by_id[node.parent_id]
 
-    def _lay_strands(self) -> None:
+    def _find_strands(self) -> None:
         depth: dict[int | None, int] = {None: 0}
         for node in self.order:
             depth[node.id] = depth[node.parent_id] + 1
@@ -114,12 +125,12 @@ class Layout:
             self.strands.append(Strand(first, tip, depth[tip.id]))
 
 
-def said(message: BaseMessage) -> str:
-    """Give what a message says, `visible`, and in brackets what it holds that is no text.
+def content_of(message: BaseMessage) -> str:
+    """The text of a message with control characters escaped; other content and tool calls in brackets.
 
     Example:
         >>> from langchain_core.messages import AIMessage
-        >>> said(AIMessage("", tool_calls=[{"name": "weather", "args": {"city": "Rome"}, "id": "1"}]))
+        >>> content_of(AIMessage("", tool_calls=[{"name": "weather", "args": {"city": "Rome"}, "id": "1"}]))
         "[calls weather(city='Rome')]"
     """
     parts = [text_of(message)]
@@ -133,7 +144,7 @@ def said(message: BaseMessage) -> str:
 
 
 def label_of(message: BaseMessage) -> str:
-    """Name the speaker of a message.
+    """The role of a message as a label.
 
     Example:
         >>> from langchain_core.messages import AIMessage
@@ -141,3 +152,14 @@ def label_of(message: BaseMessage) -> str:
         'Assistant'
     """
     return one_line(role_of(message)).capitalize()
+
+
+def line_of(node: ConversationNode, width: int) -> str:
+    r"""A node on one line: id, role and the first `width` characters of the content.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> line_of(ConversationNode(7, HumanMessage("Hello\nthere")), 60)
+        '7 User: Hello there'
+    """
+    return f"{node.id} {label_of(node.message)}: {one_line(content_of(node.message), width)}"

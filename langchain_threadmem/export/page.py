@@ -1,8 +1,8 @@
-"""A conversation as a self-contained HTML page and as SVG.
+"""Conversations as self-contained HTML pages and as SVG pictures.
 
-Neither loads anything: no script, no font, no network, and the page's content security policy
-says so to the browser too. Messages are hostile text; whatever they say is shown as characters.
-The page needs no script either: `<details>` folds, links jump, and media queries choose dark or light.
+Both load no script, no font and nothing from a network; the content security policy of the page forbids it.
+Messages are untrusted and always escaped. `<details>` folds branches, links jump to messages, and media
+queries choose dark or light colours.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.export.layout import Layout, label_of, said
+from langchain_threadmem.export.layout import Layout, content_of, label_of
 from langchain_threadmem.messages.roles import role_of
 from langchain_threadmem.messages.text import one_line, plural, visible
 from langchain_threadmem.storage.schema import State
@@ -65,7 +65,7 @@ article details[open] summary span { display: none }
   nav { position: static; max-height: 40vh } }
 """
 _LONG = 700
-"""Characters after which a message is folded."""
+"""The length in characters beyond which a message is folded."""
 
 _DEEP, _PALE = "hsl({} 52% 52%)", "hsl({} 52% 80%)"
 _ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -74,16 +74,16 @@ _ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U001
 def to_html(
     nodes: Sequence[ConversationNode], *, title: str = "Conversation", active: int | None = None
 ) -> str:
-    """Draw a conversation as one HTML page that can be folded, and needs nothing else.
+    """Draw a conversation as one self-contained HTML page with foldable branches.
 
     Args:
-        nodes: Nodes of one conversation, in any order; one whose parent is missing is a root.
+        nodes: Nodes of one conversation, in any order; a node whose parent is missing becomes a root.
         title: Title of the page.
-        active: Id of the node that the conversation stands at, to be marked.
+        active: Id of the tip of the active thread, which is marked.
 
     Returns:
-        The page: threads at the side, the tree in the middle. About
-        40 ms and 300 kB per 1,000 messages, and their text.
+        The page: a list of threads at the side and the tree in the middle. About 40 ms per 1,000 messages,
+        and 300 kB in addition to their text.
 
     Raises:
         InvalidGraphStateError: The nodes do not form a forest.
@@ -98,28 +98,26 @@ def to_html(
     layout = Layout(nodes, active)
     body: list[str] = []
 
-    # As deep as forks are set in: the logarithm of the number of nodes.
+    # The recursion is as deep as the indentation: logarithmic in the number of nodes.
     def draw(branch: ConversationNode, kind: str) -> None:
         name, size = _escape(_opening(branch)), plural(layout.size[branch.id], "message")
         body.append(f'<details class="branch{kind}" open><summary>{name} <small>{size}</small></summary>')
         node: ConversationNode | None = branch
         while node is not None:
-            body.append(_article(node, here=node.id == active))
-            aside, node = layout.fork(node)
-            for other in aside:
+            body.append(_article(node, active=node.id == active))
+            branches, node = layout.fork(node)
+            for other in branches:
                 draw(other, "")
         body.append("</details>")
 
     for root in layout.roots:
         draw(root, " root")
-    threads = layout.strands[: layout.threads]
-    here = None if active is None else layout.strands[layout.strand_of[active]]
+    current = None if active is None else layout.strands[layout.strand_of[active]]
     links = "\n".join(
-        f'<li><a href="#n{strand.tip.id}"{" class=here" if strand is here else ""}>'
+        f'<li><a href="#n{strand.tip.id}"{" class=here" if strand is current else ""}>'
         f"<b>{_escape(_opening(strand.first))}</b><span>{strand.length}</span></a></li>"
-        for strand in threads
+        for strand in layout.strands[: layout.threads]
     )
-    counts = f"{plural(len(layout.nodes), 'message')} in {plural(len(threads), 'thread')}"
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -134,7 +132,7 @@ def to_html(
 {links}
 </ol></nav>
 <main>
-<header><h1>{_escape(title)}</h1><small>{counts}</small></header>
+<header><h1>{_escape(title)}</h1><small>{layout.counts}</small></header>
 {"".join(body)}
 </main>
 </body>
@@ -143,16 +141,16 @@ def to_html(
 
 
 def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: int | None = None) -> str:
-    """Draw a conversation as a small picture: a column for each thread, a row for each message.
+    """Draw a conversation as an SVG picture: a column for each thread, a row for each message.
 
     Args:
-        nodes: Nodes of one conversation, in any order; one whose parent is missing is a root.
-        max_nodes: How many messages to draw; of more, the newest are drawn and the others counted.
-        active: Id of the node that the conversation stands at, to be ringed.
+        nodes: Nodes of one conversation, in any order; a node whose parent is missing becomes a root.
+        max_nodes: Largest number of messages; the newest are drawn, and the number of the others is shown.
+        active: Id of the tip of the active thread, which gets a ring.
 
     Returns:
-        An `<svg>` element with a background of its own, so that it can be read on light and dark pages. What
-        people said is drawn full, answers pale, other messages small.
+        An `<svg>` element with a background, so that it can be read on light and dark pages. Human messages
+        are drawn in full colour, answers pale, other messages small.
 
     Raises:
         InputError: `max_nodes` is not positive.
@@ -165,17 +163,17 @@ def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: i
         1
     """
     if max_nodes < 1:
-        raise InputError(f"max_nodes is {max_nodes!r}; draw at least 1")
+        raise InputError(f"max_nodes is {max_nodes!r}; use 1 or more")
     layout = Layout(nodes, active)
     drawn = layout.nodes[-max_nodes:]
     hidden = len(layout.nodes) - len(drawn)
-    # Columns are given to the threads that are seen, in the order in which they are first seen.
-    seen = list(dict.fromkeys(layout.strand_of[node.id] for node in drawn))
-    columns = {strand: 14 + 16 * n for n, strand in enumerate(seen)}
+    # Columns are assigned to strands in the order of their first drawn message.
+    strands = list(dict.fromkeys(layout.strand_of[node.id] for node in drawn))
+    columns = {strand: 14 + 16 * n for n, strand in enumerate(strands)}
     top = 44 if hidden else 18
     spots = {node.id: (columns[layout.strand_of[node.id]], top + 24 * row) for row, node in enumerate(drawn)}
-    words = 14 + 16 * len(seen) + 36
-    width, height = words + 520, top + 24 * len(drawn)
+    text_x = 14 + 16 * len(strands) + 36
+    width, height = text_x + 520, top + 24 * len(drawn)
     lines, dots = [], []
     for node in drawn:
         x, y = spots[node.id]
@@ -186,26 +184,25 @@ def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: i
             color = _DEEP.format(_hue(layout.strand_of[node.id]))
             course = f"M{from_x} {from_y}{bend}L{x} {y}"
             lines.append(f'<path d="{course}" stroke="{color}" stroke-width="{strong}"/>')
-        dots.append(_dot(node, x, y, words, _hue(layout.strand_of[node.id]), ring=node.id == active))
+        dots.append(_dot(node, x, y, text_x, _hue(layout.strand_of[node.id]), ring=node.id == active))
     more = (
         f'<text x="8" y="18" opacity=".6">{plural(hidden, "earlier message")} not shown</text>'
         if hidden
         else ""
     )
-    label = f"{plural(len(layout.nodes), 'message')} in {plural(layout.threads, 'thread')}"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" width="{width}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{layout.counts}" width="{width}" '
         f'height="{height}" viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif" '
         f'font-size="12" fill="currentColor" style="background:#fff;color:#26282c">{more}'
         f'<g fill="none">{"".join(lines)}</g>{"".join(dots)}</svg>'
     )
 
 
-def _article(node: ConversationNode, *, here: bool) -> str:
+def _article(node: ConversationNode, *, active: bool) -> str:
     role = role_of(node.message)
     classes = [role if role in ("user", "assistant") else "other"]
     classes += ["replaced"] if node.state == State.SUPERSEDED else []
-    classes += ["here"] if here else []
+    classes += ["here"] if active else []
     when, note = "", ""
     if node.timestamp != EPOCH:
         when = f'<time datetime="{node.timestamp.isoformat()}">{node.timestamp:%Y-%m-%d %H:%M}</time>'
@@ -215,7 +212,7 @@ def _article(node: ConversationNode, *, here: bool) -> str:
         note = f"<small>{State(node.state).name.lower()}</small>"
     about = f"<small>{_escape(node.summary.title)}</small>" if node.summary else ""
     why = f'<div class="why">{_escape(str(node.placement))}</div>' if node.placement else ""
-    text = said(node.message)
+    text = content_of(node.message)
     shown = f'<div class="text">{_escape(text)}</div>'
     if len(text) > _LONG:
         first = f"<span>{_escape(one_line(text, 240))}</span> <small>{len(text):,} characters</small>"
@@ -226,8 +223,8 @@ def _article(node: ConversationNode, *, here: bool) -> str:
     )
 
 
-def _dot(node: ConversationNode, x: int, y: int, words: int, hue: int, *, ring: bool) -> str:
-    role, text = role_of(node.message), said(node.message)
+def _dot(node: ConversationNode, x: int, y: int, text_x: int, hue: int, *, ring: bool) -> str:
+    role, text = role_of(node.message), content_of(node.message)
     deep, pale = _DEEP.format(hue), _PALE.format(hue)
     halo = f'<circle cx="{x}" cy="{y}" r="9" fill="none" stroke="{deep}" stroke-width="1.5"/>' if ring else ""
     struck = ' opacity=".5" text-decoration="line-through"' if node.state == State.SUPERSEDED else ""
@@ -236,17 +233,18 @@ def _dot(node: ConversationNode, x: int, y: int, words: int, hue: int, *, ring: 
         f"<g{struck}><title>{_escape(label_of(node.message))}: {_escape(one_line(text, 400))}</title>{halo}"
         f'<circle cx="{x}" cy="{y}" r="{5 if role in ("user", "assistant") else 3}" '
         f'fill="{deep if role == "user" else pale}" stroke="{deep}"/>'
-        f'<text x="{words - 8}" y="{y + 4}" text-anchor="end" opacity=".5">{node.id}</text>'
-        f'<text x="{words}" y="{y + 4}"{faded}>{_escape(one_line(text, 70))}</text></g>'
+        f'<text x="{text_x - 8}" y="{y + 4}" text-anchor="end" opacity=".5">{node.id}</text>'
+        f'<text x="{text_x}" y="{y + 4}"{faded}>{_escape(one_line(text, 70))}</text></g>'
     )
 
 
 def _opening(node: ConversationNode) -> str:
-    return one_line(node.summary.title if node.summary else said(node.message), 70) or label_of(node.message)
+    title = node.summary.title if node.summary else content_of(node.message)
+    return one_line(title, 70) or label_of(node.message)
 
 
 def _hue(strand: int) -> int:
-    # Steps of the golden angle keep neighbouring threads apart, however many there are.
+    # Steps of the golden angle give neighbouring strands different hues, for any number of strands.
     return round(210 + strand * 137.5) % 360
 
 

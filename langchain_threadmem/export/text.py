@@ -1,12 +1,6 @@
-"""A conversation as Mermaid, plain text and an outline.
+"""Conversations as Mermaid diagrams, plain text and outlines.
 
-`page` draws the same as a web page and as a picture; all five are offered here. What a
-message says is never trusted: in each format it can be read, and can do nothing.
-
-A conversation of 500 messages drawn as a nested tree is a staircase that nobody can read. So
-a message that simply goes on stands below the one before it, and only forks are set in: where
-one branch holds more than half of what follows it goes straight on, and the others, each at
-most half, are set in before it. `n` messages are thus never set in more than log2(n) deep.
+Messages are untrusted: each format escapes its own markup.
 """
 
 from __future__ import annotations
@@ -17,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypedDict
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.export.layout import Layout, label_of, said
+from langchain_threadmem.export.layout import Layout, content_of, label_of, line_of
 from langchain_threadmem.messages.roles import TYPES, role_of
 from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.storage.schema import State
@@ -25,13 +19,13 @@ from langchain_threadmem.tree.node import ConversationNode
 
 _LETTERS = {"user": "H", "assistant": "A"}
 _FILLS = {"user": "#a7c7e7", "assistant": "#cdb4f6"}
-# Mermaid reads labels as markup of its own and as HTML; an entity code is only ever a character.
+# Mermaid reads labels as its own markup and as HTML; an entity code is always a character.
 _MERMAID = {ord(char): f"#{ord(char)};" for char in "[]{}<>|`;#&\\"} | {ord('"'): "'"}
 _INK = "    classDef default color:#26282c"
-"""Text on those fills, which a dark theme would make pale."""
+"""The colour of all text: a dark theme would draw pale text on the light fills."""
 _FRAME = 150
-"""Characters of a diagram that belong to no message."""
-# A formula, an icon (`fa:fa-car`), and a colour (`style:#000`) that costs its entity code the semicolon.
+"""An upper bound of the characters of a diagram that belong to no message."""
+# A formula; an icon (`fa:fa-car`); a colour (`style:#000`), which takes the semicolon of its entity code.
 _MERMAID_PAIRS = re.compile(r"\$(?=\$)|(?<=\$)\$|:(?=fa-|\S*#)")
 
 
@@ -57,22 +51,22 @@ def to_mermaid(
     """Draw a conversation as a Mermaid flowchart.
 
     Args:
-        nodes: Nodes of one conversation, in any order; one whose parent is missing is a root.
-        show_summaries: Show the title of a message's summary, where it has one, not its content.
-        max_content_length: How many characters of the content to show.
+        nodes: Nodes of one conversation, in any order; a node whose parent is missing becomes a root.
+        show_summaries: Show the title of a message's summary, if it has one, in place of the content.
+        max_content_length: Characters of the content to show.
         role: Show messages of this role only ("user" or "human", "assistant" or "ai", "system",
-            "tool", "function"), each below its nearest ancestor that is shown.
-        max_text_size: How many characters the diagram has at most; `None` for no limit. GitHub, Jupyter and
-            others draw no more than Mermaid's default, 50,000. Of a longer one the newest messages are drawn,
-            and a box says how many are not.
-        max_edges: How many edges at most, likewise; Mermaid's default is 500.
+            "tool", "function"), each below its nearest shown ancestor.
+        max_text_size: Largest number of characters of the diagram; `None` for no limit. The default is
+            Mermaid's, 50,000, beyond which GitHub and Jupyter draw nothing. If the diagram would be larger,
+            it shows the newest messages and the number of the others.
+        max_edges: Largest number of edges, likewise; Mermaid's default is 500.
 
     Returns:
-        `graph TD`, then a line for each node, each edge and each node's style, and the colour of all text,
-        which can be read on light and dark pages. Superseded nodes have a dashed border.
+        `graph TD`, then a line for each node, each edge and the style of each node, and a text colour that
+        can be read on light and dark pages. Superseded nodes have a dashed border.
 
     Raises:
-        InputError: `role` is unknown or a number negative.
+        InputError: `role` is unknown, or a number is negative.
         InvalidGraphStateError: The nodes do not form a forest.
 
     Example:
@@ -98,34 +92,38 @@ def to_mermaid(
         if limit is not None and limit < 0:
             raise InputError(f"{name} is {limit!r}; use 0 or more")
     layout = Layout(nodes)
-    shown: dict[int | None, int | None] = {None: None}  # each node's nearest shown ancestor, itself included
+    # By node id: the node itself or its nearest ancestor, whichever is shown.
+    shown: dict[int | None, int | None] = {None: None}
     for node in layout.order:
-        kept = role is None or TYPES.get(role_of(node.message)) == TYPES[role]
-        shown[node.id] = node.id if kept else shown[node.parent_id]
+        matches = role is None or TYPES.get(role_of(node.message)) == TYPES[role]
+        shown[node.id] = node.id if matches else shown[node.parent_id]
     drawn = []
     for node in layout.nodes:
         if shown[node.id] != node.id:
             continue
-        spoken = role_of(node.message)
-        text = node.summary.title if show_summaries and node.summary else said(node.message)
-        text = _harmless(one_line(text)[:max_content_length])
-        label = f'    {node.id}["{_LETTERS.get(spoken, "N")}{node.id}: {text}"]'
+        speaker = role_of(node.message)
+        text = node.summary.title if show_summaries and node.summary else content_of(node.message)
+        text = _escape(one_line(text)[:max_content_length])
+        label = f'    {node.id}["{_LETTERS.get(speaker, "N")}{node.id}: {text}"]'
         parent = shown[node.parent_id]
         edge = "" if parent is None else f"    {parent} --> {node.id}"
         dashed = ",stroke-dasharray:5 5" if node.state == State.SUPERSEDED else ""
-        style = f"    style {node.id} fill:{_FILLS.get(spoken, '#e0e0e0')}{dashed}"
+        style = f"    style {node.id} fill:{_FILLS.get(speaker, '#e0e0e0')}{dashed}"
         drawn.append(_Drawn(node.id, parent, label, edge, style))
-    cut = _newest(drawn, max_text_size, max_edges)
-    there = {one.id for one in drawn[cut:]}
-    note = [f'    earlier["{plural(cut, "earlier message")} not shown"]'] if cut else []
-    labels, styles = [one.label for one in drawn[cut:]], [one.style for one in drawn[cut:]]
-    edges = [one.edge for one in drawn[cut:] if one.parent in there]
-    ink = [*(["    style earlier fill:#e0e0e0"] if cut else []), *([_INK] if drawn else [])]
-    return "\n".join(["graph TD", *note, *labels, *edges, *styles, *ink])
+    hidden = _excess(drawn, max_text_size, max_edges)
+    rest = drawn[hidden:]
+    ids = {message.id for message in rest}
+    lines = ["graph TD"]
+    lines += [f'    earlier["{plural(hidden, "earlier message")} not shown"]'] if hidden else []
+    lines += [message.label for message in rest]
+    lines += [message.edge for message in rest if message.parent in ids]
+    lines += [message.style for message in rest]
+    lines += ["    style earlier fill:#e0e0e0"] if hidden else []
+    return "\n".join([*lines, *([_INK] if drawn else [])])
 
 
 class _Drawn(NamedTuple):
-    """A message in a Mermaid diagram: its number, that of the message above it, and its lines."""
+    """A message of a Mermaid diagram: its id, the id of its shown parent, and its lines of source."""
 
     id: int
     parent: int | None
@@ -134,28 +132,28 @@ class _Drawn(NamedTuple):
     style: str
 
 
-def _newest(drawn: Sequence[_Drawn], max_text_size: int | None, max_edges: int | None) -> int:
-    """How many messages to leave out, so that the rest is within the limits."""
+def _excess(drawn: Sequence[_Drawn], max_text_size: int | None, max_edges: int | None) -> int:
+    """The number of oldest messages to leave out, so that the diagram stays within its limits."""
     room = math.inf if max_text_size is None else max_text_size - _FRAME
     edges = math.inf if max_edges is None else max_edges
-    for left, one in zip(range(len(drawn), 0, -1), reversed(drawn), strict=True):
-        # Mermaid counts as JavaScript does: a character outside of the first 65,536 is two.
-        room -= sum(len(line.encode("utf-16-le", "surrogatepass")) // 2 + 1 for line in one[2:])
-        edges -= one.parent is not None
+    for number, message in zip(range(len(drawn), 0, -1), reversed(drawn), strict=True):
+        # Mermaid counts UTF-16 code units, as JavaScript does.
+        room -= sum(len(line.encode("utf-16-le", "surrogatepass")) // 2 + 1 for line in message[2:])
+        edges -= message.parent is not None
         if room < 0 or edges < 0:
-            return left
+            return number
     return 0
 
 
 def to_text(nodes: Sequence[ConversationNode]) -> str:
-    """Write a conversation as a plain transcript, in the order in which it was said.
+    """Write a conversation as a plain transcript, in the order of ids.
 
     Args:
         nodes: Nodes of one conversation, in any order.
 
     Returns:
-        A paragraph for each message. Its further lines are indented, so that no message can look
-        like another speaker's.
+        A paragraph for each message. All lines after the first are indented, so that the content of a message
+        cannot imitate another speaker.
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
@@ -165,7 +163,7 @@ def to_text(nodes: Sequence[ConversationNode]) -> str:
         Assistant: Hi
     """
     return "\n".join(
-        f"{label_of(node.message)}: " + "\n  ".join(said(node.message).splitlines())
+        f"{label_of(node.message)}: " + "\n  ".join(content_of(node.message).splitlines())
         for node in sorted(nodes, key=lambda node: node.id)
     )
 
@@ -174,20 +172,20 @@ def to_outline(nodes: Sequence[ConversationNode], *, width: int = 60) -> str:
     """Draw a conversation as a tree of lines, for a terminal.
 
     Args:
-        nodes: Nodes of one conversation, in any order; one whose parent is missing is a root.
-        width: How many characters of each message to show.
+        nodes: Nodes of one conversation, in any order; a node whose parent is missing becomes a root.
+        width: Characters of each message to show.
 
     Returns:
-        One line for each node. Linear in the number of nodes.
+        One line for each node. The cost is linear in the number of nodes.
 
     Raises:
         InvalidGraphStateError: The nodes do not form a forest.
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
-        >>> said = [(HumanMessage("Hello"), None), (AIMessage("Hi"), 1), (HumanMessage("Csv?"), 2)]
-        >>> said += [(HumanMessage("Tea?"), 2)]
-        >>> print(to_outline([ConversationNode(n, *node) for n, node in enumerate(said, 1)]))
+        >>> tree = [(HumanMessage("Hello"), None), (AIMessage("Hi"), 1), (HumanMessage("Csv?"), 2)]
+        >>> tree += [(HumanMessage("Tea?"), 2)]
+        >>> print(to_outline([ConversationNode(n, *node) for n, node in enumerate(tree, 1)]))
         ● 1 User: Hello
         │ 2 Assistant: Hi
         ├─● 3 User: Csv?
@@ -200,13 +198,10 @@ def to_outline(nodes: Sequence[ConversationNode], *, width: int = 60) -> str:
         mark = f"{hook}● "
         while node is not None:
             note = "" if node.state == State.LIVE else f" ({State(node.state).name.lower()})"
-            words = one_line(said(node.message), width)
-            lines.append(
-                f"{margin[: len(margin) - len(hook)]}{mark}{node.id} {label_of(node.message)}: {words}{note}"
-            )
-            aside, node = layout.fork(node)
-            for branch in aside:
-                last = node is None and branch is aside[-1]
+            lines.append(f"{margin[: len(margin) - len(hook)]}{mark}{line_of(node, width)}{note}")
+            branches, node = layout.fork(node)
+            for branch in branches:
+                last = node is None and branch is branches[-1]
                 draw(branch, margin + ("  " if last else "│ "), "└─" if last else "├─")
             mark, hook = "│ ", ""
 
@@ -215,6 +210,5 @@ def to_outline(nodes: Sequence[ConversationNode], *, width: int = 60) -> str:
     return "\n".join(lines)
 
 
-def _harmless(text: str) -> str:
-    escaped = text.translate(_MERMAID)
-    return _MERMAID_PAIRS.sub(lambda found: f"#{ord(found[0])};", escaped)
+def _escape(text: str) -> str:
+    return _MERMAID_PAIRS.sub(lambda match: f"#{ord(match[0])};", text.translate(_MERMAID))

@@ -1,0 +1,1 @@
+"""Classes that implement interfaces of LangChain, LangGraph and LangChain4j."""

@@ -1,4 +1,4 @@
-"""`ThreadMemSaver`: a LangGraph checkpointer that stores each message once, in the conversation's tree.
+"""`ThreadMemSaver`: a LangGraph checkpointer that stores each message once, in a tree.
 
 A thread of LangGraph is a conversation: `system.conversation(thread_id)` shows what was said in it as a tree,
 with its forks, edits and regenerations. Message lists of other channels and of subgraphs have trees of their

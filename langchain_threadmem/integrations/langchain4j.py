@@ -1,4 +1,4 @@
-"""LangChain4j's chat memories, for people who come from there: the same rules, the same calls of a store.
+"""LangChain4j's chat memories: the same rules for windows and the same calls of a store.
 
 Such a memory is a list that is kept within a window. What leaves the window leaves the store too; a program
 that wants the whole conversation uses `ChatMemory(window=...)`, whose window is a view. The rules are in

@@ -17,6 +17,7 @@ from langchain_threadmem.engine.flow import Call, Flow, Sql, snapshot
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.embed import EmbeddingQueue
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.tool_pairs import RESULT, start_of_results
 from langchain_threadmem.recall.options import RecallOptions
 from langchain_threadmem.recall.packing import packed
 from langchain_threadmem.recall.recollections import recollections, threads_of

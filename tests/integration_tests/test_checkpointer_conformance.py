@@ -1,4 +1,4 @@
-"""LangGraph's conformance suite for checkpointers, whole: all eight capabilities, on every database."""
+"""LangGraph's conformance suite for checkpointers: all eight capabilities, on every database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LangGraph graphs on `ThreadMemSaver`: turns, forks, interrupts, switched threads, two writers at once."""
+"""LangGraph graphs on `ThreadMemSaver`: turns, forks, interrupts, thread selection, concurrent writers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Chroma server as the index of vectors: by its URL, with what it asks for to be let in."""
+"""A Chroma server as the index of vectors: URLs and credentials."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_url_is_a_server_and_no_folder(
 
 
 class Refusing(http.server.BaseHTTPRequestHandler):
-    """Lets nobody in, and keeps who asked."""
+    """Refuses all requests and records them."""
 
     asked: list[str | None]
 

@@ -1,4 +1,4 @@
-"""Conversions: the copy is the same memory, in whatever it was copied to, or there is none."""
+"""Conversions: the copy equals the memory, or no copy is left behind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Place = Callable[[], str]
 
 @pytest.fixture(params=["sqlite", "folder", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """Places to convert into: files, folders, or databases of their own on a server."""
+    """Targets of conversions: files, folders, or new databases on a server."""
     made: list[str] = []
 
     def place() -> str:
@@ -72,7 +72,7 @@ ODD = 'a\0b \u2028 "quoted" \\ 🧵'
 
 @pytest.fixture
 def source(original: Path, tmp_path: Path) -> str:
-    """A memory with something of everything, and another owner's beside it."""
+    """A memory with every kind of data, and the memory of another owner."""
     return str(shutil.copy(original, tmp_path / "source.db"))
 
 
@@ -106,7 +106,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def told(place: str, owner: str = "ada") -> dict[str, Any]:
-    """What a memory says to somebody who asks for everything."""
+    """All data of a memory, read through public methods."""
     with MemorySystem(place, owner=owner, embeddings=WordEmbeddings()) as system:
         names = system.conversations()
         found: dict[str, Any] = {"conversations": names}
@@ -382,7 +382,7 @@ def test_save_convert_and_load_give_back_the_same_memory(
 
 
 class Mirror:
-    """A cipher that anybody can break."""
+    """A cipher that reverses the bytes."""
 
     def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
         return "mirror", plaintext[::-1]

@@ -1,4 +1,4 @@
-"""What was acknowledged is there: after kill -9, under two processes, under many threads and tasks."""
+"""Durability of acknowledged writes: after kill -9, with two processes, with many threads and tasks."""
 
 from __future__ import annotations
 

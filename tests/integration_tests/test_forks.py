@@ -1,4 +1,4 @@
-"""Forked processes: parent and child both go on, and neither loses or breaks anything of the other's."""
+"""Forked processes: parent and child both continue, and neither damages data of the other."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def use(system, name):
 
 
 def script(url: str, owner: str, text: str) -> str:
-    """What a script prints that runs in a process of its own."""
+    """The output of a script that runs in a new process."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", BEGIN + text, url, str(TESTS), owner],
         capture_output=True,

@@ -22,7 +22,7 @@ CONFIG: Any = {"configurable": {"session_id": "s"}}
 
 
 def echo(messages: list[BaseMessage]) -> AIMessage:
-    """Answers with how many messages it was shown, and the last of them."""
+    """Answers with the number of received messages and the last of them."""
     return AIMessage(f"{len(messages)}: {messages[-1].content}")
 
 

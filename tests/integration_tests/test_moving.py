@@ -1,4 +1,4 @@
-"""`threadmem import-checkpoints`: threads of LangGraph's own checkpointers move in, whole and once."""
+"""`threadmem import-checkpoints`: threads of LangGraph's own checkpointers are copied completely and once."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def note(state: MessagesState) -> dict[str, Any]:
 
 
 def graph_on(saver: BaseCheckpointSaver[Any]) -> Any:
-    """A chat whose turns run a subgraph beside the model, so an interrupt leaves a finished task's writes."""
+    """A chat whose turns run a subgraph in parallel to the model, so an interrupt leaves pending writes."""
     inner = StateGraph(MessagesState).add_node("model", answer).add_edge(START, "model").compile()
     outer = StateGraph(MessagesState).add_node("inner", inner).add_node("note", note)
     return outer.add_edge(START, "inner").add_edge(START, "note").compile(checkpointer=saver)
 
 
 def fill(saver: BaseCheckpointSaver[Any]) -> None:
-    """Two threads: one with a fork, one that waits in an interrupt."""
+    """Two threads: one with a fork, one at an interrupt."""
     graph = graph_on(saver)
 
     def ask(text: str, config: Any) -> None:
@@ -74,7 +74,7 @@ Opener = Callable[[], AbstractContextManager[BaseCheckpointSaver[Any]]]
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def source(request: pytest.FixtureRequest) -> Iterator[tuple[str, Opener]]:
-    """Where the filled source is, and how it is opened by the library that wrote it."""
+    """The source, and the way to open it with the library that wrote it."""
     if request.param == "sqlite":
         path = str(request.getfixturevalue("file"))
         yield path, lambda: SqliteSaver.from_conn_string(path)
@@ -238,7 +238,7 @@ class Mood:
 
 @pytest.fixture
 def moody(tmp_path: Path) -> Path:
-    """A source whose state holds an object of a class that is not LangGraph's."""
+    """A source whose state contains an object of a custom class."""
     path = tmp_path / "moody.sqlite"
     with SqliteSaver.from_conn_string(str(path)) as saver:
         checkpoint = {

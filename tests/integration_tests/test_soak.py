@@ -1,4 +1,4 @@
-"""A short soak in every test run; `benchmarks/soak.py` is the long one."""
+"""A short soak test; `benchmarks/soak.py` is the long one."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ WORDS = ["red", "green", "car", "apple"]
 
 
 class Axes(Embeddings):
-    """Each word is an axis, so that cosines are equal or far apart and half precision changes no order."""
+    """Embeds each word as an axis, so that half precision of cosines changes no order."""
 
     model_name = "axes"
 
@@ -49,12 +49,13 @@ class Axes(Embeddings):
 
 
 class Reference:
-    """`InMemoryStore` without what nobody relies on.
+    """`InMemoryStore` without its accidental behaviour.
 
-    It is asked for everything and cut into pages here: it orders items by the age of their namespace, where
-    ours go by their own, and shows items without a vector again on each page. It is given one put at a time,
-    with the old vectors taken out: it fails if two items of a batch hold one text, and keeps the vectors of
-    values that are gone. It lists namespaces that were only read from.
+    Searches ask for all items and are cut into pages here: `InMemoryStore` orders items by the age of their
+    namespace, `ThreadMemStore` by their own age, and repeats items without a vector on each page. Each put
+    is a batch of its own, after the removal of old vectors: `InMemoryStore` fails if two items of a batch
+    have the same text, and keeps the vectors of replaced values. It also lists namespaces that were only
+    read.
     """
 
     def __init__(self) -> None:

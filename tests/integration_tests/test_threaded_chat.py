@@ -1,4 +1,4 @@
-"""A whole chat as a graph: under a checkpointer and without one, sync, async and streaming."""
+"""A complete chat graph: with and without a checkpointer, sync, async and streaming."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from langchain_threadmem.threads.tree_view import TreeView
 
 
 class Recorder(BaseChatModel):
-    """Answers "re ..." word by word, and notes what it was shown."""
+    """Answers "re ..." word by word, and records the received messages."""
 
     shown: list[list[BaseMessage]] = Field(default_factory=list)
     script: dict[str, str] = Field(default_factory=dict)

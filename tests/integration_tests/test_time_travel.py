@@ -1,4 +1,4 @@
-"""Runs from an older checkpoint: the model is shown the branch that the run continues, and no other."""
+"""Runs from an older checkpoint: the model receives the branch that the run continues, and no other."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CONFIG: RunnableConfig = {"configurable": {"thread_id": "talk"}}
 
 
 class Recorder(BaseChatModel):
-    """Answers "re ..." and notes what it was shown."""
+    """Answers "re ..." and records the received messages."""
 
     shown: list[list[str]] = Field(default_factory=list)
 
@@ -74,7 +74,7 @@ def agent(model: Any, system: MemorySystem, selector: AnySelector, **options: An
 
 
 def plain(model: Any, system: MemorySystem, selector: AnySelector, **options: Any) -> Any:
-    """A state that has no key but `messages`."""
+    """A state with the single key `messages`."""
     options.pop("recall", None)
     given = {"conversation_id": options.pop("conversation_id", None)}
     builder = StateGraph(MessagesState)
@@ -86,7 +86,7 @@ def plain(model: Any, system: MemorySystem, selector: AnySelector, **options: An
 
 
 def nested(model: Any, system: MemorySystem, selector: AnySelector, **options: Any) -> Any:
-    """A chat within a graph that keeps the list."""
+    """A chat within a graph that has the list of messages."""
     checkpointer = options.pop("checkpointer")
     builder = StateGraph(MessagesState)
     builder.add_node("chat", plain(model, system, selector, **options))
@@ -104,7 +104,7 @@ def build(request: pytest.FixtureRequest) -> Build:
 
 
 class Keeping(NamedTuple):
-    """A checkpointer, and when it stores."""
+    """A checkpointer and its durability."""
 
     saver: BaseCheckpointSaver[Any]
     durability: Durability
@@ -130,7 +130,7 @@ def model() -> Recorder:
 def say(
     graph: Any, *texts: str, config: RunnableConfig = CONFIG, durability: Durability = "async"
 ) -> dict[str, Any]:
-    """Invokes a graph with one text after another, the first from `config`, the others at the tip."""
+    """Invokes a graph with several texts, the first from `config`, the others at the tip."""
     state: dict[str, Any] = {}
     for text in texts:
         state = graph.invoke({"messages": [("user", text)]}, config, durability=durability)
@@ -139,7 +139,7 @@ def say(
 
 
 def after(graph: Any, text: str, config: RunnableConfig = CONFIG) -> RunnableConfig:
-    """The checkpoint at the end of the turn that a text began."""
+    """The checkpoint after the turn of a text."""
     found: RunnableConfig = next(
         state.config
         for state in graph.get_state_history(config)

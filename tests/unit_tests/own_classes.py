@@ -1,4 +1,4 @@
-"""Classes as callers have them, whose values JSON does not know."""
+"""Custom classes whose values JSON cannot represent."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Pair(NamedTuple):
 
 
 class Letter(HumanMessage):
-    """A message of a caller's own class."""
+    """A message of a custom class."""
 
     stamp: str = "none"
 
 
 class Handle:
-    """What no serializer takes."""
+    """A value that no serializer accepts."""
 
     def __repr__(self) -> str:
         return "<Handle 7>"

@@ -1,4 +1,4 @@
-"""What the tests of the store share: calls to a store's methods, directly or through their async twins."""
+"""Helpers for tests of the store: calls of its sync or async methods, and a clock."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Make = Callable[..., Calls]
 
 
 def made(mode: str, system: MemorySystem, clock: Clock) -> Iterator[Make]:
-    """Makes stores on a system, or on another; closes what was used asynchronously."""
+    """Makes stores, and closes those that were used asynchronously."""
     loop = asyncio.new_event_loop() if mode == "async" else None
     opened: list[MemorySystem] = []
 
@@ -61,5 +61,5 @@ def made(mode: str, system: MemorySystem, clock: Clock) -> Iterator[Make]:
 
 
 def keys(found: list[SearchItem]) -> list[str]:
-    """The keys of what a search found."""
+    """The keys of the items that a search found."""
     return [item.key for item in found]

@@ -1,4 +1,4 @@
-"""Input that nobody can use: a typed error that names the value and the right form, and nothing is lost."""
+"""Invalid input: a typed error names the value and the right form, and no data is lost."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_a_cipher_that_opens_nothing_is_named(url: str, owner: str) -> None:
 
 
 class Changing(WordEmbeddings):
-    """Vectors of a length that can be changed."""
+    """Vectors with a variable number of dimensions."""
 
     def __init__(self, dimensions: int = 64) -> None:
         self.dimensions = dimensions

@@ -1,4 +1,4 @@
-"""The law of bodies: what is read back equals what was written, types included, or it was refused."""
+"""Message bodies: a message that is read equals the message that was written, or it was refused."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ messages = st.sampled_from(list(MESSAGE_CLASSES.values())).flatmap(
 
 
 def shape(value: Any) -> Any:
-    """A value with the types of all its parts, which `==` does not look at."""
+    """A value with the types of all its parts, which `==` does not compare."""
     if isinstance(value, dict):
         return dict, [(shape(key), shape(item)) for key, item in value.items()]
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""The pinned cases: behaviour 41 to 48 and 53, and the decisions R1 to R16, each under its number."""
+"""Cases 41 to 48 and 53, and decisions R1 to R16, each under its number."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CONVERSATION = [
 
 
 class Counted(BaseChatModel):
-    """Answers with JSON text, or raises; counts how often it was asked."""
+    """Answers with JSON text, or raises; counts its calls."""
 
     answer: str | None = None
     calls: list[int] = Field(default_factory=list)

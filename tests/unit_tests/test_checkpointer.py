@@ -1,4 +1,4 @@
-"""`ThreadMemSaver`: what it stores and gives back, on every database, in both modes."""
+"""`ThreadMemSaver`: storing and loading of checkpoints, on every database, sync and async."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ STRICT = JsonPlusSerializer(allowed_msgpack_modules=None)
 
 
 class Both:
-    """Calls a saver's methods, or their async twins."""
+    """Calls the sync or the async methods of a saver."""
 
     def __init__(self, saver: ThreadMemSaver, loop: asyncio.AbstractEventLoop | None) -> None:
         self.saver = saver
@@ -60,7 +60,7 @@ class Both:
     def save(
         self, thread: str = "t", parent: str | None = None, ns: str = "", version: int = 1, **values: Any
     ) -> str:
-        """Put a checkpoint whose channels all have a new version; gives its id."""
+        """Put a checkpoint whose channels all have a new version; returns its id."""
         metadata = values.pop("metadata", {})
         checkpoint = checkpoint_of(values, version)
         versions = dict(checkpoint["channel_versions"])

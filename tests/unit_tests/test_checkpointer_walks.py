@@ -1,8 +1,8 @@
-"""The saver against LangGraph's own in-memory saver: random walks, and every state equal.
+"""The saver compared with LangGraph's in-memory saver in random walks.
 
 A walk appends, forks from an old checkpoint, replays, trims, edits, empties and changes messages in place.
-Then all checkpoints of both savers are compared: as they were written, after the database was opened again,
-and in a copy of the thread. The tree must be sound all along.
+Then all checkpoints of both savers are compared: as written, after the database was reopened, and in a copy
+of the thread. The tree stays valid.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Walk:
                 )
 
     def load(self, number: int) -> None:
-        """Go on from a checkpoint as it was stored."""
+        """Continue from a stored checkpoint."""
         if self.saved:
             self.parent = self.saved[number % len(self.saved)][0]
             found = self.savers[-1].get_tuple(self.config(self.parent))
@@ -142,7 +142,7 @@ class Walk:
 
 
 def everything(saver: BaseCheckpointSaver[Any], thread: str = "t") -> list[Any]:
-    """All that a thread's checkpoints hold."""
+    """The contents of all checkpoints of a thread."""
     return [
         (
             found.checkpoint,
@@ -182,7 +182,7 @@ def test_every_state_of_a_random_walk_is_that_of_the_in_memory_saver(
 
 
 class Forgetful:
-    """A saver that knows nothing of what was stored before."""
+    """A saver without its caches."""
 
     def __init__(self, system: MemorySystem) -> None:
         self.system = system

@@ -1,4 +1,4 @@
-"""Choosing a parent: what is continued, returned to and opened, and what is refused."""
+"""Choice of a parent: continued turns, returns to earlier turns, new roots, and refused input."""
 
 from dataclasses import replace
 
@@ -78,12 +78,12 @@ def unit(rows: NDArray[np.float64]) -> Floats:
 
 
 def topics(count: int, dimensions: int = 256, seed: int = 0) -> Floats:
-    """Directions that have little to do with each other."""
+    """Nearly orthogonal directions."""
     return unit(np.random.default_rng(seed).normal(size=(count, dimensions)))
 
 
 def near(direction: Floats, seed: int) -> Floats:
-    """Something on the same topic: two such have a cosine of about 0.5."""
+    """A vector on the same topic: two of them have a cosine of about 0.5."""
     noise = np.random.default_rng(seed).normal(size=direction.shape) / np.sqrt(direction.shape[-1])
     return unit(direction + noise)
 
@@ -430,7 +430,7 @@ def test_how_often_somebody_switches_is_read_from_the_latest_turns() -> None:
 
 
 def odds(turns: list[TurnEnd]) -> tuple[float, float]:
-    """By how much the odds of a first turn and of a new root are less than the networks have them."""
+    """The difference between the odds of a first turn and of a new root and those of the networks."""
     none, held = no_vectors(len(turns)), networks("words")
     found = describe(turns, none, none, "Which one is that?", None, reader(ENGLISH))
     learned, weighed = np.exp(score(held, found.rows)), weigh(held, found, turns)

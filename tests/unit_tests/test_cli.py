@@ -1,4 +1,4 @@
-"""The `threadmem` command: what it prints, what it writes, how it refuses."""
+"""The `threadmem` command: output, files and refusals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from langchain_threadmem.cli import demo
 from langchain_threadmem.cli.demo import turns_of
 from langchain_threadmem.cli.main import main
 from langchain_threadmem.errors import PersistenceError
-from langchain_threadmem.export.json_document import parse_conversation
+from langchain_threadmem.export.json import parse_conversation
 
 ROOT = Path(__file__).parents[2]
 CHAT = [
@@ -40,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 LOOKING = [["show", ""], ["verify", ""], ["reindex", ""], ["convert", "", "copy"]]
-"""Commands that look at a database, named where there is nothing."""
+"""Commands that read a database; an empty argument stands for the database."""
 
 
 def put(command: list[str], database: str) -> list[str]:
@@ -61,7 +61,7 @@ def records(chat: list[tuple[str, str]] = CHAT) -> list[dict[str, str]]:
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """The one line that a refused command says."""
+    """The line that a refused command prints."""
     before = sorted(Path.cwd().rglob("*"))
     assert main(arguments) == 2
     said = capsys.readouterr()

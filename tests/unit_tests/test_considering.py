@@ -1,4 +1,4 @@
-"""Which turns a choice looks at: all of a few, the newest of many, and old threads that are near."""
+"""The shortlist of turns: all of a few, the newest of many, and similar older threads."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from langchain_threadmem.tree.node import ConversationNode
 
 
 def grown(above: Sequence[int | None]) -> TurnIndex:
-    """Turns from 0 on, by the places of those that they continue; that at `n` ends with node `2 * n + 2`."""
+    """Turns by the positions of the turns that they continue; turn `n` ends with node `2 * n + 2`."""
     index = TurnIndex()
     for place, before in enumerate(above):
         human, answer = 2 * place + 1, 2 * place + 2

@@ -1,4 +1,4 @@
-"""Damage: what cannot be read any more is named, shown as that and removable; the rest is read as before."""
+"""Damage: an unreadable message is reported, replaced and removable; other messages are read as before."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Change = Callable[..., None]
 
 
 def change(system: MemorySystem, sql: str, *values: Any) -> None:
-    """Change rows behind the memory's back: no checksum follows."""
+    """Change rows without their checksums."""
     path = system.runtime.database.path
     if path is not None:
         with sqlite3.connect(path) as connection:
@@ -57,7 +57,7 @@ def tree_of(system: MemorySystem, conversation: str = "c") -> int:
 
 @pytest.fixture(params=["plain", "encrypted"])
 def damaged(request: pytest.FixtureRequest, url: str, owner: str) -> Iterator[MemorySystem]:
-    """Four messages, of which the second cannot be read any more."""
+    """Four messages, of which the second is unreadable."""
     cipher = StreamCipher() if request.param == "encrypted" else None
     with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), cipher=cipher) as system:
         memory = system.conversation("c")
@@ -273,7 +273,7 @@ def test_verify_says_that_a_file_is_no_database_any_more(file: Path, verbs: Any)
 
 
 def everything(system: MemorySystem) -> list[str]:
-    """All that a memory gives, and every row as it lies there."""
+    """All data of a memory, and every row."""
     memory, store = system.conversation("c"), ThreadMemStore(system)
     read = system.runtime.database.read
     tables = [table for table in metadata.tables.values() if table is not migration]
@@ -293,7 +293,7 @@ def everything(system: MemorySystem) -> list[str]:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[str]]:
-    """A database with some of everything, and what is read from it."""
+    """A database with every kind of data, and the data read from it."""
     path = tmp_path_factory.mktemp("sound") / "memory.db"
     with MemorySystem(path, embeddings=WordEmbeddings()) as system:
         memory = system.conversation(

@@ -1,4 +1,4 @@
-"""Transactions: whole or not at all, one at a time, with errors that say what to do."""
+"""Transactions: atomic, one at a time, with errors that name the next step."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_closing_on_the_loop_is_closing(url: str) -> None:
 
 @pytest.fixture
 def left_open(recwarn: pytest.WarningsRecorder) -> Callable[[], list[str]]:
-    """Tells of the connections that were forgotten without being closed."""
+    """The warnings about connections that were not closed."""
 
     def forgotten() -> list[str]:
         gc.collect()
@@ -336,7 +336,7 @@ def test_a_password_is_not_shown(url: str, kind: type[Exception]) -> None:
 
 
 def held_open(url: str, **options: int) -> int:
-    """How many of eight threads are in a transaction at once."""
+    """The number of threads, of eight, that are in a transaction at once."""
     database, inside, most = open_database(url, **options), [0], [0]
     lock, gate = threading.Lock(), threading.Barrier(8)
 

@@ -1,4 +1,4 @@
-"""The embedder: found when first needed, unit vectors of one shape, and clear errors."""
+"""The embedder: loaded at first use, unit vectors of one shape, and clear errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Embed = Callable[..., Any]
 
 
 class Counting(Embeddings):
-    """Counts what it is asked, and tells questions from texts."""
+    """Counts its calls, and embeds questions and texts differently."""
 
     def __init__(self, make: Callable[[str], Any] = lambda text: [3.0, 4.0]) -> None:
         self.asked: list[str] = []

@@ -1,4 +1,4 @@
-"""`embedding_history_length`: messages that are embedded together with those before them."""
+"""`embedding_history_length`: messages embedded together with the messages before them."""
 
 from __future__ import annotations
 

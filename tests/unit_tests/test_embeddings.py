@@ -1,7 +1,7 @@
-"""Local embeddings: the vectors, and where the model files come from.
+"""Local embeddings: the vectors, and the places of the model files.
 
-Where the files come from is tested with small stand-ins for them, so most of those tests
-run everywhere. The vectors need the real model, which the extra `local` installs.
+The places are tested with small substitutes for the files. The vectors need the real model, which the extra
+`local` installs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Encryption: what is said reaches the database encrypted, whoever writes it; nothing else is read back."""
+"""Encryption: all content reaches the database encrypted, and unencrypted content is refused."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def stored(system: MemorySystem) -> str:
 
 
 def words(system: MemorySystem, word: str) -> int:
-    """How many rows of the index of words hold a word."""
+    """The number of rows of the lexicon that contain a word."""
     statement = Statement.of(
         sqlite="SELECT count(*) FROM threadmem_lexicon WHERE threadmem_lexicon MATCH ?",
         postgresql="SELECT count(*) FROM threadmem_lexicon WHERE words @@ %s::tsquery",
@@ -88,13 +88,13 @@ def bodies(system: MemorySystem, thread: str = "t") -> list[str]:
 
 @pytest.fixture
 def secret() -> str:
-    """A word that no other test writes: they share one PostgreSQL server."""
+    """A new word, since all tests share one PostgreSQL server."""
     return f"heron{uuid4().hex}"
 
 
 @pytest.fixture
 def sealed(system: MemorySystem) -> MemorySystem:
-    """A system that a saver with an encrypting serializer was made for."""
+    """A system with a saver that has an encrypting serializer."""
     ThreadMemSaver(system, serde=EncryptedSerializer(StreamCipher()))
     return system
 
@@ -254,7 +254,7 @@ def encrypted(url: str, owner: str, key: bytes = b"key") -> MemorySystem:
 
 @pytest.fixture(params=["as ever", "before proofs were kept"])
 def written(request: pytest.FixtureRequest, url: str, owner: str) -> str:
-    """A database in which something was written with a key."""
+    """A database with content that was written with a key."""
     with encrypted(url, owner) as system:
         system.conversation("t").append("a heron", "grey")
         if request.param == "before proofs were kept":

@@ -1,4 +1,4 @@
-"""`erase` and `forget(purge=True)`: what was said is gone, everywhere, and nothing else is."""
+"""`erase` and `forget(purge=True)`: all traces of a text are removed, and nothing else."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TABLES = [part.table.name for part in PARTS]
 
 
 def secret_of(owner: str) -> str:
-    """A word that no other test says: tests share one PostgreSQL server."""
+    """A new word, since all tests share one PostgreSQL server."""
     return f"heron{owner.removesuffix('x').replace('-', '')[-20:]}7"  # No stem ends in a number.
 
 
@@ -56,7 +56,7 @@ def dump(system: MemorySystem) -> dict[str, list[Any]]:
 
 
 def holding(system: MemorySystem) -> list[str]:
-    """The tables that hold the secret, the words of the lexicon among them."""
+    """The tables that contain the secret, including the lexicon."""
     text = secret_of(system.owner)
     found = [table for table, lines in dump(system).items() if any(text in line for line in lines)]
     words = Statement.of(
@@ -73,7 +73,7 @@ def raw(path: Path) -> bytes:
 
 @pytest.fixture
 def filled(system: MemorySystem, secret: str) -> MemorySystem:
-    """Two conversations, summaries of all ranks, words and vectors; the first holds the secret."""
+    """Two conversations with summaries of all ranks, words and vectors; the first contains the secret."""
     private = system.conversation("private")
     private.append(f"My code is {secret}.", f"I keep {secret} to myself.")
     private.append("Thank you.", "Any time.")
@@ -344,7 +344,7 @@ def test_a_receipt_tells_what_came_back(filled: MemorySystem, verbs: Wrap, secre
 
 
 def chroma_bytes(system: MemorySystem, seen: list[bytes]) -> int:
-    """How many of some vectors are in Chroma's files."""
+    """The number of vectors found in Chroma's files."""
     place = system.runtime.database.path
     assert place is not None
     files = [
@@ -354,7 +354,7 @@ def chroma_bytes(system: MemorySystem, seen: list[bytes]) -> int:
 
 
 def vectors_of(system: MemorySystem) -> list[bytes]:
-    """Some of the bytes of each vector in the index, as Chroma keeps it."""
+    """Some bytes of each vector in the index, as Chroma stores them."""
     index: Any = system.runtime.get(Indexes).index()
     held = index._collection.get(include=["embeddings"])["embeddings"]
     return [np.asarray(vector, np.float32)[:16].tobytes() for vector in held]
@@ -547,7 +547,7 @@ def test_many_may_write_while_something_is_erased(url: str, owner: str, secret: 
 
 
 class Mirror:
-    """A cipher that anybody can break."""
+    """A cipher that reverses the bytes."""
 
     def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
         return "mirror", plaintext[::-1]

@@ -1,4 +1,4 @@
-"""On an event loop nothing blocks it: no file is touched by its thread, from the first line on."""
+"""No call blocks an event loop: its thread touches no file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RESPONSES = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 
 
 def unblocked(main: Main) -> Any:
-    """What a coroutine returns; any call of this package that blocks the loop raises `BlockingError`."""
+    """The result of a coroutine; a call of the package that blocks the loop raises `BlockingError`."""
 
     async def watched() -> Any:
         with blockbuster_ctx(langchain_threadmem):

@@ -1,4 +1,4 @@
-"""Any value that can be stored comes back as it was; any other is refused with the path to it."""
+"""Typed JSON: a value is read exactly as it was written, or refused with the path to it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ values = st.recursive(
 
 
 def shape(value: Any) -> Any:
-    """The value with the type of each of its parts, in order where there is one."""
+    """The value with the type of each of its parts, in order if it has an order."""
     if isinstance(value, dict):
         return "dict", [(shape(key), shape(part)) for key, part in value.items()]
     if isinstance(value, list | tuple):
@@ -69,7 +69,7 @@ def test_what_was_written_is_read_back(value: Any) -> None:
 
 
 def derived(value: Any) -> Any:
-    """The value with a subclass in the place of each text and each integer."""
+    """The value with a subclass in place of each text and each integer."""
     if isinstance(value, dict):
         return {derived(key): derived(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""JSON and JSON Lines: what is written comes back, and what is wrong is said."""
+"""JSON and JSON Lines: a document is read as it was written, and errors name their cause."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from langchain_core.messages import (
 )
 
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, UnsupportedMessageError
-from langchain_threadmem.export.json_document import (
+from langchain_threadmem.export.json import (
     from_json,
     from_jsonl,
     to_json,

@@ -1,4 +1,4 @@
-"""Summaries without a model: sentences of the text itself, the same ones every time."""
+"""Summaries without a model: sentences of the text, deterministically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fence around recalled text: labelled, and closed by nobody but itself."""
+"""The fence around recalled text: labelled, and not closed by the text."""
 
 from __future__ import annotations
 

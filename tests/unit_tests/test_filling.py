@@ -1,4 +1,4 @@
-"""Catching up with many conversations takes full pieces, and whoever erases meanwhile waits for one."""
+"""Catch-up of many conversations runs in full batches, and an erasure waits for one batch only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOON = 120.0
 
 
 class Calls(Counting):
-    """Counts how often it is called."""
+    """Counts its calls."""
 
     calls = 0
 
@@ -32,7 +32,7 @@ class Calls(Counting):
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The statements that were asked of a database."""
+    """The statements that a database ran."""
     found: list[str] = []
     for name in ("run", "all", "many"):
         method = getattr(Conn, name)
@@ -83,7 +83,7 @@ def test_what_waits_in_the_background_is_embedded_in_full_batches(
 
 
 class Slow:
-    """Keeps an index from entering vectors until it may."""
+    """Delays the entry of vectors into an index."""
 
     def __init__(self, index: Any) -> None:
         self.go_on, self.begun, self.calls = threading.Event(), threading.Event(), 0
@@ -100,7 +100,7 @@ class Slow:
 def filling(
     url: str, owner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chroma: None
 ) -> Iterator[tuple[MemorySystem, Slow]]:
-    """A memory whose index is being filled in pieces of two conversations."""
+    """A memory whose index is filled in batches of two conversations."""
     monkeypatch.setattr(catch_up, "FEW_TO_ENTER", 4)
     monkeypatch.setattr(catch_up, "ENTERED_AT_ONCE", 4)
     with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=tmp_path / "vectors") as system:

@@ -1,4 +1,4 @@
-"""Filters of fields: two shapes, one meaning, and nothing that means nothing is passed over."""
+"""Filters of fields: two notations with one meaning; a meaningless condition is an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lint of the flows: what Python does not notice and a reader overlooks.
+"""A lint of the flows: mistakes that Python does not report.
 
 A flow that is called without `yield from` does nothing and says nothing; a flow that catches `BaseException`
 swallows cancellation. Both are found here in the source of the package; the lint is tested on bad examples.

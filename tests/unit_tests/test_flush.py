@@ -1,4 +1,4 @@
-"""`flush`: embedding ahead of recall, recall without it, and another model later on."""
+"""`flush`: embedding before recall, recall without it, and a change of the model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOON = 120.0
 
 
 class Held(Counting):
-    """Embeds no message before it may."""
+    """Embeds messages after a signal."""
 
     def __init__(self, name: str = "words") -> None:
         super().__init__(name)

@@ -1,4 +1,4 @@
-"""`forget`: what is least important leaves memory, stays in history, and leaves no dangling link."""
+"""`forget`: the least important units leave memory, stay in history, and leave no dangling link."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def fill(system: MemorySystem, count: int, session: str = "s", **options: Any) -> list[str]:
-    """Facts, the oldest first; their ids."""
+    """Adds facts, the oldest first, and returns their ids."""
     system.start_session(session)
     return [
         system.add_memory(f"fact number{n}", creation_time=START + timedelta(minutes=n), **options).id

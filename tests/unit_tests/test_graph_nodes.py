@@ -1,4 +1,4 @@
-"""The node that selects threads: what it asks, what it stores, what it leaves in the list."""
+"""The node that selects threads: its questions, its writes, and the list that it returns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Invoke = Callable[..., dict[str, Any]]
 
 
 class ByFirstWord:
-    """Continues the newest turn whose question begins with the same word; notes what it was asked."""
+    """Continues the newest turn whose question begins with the same word; records the messages."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -50,7 +50,7 @@ def selector() -> ByFirstWord:
 
 @pytest.fixture(params=["sync", "async"])
 def invoke(request: pytest.FixtureRequest) -> Iterator[Invoke]:
-    """Runs a node on a list, and gives its update with `messages` applied to the list."""
+    """Runs a node on a list, and returns its update with `messages` applied to the list."""
     runner = asyncio.Runner() if request.param == "async" else None
 
     def call(node: Runnable[Any, Any], given: Sequence[BaseMessage], **state: Any) -> dict[str, Any]:

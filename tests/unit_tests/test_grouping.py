@@ -1,4 +1,4 @@
-"""Grouping: pure arithmetic, so mostly laws; R37 says when the limit on tokens gives way."""
+"""Grouping: laws for all inputs, and decision R37."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Growth: any sequence of verbs leaves the tree that a dictionary of parents would be."""
+"""Random sequences of verbs: the tree equals a dictionary of parents."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_moving_keeps_summary_embedding_and_tip(system: MemorySystem, verbs: Cal
 
 
 class Growing(RuleBasedStateMachine):
-    """Random verbs on a memory, beside a dictionary of what must have come of them."""
+    """Random verbs on a memory and on a dictionary of parents."""
 
     url: str | None = None
 

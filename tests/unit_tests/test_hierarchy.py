@@ -1,4 +1,4 @@
-"""Summaries of sessions and of the long-term memory: cases 55 and 56, R25, R34, R37, and what they imply."""
+"""Summaries of sessions and of the long-term memory: cases 55 and 56, R25, R34, R37."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Wrap = Callable[[Any], Any]
 
 
 class Writer:
-    """Writes a short summary, numbered; fails from its `fails`th call on, if that is set."""
+    """Writes a short, numbered summary; fails from call `fails` on, if set."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -67,7 +67,7 @@ def writer() -> Writer:
 
 @pytest.fixture
 def opened(url: str, owner: str, writer: Writer) -> Iterator[Open]:
-    """Opens the same memory again and again, with settings of one's own."""
+    """Opens the same memory repeatedly, with any settings."""
     systems: list[MemorySystem] = []
 
     def open_(size: int = 3, tokens: int = 2000, **options: Any) -> MemorySystem:
@@ -127,7 +127,7 @@ def test_case_56_blank_output_changes_nothing(opened: Open, writer: Writer, verb
 
 
 def all_units(system: MemorySystem, root: MemoryUnit) -> Iterator[MemoryUnit]:
-    """A unit and everything below it; every link is looked at from both ends."""
+    """A unit and all units below it; every link is checked from both ends."""
     yield root
     if root.rank == 0:
         return
@@ -731,7 +731,7 @@ def test_summarising_ends_and_covers_every_message_exactly_once(
     done: list[tuple[str, Any]], size: int, tokens: int, echo: bool
 ) -> None:
     class Echo(Writer):
-        """Summaries as long as what they summarise: a level shrinks by its number of units alone."""
+        """Summaries as long as their sources: a level shrinks only in its number of units."""
 
         def summarize(self, message: Any) -> MessageSummary | None:
             return MessageSummary(title="T", summary=message.content)

@@ -1,4 +1,4 @@
-"""Second looks: an answer can cast doubt on where its turn was placed, and what is believed then."""
+"""Second looks: an answer can lower the probability of the place of its turn."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Catching up: nothing is embedded before it is needed, twice, or for nobody; a failure loses nothing."""
+"""Catch-up: nothing is embedded early, twice or in vain; a failure loses no data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that hold messages: taken apart and put together again, and lists known again by what they hold."""
+"""Values that contain messages: splitting and joining, and recognition of lists by their content."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_run_of_stored_messages_stands_where_they_stood() -> None:
 
 
 class Special(HumanMessage):
-    """A class of a caller's own."""
+    """A custom class."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Joined appends: what shares a transaction and its statements is stored as if each had come alone."""
+"""Joined appends: appends in one transaction are stored as if each had its own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """LangChain4j's chat memories: the cases of its behaviour, its stores, its provider.
 
-Messages are written as in the cases: `S` system, `U` user, `A` answer, `AT` answer with tool calls, `T`
-result; a number after the name tells them apart, and in a token window `#n` is their length.
+Messages are written as in `docs/decisions.md`: `S` system, `U` user, `A` answer, `AT` answer with tool calls,
+`T` result, with a number to distinguish them; in a token window, `#n` is the length.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BOTH = pytest.mark.parametrize("compat", [None, "langchain4j"])
 
 
 def message(name: str) -> BaseMessage:
-    """`AT:a,b` calls a and b, `T:a` answers a; anything else speaks for itself."""
+    """`AT:a,b` calls a and b, `T:a` is the result of a; other names are as in the cases."""
     about = name.split("#")[0].split(":")[-1]
     if name.startswith("AT"):
         calls = [{"name": "look", "args": {}, "id": one} for one in about.split(",")]
@@ -55,7 +55,7 @@ def tokens(messages: Sequence[BaseMessage]) -> int:
 
 
 def played(memory: Any, *said: str) -> list[str]:
-    """What the memory holds after each message."""
+    """The contents of the memory after each message."""
     seen = []
     for name in said:
         memory.add(message(name))
@@ -68,7 +68,7 @@ def window(limit: Any, compat: Any = None, **options: Any) -> MessageWindowChatM
 
 
 class Counting(ChatMemoryStore):
-    """Counts how often it is read, written and emptied."""
+    """Counts reads, writes and deletions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -354,7 +354,7 @@ def test_case_29_the_overhead_of_a_request_counts_once(compat: Any) -> None:
 
 @pytest.fixture(params=["memory", "sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def store(request: pytest.FixtureRequest, tmp_path: Path, owner: str) -> Iterator[ChatMemoryStore]:
-    """One for many ids: in memory, or in a database."""
+    """A store for many ids: in memory, or in a database."""
     if request.param == "memory":
         yield ChatMemoryStore()
         return

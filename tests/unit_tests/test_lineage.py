@@ -1,4 +1,4 @@
-"""A run may continue what it and the runs that it goes on from have said, and nothing of other branches."""
+"""Lineage of runs: a run continues messages of its own branch only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONFIG: RunnableConfig = {"configurable": {"thread_id": "talk"}, "metadata": {"c
 
 
 class Choosing:
-    """Continues the turn end of a given position, and notes which questions it was offered."""
+    """Continues the turn end at a given position, and records the offered questions."""
 
     def __init__(self) -> None:
         self.offered: set[str] = set()

@@ -1,4 +1,4 @@
-"""`LLMNodeSelector`: what a chat model is shown, which answers count, and what happens to the others."""
+"""`LLMNodeSelector`: the prompt, valid answers, and invalid answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TURNS = [("Python?", "A language."), ("Tea?", "A drink."), ("Oslo?", "A city.")]
 
 
 class Scripted(BaseChatModel):
-    """Gives one answer after the other through `with_structured_output`; an exception is raised."""
+    """Returns the given answers in turn through `with_structured_output`; raises exceptions among them."""
 
     answers: list[Any]
     prompts: list[Any] = Field(default_factory=list)
@@ -54,7 +54,7 @@ class Scripted(BaseChatModel):
 
 
 class ToolCaller(BaseChatModel):
-    """A model that answers by calling the tool that the schema was bound as."""
+    """A model that answers by a call of the tool of the schema."""
 
     selected: int | None
 

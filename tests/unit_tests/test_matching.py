@@ -1,4 +1,4 @@
-"""The filters of the store: LangGraph's meaning, and nothing passed over."""
+"""Filters of the store: LangGraph's meaning, and no ignored condition."""
 
 from __future__ import annotations
 

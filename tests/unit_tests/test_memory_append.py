@@ -1,4 +1,4 @@
-"""`append` and `extend`: what may be passed in, where it goes, and what is refused."""
+"""`append` and `extend`: accepted input, places of messages, and refused input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeping and showing: `save`, `load`, `export`, `to_mermaid`, what Jupyter shows."""
+"""Storage and display: `save`, `load`, `export`, `to_mermaid`, Jupyter."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Wrap = Callable[[ChatMemory], Any]
 
 
 class Titles:
-    """A summarizer that needs no model."""
+    """A summarizer without a model."""
 
     def summarize(self, message: Any) -> MessageSummary:
         return MessageSummary(title=message.content.upper(), summary="It is said.")

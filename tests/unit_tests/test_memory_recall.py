@@ -188,7 +188,7 @@ def test_words_alone_on_purpose_say_nothing(recwarn: pytest.WarningsRecorder) ->
 
 
 class Failing:
-    """An embedding model that is down until told otherwise."""
+    """An embedding model that fails until it is repaired."""
 
     model_name = "failing"
     down = True

@@ -1,4 +1,4 @@
-"""`retrieve`: the messages to show a model, in order, each once, never a tool's result without its call."""
+"""`retrieve`: messages for a prompt, in order, each once, no tool result without its call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Wrap = Callable[[ChatMemory], Any]
 
 
 def named(tree: Any, message: Any) -> int | None:
-    """Continue the answer whose number the message names; else start a thread."""
+    """Continue the answer whose number is in the message; otherwise start a thread."""
     return int(message.content.split()[0]) if message.content[0].isdigit() else None
 
 

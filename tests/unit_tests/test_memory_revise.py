@@ -1,4 +1,4 @@
-"""`edit`, `regenerate`, `place`: what is replaced stays in history and leaves recall."""
+"""`edit`, `regenerate`, `place`: replaced messages stay in history and leave recall."""
 
 from __future__ import annotations
 

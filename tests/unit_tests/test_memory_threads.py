@@ -1,4 +1,4 @@
-"""Threads, roots, the tip and the graph: the tree as its readers see it."""
+"""Threads, roots, the tip and the graph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Wrap = Callable[[ChatMemory], Any]
 
 
 def new_thread(tree: Any, message: Any) -> int | None:
-    """Continue the answer whose number the message names; else start a thread."""
+    """Continue the answer whose number is in the message; otherwise start a thread."""
     return int(message.content.split()[0]) if message.content[0].isdigit() else None
 
 

@@ -1,4 +1,4 @@
-"""The agent middleware: threads before, a view around each model call, the turn stored once."""
+"""The agent middleware: thread selection, the messages of each model call, storage of the turn."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CONFIG: RunnableConfig = {"configurable": {"thread_id": "talk"}}
 
 
 class Recorder(BaseChatModel):
-    """Answers "re ...", or what `script` says; "weather A B" makes it call the tool for A and for B."""
+    """Answers "re ...", or as in `script`; "weather A B" makes it call the tool for A and for B."""
 
     shown: list[list[BaseMessage]] = Field(default_factory=list)
     script: dict[str, str] = Field(default_factory=dict)
@@ -98,7 +98,7 @@ Invoke = Callable[..., dict[str, Any]]
 
 @pytest.fixture(params=["sync", "async"])
 def invoke(request: pytest.FixtureRequest) -> Iterator[Invoke]:
-    """Invokes an agent, with text from the user or with whatever else is given."""
+    """Invokes an agent with text from the user, or with any other input."""
     runner = asyncio.Runner() if request.param == "async" else None
 
     def call(agent: Any, given: Any, config: RunnableConfig = CONFIG) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def test_each_model_call_sees_only_its_thread_and_the_state_keeps_everything(
 
 @tool("weather", response_format="content_and_artifact")
 def observed(city: str) -> tuple[str, list[Any]]:
-    """The weather in a city, with how it was observed."""
+    """The weather in a city, with the source."""
     return f"sunny in {city}", [Note(text=city), Document(city), Handle()]
 
 
@@ -488,7 +488,7 @@ LEFT = [HumanMessage("weather Rome", id="h1"), CALL, HumanMessage("tea one", id=
 
 
 def cancelled(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Messages with a result right behind the call that has none."""
+    """Messages with a result inserted after each call without a result."""
     at = list(messages).index(CALL) + 1
     return [*messages[:at], ToolMessage("cancelled", tool_call_id="c1"), *messages[at:]]
 

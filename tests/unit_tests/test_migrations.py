@@ -1,4 +1,4 @@
-"""Migrations: an empty database is filled, an old one led on, a newer one refused and left alone."""
+"""Migrations: an empty database is created, an old one migrated, a newer one refused unchanged."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_refused_database_is_not_kept_open(filled: Path) -> None:
 
 
 def as_of_the_first_schema(path: Path) -> None:
-    """Make a file one that was written before what follows a message was shared, and without checksums."""
+    """Change a file to the first schema: without grafts, lineage and checksums."""
     with sqlite3.connect(path) as connection:
         for table in tables():
             connection.execute(f"ALTER TABLE {table.name} DROP COLUMN {COLUMN}")

@@ -1,4 +1,4 @@
-"""Namespaces as bytes: reversible, sorted, nested; and filters that are never wider than asked."""
+"""Namespaces as bytes: reversible, sorted, nested; and filters that are never too wide."""
 
 from __future__ import annotations
 

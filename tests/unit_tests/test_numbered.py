@@ -1,4 +1,4 @@
-"""Ids that are made here end in the number of their node; whatever id a message has, it is found by it."""
+"""Generated ids end in the number of their node; messages are found by any id."""
 
 from __future__ import annotations
 

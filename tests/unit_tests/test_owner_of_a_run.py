@@ -1,4 +1,4 @@
-"""A run that names another owner than the system's is refused, wherever its configuration is seen."""
+"""A run that names another owner than the system has is refused by every integration."""
 
 from __future__ import annotations
 

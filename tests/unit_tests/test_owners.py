@@ -1,4 +1,4 @@
-"""No call crosses owners, no reset crosses conversations, and hostile names and queries are only data."""
+"""Isolation of owners and conversations; hostile names and queries are data."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def pair(url: str, owner: str) -> Iterator[tuple[MemorySystem, MemorySystem]]:
 
 
 def dump(system: MemorySystem, tables: tuple[str, ...] = TABLES) -> dict[str, list[str]]:
-    """Every row of the truth and of what is derived from it."""
+    """Every row of the trees and of the derived tables."""
 
     def rows(table: str) -> list[str]:
         every = Statement.of(**dict.fromkeys(("sqlite", "postgresql"), f"SELECT * FROM threadmem_{table}"))

@@ -1,4 +1,4 @@
-"""Parts of messages that JSON does not know: kept opaque, given back by the serializer's own rules."""
+"""Message parts that JSON cannot represent: stored as opaque data, read by the rules of the serializer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def alone() -> Iterator[MemorySystem]:
 
 
 def turn(part: Any) -> list[Any]:
-    """A turn with a part in all places that take one."""
+    """A turn with an opaque part in every field that accepts one."""
     call = {"name": "look", "args": {"at": part}, "id": "c", "type": "tool_call"}
     return [
         HumanMessage([{"type": "text", "text": "look", "part": part}], id="h"),

@@ -1,4 +1,4 @@
-"""Why a message is where it is: kept with the node, looked at by later choices, shown to people."""
+"""Placements: reasons of choices, stored with the node, used by later choices, shown to people."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Wrap = Callable[[ChatMemory], Any]
 
 
 class Weighing:
-    """A selector that always continues the first answer and says why."""
+    """A selector that always continues the first answer and states a reason."""
 
     def __init__(self) -> None:
         self.seen: list[TurnEnd] = []

@@ -1,4 +1,4 @@
-"""The placing rule: clause by clause, then whole conversations, then laws over random walks.
+"""The placing rule: each clause, whole conversations, and laws over random walks.
 
 Lists are written as words: `"h1 a1 h2"` is three messages, and a trailing `'` makes another
 content for the same id, so `"a1'"` is message `a1`, edited.
@@ -38,7 +38,7 @@ def elements(words: str) -> list[Element]:
 
 @dataclass
 class Tree:
-    """A store of places small enough to be obviously right."""
+    """A minimal store of places."""
 
     rows: dict[int, Place] = field(default_factory=dict)
     tip: int | None = None
@@ -60,7 +60,7 @@ class Tree:
         return key
 
     def store(self, words: str) -> list[int]:
-        """Apply the plan for a list, move the tip to its end, and give its keys."""
+        """Apply the plan for a list, move the tip to its end, and return its keys."""
         keys: list[int] = []
         for element, step in zip(elements(words), self.plan(words), strict=True):
             if isinstance(step, Use):
@@ -108,7 +108,7 @@ class Tree:
         return runs((key, self.rows[key].written) for key in keys)
 
     def keys(self, found: list[tuple[int, int]]) -> list[int]:
-        """What runs lead through: from the last key of each up to its first."""
+        """The keys of runs: from the last key of each up to its first."""
         read: list[int] = []
         for first, last in found:
             path = [last]
@@ -471,7 +471,7 @@ walks = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 40), st.inte
 
 
 def walk(steps: list[tuple[str, int, int]], conversation: Tree) -> list[str]:
-    """Store the lists that the steps lead through, and give them; `place` moves a stored message."""
+    """Store the lists of the steps and return them; `place` moves a stored message."""
     history = [""]
     for number, (action, i, j) in enumerate(steps):
         words = history[-1].split()
@@ -506,7 +506,7 @@ def walk(steps: list[tuple[str, int, int]], conversation: Tree) -> list[str]:
 
 
 def check_store(conversation: Tree, words: str) -> None:
-    """Store a list and check every law that one step can break."""
+    """Store a list and check every law."""
     before = dict(conversation.rows)
     keys = conversation.store(words)
     assert conversation.read(conversation.keys(conversation.runs(keys))) == words

@@ -1,4 +1,4 @@
-"""The public surface, pinned: what is offered, that it is described, and that importing it is light."""
+"""The public names: the list, their docstrings, and the cost of importing them."""
 
 from __future__ import annotations
 

@@ -469,7 +469,7 @@ def test_an_external_collection_of_another_shape_is_refused_or_read(
 
 
 class Mirror:
-    """A cipher that anybody can break."""
+    """A cipher that reverses the bytes."""
 
     def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
         return "mirror", plaintext[::-1]

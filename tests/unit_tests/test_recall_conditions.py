@@ -1,6 +1,6 @@
-"""Conditions of `recall`: whose messages, from when, from where; age, reranking; reasons that are told.
+"""Conditions of `recall`: speaker, time and scope; age, reranking; reasons.
 
-Each holds for both ways to find (`recall.search`): the whole conversation, or candidates from the indexes.
+Each test runs for both sources of `recall.search`: the whole conversation, and candidates from the indexes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`recall(max_tokens=...)`: whole turns that fit, nothing twice, nothing that the window shows."""
+"""`recall(max_tokens=...)`: whole turns within the budget, no duplicates, no messages of the window."""
 
 from __future__ import annotations
 

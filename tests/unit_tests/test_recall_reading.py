@@ -1,4 +1,4 @@
-"""What recall reads in texts and questions: terms, traits, people, dates."""
+"""Documents and questions of recall: terms, traits, people, dates."""
 
 from __future__ import annotations
 

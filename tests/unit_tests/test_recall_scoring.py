@@ -1,4 +1,4 @@
-"""The ledger and the scores: neighbours, people, dates, kinds of chat, reasons for every weight."""
+"""Postings and scores: neighbours, people, dates, kinds of chat."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONG = " ".join(f"word{n} explains detail{n} of the matter." for n in range(60))
 def ledger_of(
     texts: Sequence[Any], times: Sequence[float] | None = None, segments: Sequence[int] | None = None
 ) -> Postings:
-    """Texts said in turns; a pair is (speaker, text)."""
+    """Postings of texts in turns; a pair is (speaker, text)."""
     ledger = Postings()
     for n, one in enumerate(texts):
         name, text = one if isinstance(one, tuple) else (None, one)

@@ -1,6 +1,6 @@
-"""Summaries in `recall`: found like messages, below the message that holds the answer; unfolded from there.
+"""Summaries in `recall`: found like messages, ranked below the answer, and unfolded.
 
-Each holds for both ways to find (`recall.search`): the whole conversation, or candidates from the indexes.
+Each test runs for both sources of `recall.search`: the whole conversation, and candidates from the indexes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SUMMARY = "A holiday at the lake: kite, tent, boat and cat were arranged."
 
 
 class Says:
-    """Writes the same summary of everything, or of each group another."""
+    """Writes the same summary for all groups, or a different one for each."""
 
     def __init__(self, text: str = SUMMARY) -> None:
         self.text = text
@@ -71,7 +71,7 @@ def system(url: str, owner: str) -> Iterator[MemorySystem]:
 
 @pytest.fixture
 def memory(system: MemorySystem) -> ChatMemory:
-    """A conversation over eight days, not summarised yet."""
+    """A conversation over eight days, without summaries."""
     return filled(system, "lake")
 
 

@@ -1,4 +1,4 @@
-"""Messages in the shapes people keep them in: each is read, and what is wrong is said with its place."""
+"""Messages in common formats of chat exports; errors name the line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.export.json_document import from_jsonl, parse_conversation
+from langchain_threadmem.export.json import from_jsonl, parse_conversation
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),

@@ -1,4 +1,4 @@
-"""Mermaid, text, outline, page and picture: readable, right and harmless."""
+"""Mermaid, text, outline, page and picture: correct, and safe for untrusted messages."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def thread_of(length: int) -> list[ConversationNode]:
 
 
 class Page(HTMLParser):
-    """The tags of a page and its text, each opened tag closed again."""
+    """The tags and the text of a page; checks that every tag is closed."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

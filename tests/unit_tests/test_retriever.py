@@ -24,7 +24,7 @@ Invoke = Callable[..., Any]
 
 @pytest.fixture(params=["sync", "async"])
 def invoke(request: pytest.FixtureRequest) -> Iterator[Invoke]:
-    """Invokes a runnable directly or through its async twin, on one event loop."""
+    """Invokes a runnable directly or on an event loop."""
     if request.param == "sync":
         yield lambda runnable, given, **options: runnable.invoke(given, **options)
         return
@@ -48,7 +48,7 @@ def travel(system: MemorySystem) -> ChatMemory:
 
 
 class TestRetriever(RetrieversIntegrationTests):
-    """The tests that LangChain has for every retriever."""
+    """LangChain's standard tests for retrievers."""
 
     @property
     def retriever_constructor(self) -> type[BaseRetriever]:

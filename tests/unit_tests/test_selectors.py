@@ -1,4 +1,4 @@
-"""Selectors: when they are asked, what they see, whose answers count, and what happens when they fail."""
+"""Selectors: calls, views, valid answers, and failures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Wrap = Callable[[ChatMemory], Any]
 
 
 class Recorder:
-    """A selector that starts a thread each time and remembers what it was asked."""
+    """A selector that always starts a thread and records the messages."""
 
     def __init__(self) -> None:
         self.asked: list[Any] = []
@@ -41,7 +41,7 @@ class Recorder:
 
 
 class Both(Recorder):
-    """A selector with a way of its own to be awaited."""
+    """A selector with a separate async method."""
 
     def __init__(self) -> None:
         super().__init__()

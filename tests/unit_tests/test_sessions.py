@@ -1,4 +1,4 @@
-"""Sessions: case 58, R28, R33, and beginning, resuming, switching and removing them."""
+"""Sessions: case 58, R28, R33; starting, resuming, switching and removing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: the seeds' defaults, from arguments or a file; what is wrong is named."""
+"""Settings: defaults, arguments and files; errors name the setting."""
 
 from __future__ import annotations
 

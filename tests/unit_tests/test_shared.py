@@ -1,4 +1,4 @@
-"""Systems by URL: adapters that are made anew share one."""
+"""Systems by URL: several adapters share one system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short-term memory: what was used last stays, and is found by meaning or by words."""
+"""Short-term memory: recently used units stay, and are found by meaning or by words."""
 
 from __future__ import annotations
 

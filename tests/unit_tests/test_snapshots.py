@@ -1,4 +1,4 @@
-"""Reading beside a writer: what a verb reads is the state of one moment."""
+"""Reads with a concurrent writer: a verb reads one state of the database."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def drive(request: pytest.FixtureRequest, system: MemorySystem) -> Drive:
 
 @contextmanager
 def writing(*writes: Callable[[], object], most: int = 400) -> Iterator[None]:
-    """Does writes in turn in another thread meanwhile, so many of them at most."""
+    """Runs writes in another thread, up to a number of them."""
     done, errors = threading.Event(), list[Exception]()
 
     def work() -> None:
@@ -133,7 +133,7 @@ def test_nothing_is_damaged_for_being_written_meanwhile(
 
 
 def beside(flow: Flow[T], system: MemorySystem, step: int, write: Callable[[], object]) -> T:
-    """The result of a flow, before one of whose steps somebody else writes."""
+    """The result of a flow with a concurrent write before one of its steps."""
 
     def steps() -> Flow[T]:
         value, error, count = None, None, 0

@@ -1,4 +1,4 @@
-"""Flows and their drivers: the same result both ways, and each trap refused or harmless."""
+"""Flows and their drivers: the same result sync and async; mistakes are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ThreadMemStore`: values by namespace and key, on both databases, in both modes."""
+"""`ThreadMemStore`: values by namespace and key, on both databases, sync and async."""
 
 from __future__ import annotations
 

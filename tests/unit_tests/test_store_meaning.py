@@ -1,4 +1,4 @@
-"""Searching a store by meaning: what is embedded, and in which order it is found."""
+"""Search of a store by meaning: embedded fields, and the order of results."""
 
 from __future__ import annotations
 

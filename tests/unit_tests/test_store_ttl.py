@@ -1,4 +1,4 @@
-"""Times to live: what has expired is gone at once, and swept in time."""
+"""Times to live: expired items are never returned, and are deleted by the sweep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strides: a node is found by its number, though only those where numbers make a leap are in an index."""
+"""The index from node numbers to keys, which lists only the first number of each consecutive range."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def in_index(system: MemorySystem) -> list[int]:
 
 
 def grown(conn: Conn, tree: int, choices: list[int]) -> int:
-    """Chains of one or two messages below nodes that numbers choose; how many nodes there are then."""
+    """Append chains of one or two messages below given nodes; returns the number of nodes."""
     count = 0
     for n, choice in enumerate(choices):
         drafts = [Draft(f"m{n}-{k}", "human", "{}", 0.0, given=True) for k in range(1 + choice % 2)]
@@ -132,7 +132,7 @@ def test_reading_costs_the_same_in_a_long_conversation(read: Callable[[Conn, int
 
 
 def steps_of(read: Callable[[Conn, int, int], Any], messages: int) -> int:
-    """How many instructions SQLite runs for a read in a conversation without forks."""
+    """The number of SQLite instructions of a read in a conversation without forks."""
     system = MemorySystem(None, embeddings=False)
     drafts = [Draft(f"m{n}", "human", "{}", 0.0, given=True) for n in range(messages)]
     of_tree(system, lambda conn, tree: writer.append(conn, tree, drafts))

@@ -1,4 +1,4 @@
-"""Summaries: written when asked for, one message at a time; a failure costs nothing but the summary."""
+"""Summaries of messages: written on request; a failure affects only its summary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Wrap = Callable[[ChatMemory], Any]
 
 
 class Titles:
-    """Titles each message; fails on those that say "fail", has nothing to say on "skip"."""
+    """Writes a title for each message; fails on "fail", returns nothing on "skip"."""
 
     def __init__(self) -> None:
         self.asked: list[Any] = []

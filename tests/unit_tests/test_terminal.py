@@ -1,4 +1,4 @@
-"""What the demo draws and counts: trees, threads, recalls, tokens."""
+"""Terminal output of the demo: trees, threads, recalls, tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text that people are shown: control characters in it can be seen, and do nothing."""
+"""Displayed text: control characters are escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree view: paths, roots, leaves, threads, order, and what is refused."""
+"""The tree view: paths, roots, leaves, threads, order, and refused input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turn ends: where a conversation can be continued, kept up to date node by node."""
+"""Turn ends: the turns that can be continued, updated node by node."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Wrap = Callable[[Any], Any]
 
 
 class Metered(BaseChatModel):
-    """Answers with fixed text, and says what that took; fails if there is none."""
+    """Answers with fixed text and its token counts; fails without text."""
 
     answer: str | None
     tokens: bool = True

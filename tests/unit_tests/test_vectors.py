@@ -1,4 +1,4 @@
-"""Vector indexes: exact under threads, Chroma repaired from SQL, one process at a time in its directory."""
+"""Vector indexes: exact search with threads, repair of Chroma from SQL, one process per directory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ with MemorySystem(sys.argv[1], embeddings=WordEmbeddings()) as system:
 
 
 class ListIndex:
-    """The smallest index there can be; counts what it is told."""
+    """A minimal index that counts its calls."""
 
     name = "list"
 

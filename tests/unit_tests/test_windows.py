@@ -1,6 +1,6 @@
-"""Windows: laws that hold for every conversation, and each rule on its own.
+"""Windows: laws for every conversation, and each rule separately.
 
-`reference` says in the plainest words what a window holds: it adds message by message and evicts one by one.
+`reference` is a slow, simple window: it adds and evicts message by message.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def window_of(counter: Counter | None, limit: int, **options: Any) -> LimitedWin
 
 
 def owner_of(held: Sequence[BaseMessage], n: int) -> BaseMessage | None:
-    """The call that a result at a position answers."""
+    """The call of a result at a position."""
     for message in reversed(held[:n]):
         if isinstance(message, AIMessage) and held[n].tool_call_id in {c["id"] for c in message.tool_calls}:
             return message

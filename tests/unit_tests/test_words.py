@@ -1,4 +1,4 @@
-"""Words: what counts as one."""
+"""Tokens: the definition of a word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The group writer: many callers, few commits; each caller learns of its own write, and nobody hangs."""
+"""The group writer: few commits for many callers; each caller gets the result of its own write."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONN: Any = None
 
 
 class Commits:
-    """A commit that counts, and that waits for a first batch to be queued behind."""
+    """Counts commits; the first waits until further writes are queued."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
@@ -43,7 +43,7 @@ def raising(error: BaseException) -> Write:
 
 
 def together(commit: Any, *writes: Write, go: threading.Event | None = None) -> list[Any]:
-    """Submit writes at once and wait for all; errors are returned."""
+    """Submit writes together and wait for all; returns errors among the results."""
 
     async def main() -> list[Any]:
         tasks = [asyncio.ensure_future(writer.submit(write)) for write in writes]

@@ -1,12 +1,11 @@
-"""A conversation as JSON or JSON Lines, and back.
+"""Conversations as JSON and JSON Lines: writing and reading.
 
-`to_json` writes the whole tree in a shape that other tools can read: role, content, parent
-and time of each message. What role and content cannot say (tool calls, names, lists of
-content blocks, state) stands beside them, so that `from_json(to_json(nodes)).nodes` equals
-the nodes. `to_jsonl` writes threads for fine-tuning, `parse_conversation` reads what people have.
+`to_json` writes all nodes with role, content, parent and time, which other tools can read, and with the
+remaining fields of each message, so that `from_json(to_json(nodes)).nodes` equals `nodes`. `to_jsonl` writes
+threads for fine-tuning. `parse_conversation` reads messages from the common formats of chat exports.
 
-Files are data. Nothing in one can name a class or reach an import: messages are built from
-a fixed list of classes (see `bodies`) and checked, and `{"lc": 1, ...}` stays a dictionary.
+Documents are untrusted: messages are built from a fixed list of classes (see `messages.codec`) and validated.
+No document can import a class; `{"lc": 1, ...}` stays a dictionary.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummar
 
 VERSION = "1.0"
 MODES = {"linear": "linear", "graph": "graph", "threaded": "graph"}
-"""What a mode is called in documents, and what it is written as."""
+"""The names of a mode that documents may have, and the name that is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What `from_json` read.
+    """A conversation that `from_json` read.
 
     Attributes:
         nodes: The nodes, in the order of their ids.
         mode: "linear" or "graph".
-        metadata: The document's metadata as it stood there.
+        metadata: The metadata of the document, unchanged.
     """
 
     nodes: list[ConversationNode]
@@ -62,18 +61,18 @@ def to_json(
     Args:
         nodes: All nodes of one conversation, in any order.
         mode: "linear" or "graph".
-        created_at: When the conversation began; without it, the time of the oldest node.
-        last_modified: When it last changed; without it, the time of the newest node.
-        metadata: More to keep in the document's metadata, as JSON values.
-        other: Writes the parts of messages that JSON does not know; without it they are refused.
+        created_at: Time of the first message; by default the time of the oldest node.
+        last_modified: Time of the last change; by default the time of the newest node.
+        metadata: Further metadata of the document, as JSON values.
+        other: Writer of message parts that JSON cannot represent; without a writer, such parts are refused.
 
     Returns:
-        JSON text. Times without a zone are taken as UTC. About 50 ms per 1,000 nodes.
+        JSON text. Times without a time zone are read as UTC. About 50 ms per 1,000 nodes.
 
     Raises:
-        InvalidGraphStateError: The nodes are no forest, or a parent is not among them.
-        UnsupportedMessageError: A message holds a value that cannot be written exactly.
-        InputError: `mode` is unknown, or `metadata` holds what JSON cannot.
+        InvalidGraphStateError: The nodes do not form a forest, or a parent is missing.
+        UnsupportedMessageError: A message has a value that cannot be written exactly.
+        InputError: `mode` is unknown, or `metadata` has a value that JSON cannot represent.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -81,7 +80,7 @@ def to_json(
         >>> document["nodes"][0]["role"], document["nodes"][0]["content"]
         ('user', 'Hello')
     """
-    nodes = _whole(nodes)
+    nodes = _validated(nodes)
     times = [_zoned(node.timestamp) for node in nodes]
     document = {
         "version": VERSION,
@@ -99,18 +98,18 @@ def to_json(
 
 
 def from_json(text: str) -> Document:
-    """Read a document written by `to_json`, or by another tool in the same shape.
+    """Read a document of `to_json`, or of another tool that writes the same format.
 
     Args:
         text: JSON text. `summary`, `parent_id`, `timestamp`, `edges` and `metadata` may be missing;
-            a time without a zone is taken as UTC.
+            a time without a time zone is read as UTC.
 
     Returns:
         The nodes in the order of their ids, the mode and the metadata.
 
     Raises:
-        InputError: The text is no such document, or of a newer version; says which node is wrong.
-        InvalidGraphStateError: The nodes and edges do not form a tree; names the ids.
+        InputError: The text is not such a document, or has a newer version; the error names the node.
+        InvalidGraphStateError: The nodes and edges do not form a tree; the error names the ids.
 
     Example:
         >>> from_json('{"version": "1.0", "nodes": [{"id": 1, "role": "user", "content": "Hi"}]}').mode
@@ -122,30 +121,30 @@ def from_json(text: str) -> Document:
         raise InputError(f"cannot read version {version!r} of the document, only 1.x; upgrade this package")
     metadata = as_object(document.get("metadata") or {}, "'metadata'")
     records = as_list(document.get("nodes"), "'nodes'")
-    nodes = _whole(_read_node(record, n) for n, record in enumerate(records, 1))
+    nodes = _validated(_read_node(record, n) for n, record in enumerate(records, 1))
     if document.get("edges") is not None:
         edges = [as_object(edge, "an edge") for edge in as_list(document["edges"], "'edges'")]
-        differing = {(str(edge.get("from")), str(edge.get("to"))) for edge in edges}
-        differing ^= {(str(parent), str(child)) for parent, child in _edges(nodes)}
-        if differing:
-            shown = ", ".join(f"{parent} to {child}" for parent, child in sorted(differing))
+        mismatched = {(str(edge.get("from")), str(edge.get("to"))) for edge in edges}
+        mismatched ^= {(str(parent), str(child)) for parent, child in _edges(nodes)}
+        if mismatched:
+            shown = ", ".join(f"{parent} to {child}" for parent, child in sorted(mismatched))
             raise _corrupted(f"edges that disagree with 'parent_id': {shown}")
     return Document(nodes, _mode(metadata.get("mode", "linear")), metadata)
 
 
 def to_jsonl(nodes: Sequence[ConversationNode]) -> str:
-    """Write each thread as one line `{"messages": [...]}`, the shape of OpenAI fine-tuning.
+    """Write each thread as one line `{"messages": [...]}`, the format of OpenAI fine-tuning.
 
     Args:
         nodes: Nodes of one conversation, in any order.
 
     Returns:
-        One line per thread, root to leaf, in the order of the leaves' ids. What several threads
-        share is repeated in each: the size is the sum of their lengths.
+        One line per thread, root to leaf, in the order of the leaves' ids. Messages that several threads
+        share are repeated in each thread.
 
     Raises:
-        InvalidGraphStateError: The nodes are no forest.
-        UnsupportedMessageError: A message has no OpenAI shape; names the node.
+        InvalidGraphStateError: The nodes do not form a forest.
+        UnsupportedMessageError: A message has no OpenAI format; the error names the node.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -153,15 +152,15 @@ def to_jsonl(nodes: Sequence[ConversationNode]) -> str:
         '{"messages": [{"role": "user", "content": "Hello"}]}'
     """
     graph.validate(nodes)
-    shapes: dict[int, str] = {}
+    lines: dict[int, str] = {}
     for node in nodes:
         try:
-            shapes[node.id] = dumps(convert_to_openai_messages([node.message]), f"node {node.id}")[1:-1]
+            lines[node.id] = dumps(convert_to_openai_messages([node.message]), f"node {node.id}")[1:-1]
         except (ValueError, KeyError, TypeError) as error:
             raise UnsupportedMessageError(
-                f"node {node.id} has no OpenAI shape ({error!r}); export it with to_json"
+                f"node {node.id} has no OpenAI format ({error!r}); export it with to_json"
             ) from error
-    threads = (", ".join(shapes[node.id] for node in thread) for thread in graph.threads(nodes))
+    threads = (", ".join(lines[node.id] for node in thread) for thread in graph.threads(nodes))
     return "\n".join(f'{{"messages": [{thread}]}}' for thread in threads)
 
 
@@ -172,10 +171,10 @@ def to_jsonl_messages(nodes: Sequence[ConversationNode]) -> str:
         nodes: Nodes of one conversation, in any order.
 
     Returns:
-        One line per node, whatever its state; tool calls and names are not in this shape.
+        One line per node of any state. Tool calls and names are left out.
 
     Raises:
-        InputError: A content block holds what JSON cannot; names the node.
+        InputError: A content block has a value that JSON cannot represent; the error names the node.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -189,49 +188,49 @@ def to_jsonl_messages(nodes: Sequence[ConversationNode]) -> str:
 
 
 def from_jsonl(text: str) -> list[list[BaseMessage]]:
-    """Read back what `to_jsonl` or `to_jsonl_messages` wrote.
+    """Read messages that `to_jsonl` or `to_jsonl_messages` wrote.
 
     Args:
-        text: JSON Lines; a "messages" line is one thread, all other lines together are one more.
+        text: JSON Lines. A line `{"messages": [...]}` is one thread; all other lines together are one thread.
 
     Returns:
         The threads in the order of the text.
 
     Raises:
-        InputError: A line is not of either shape; names the line and what is wrong.
+        InputError: A line has neither format; the error names the line.
 
     Example:
         >>> from_jsonl('{"role": "user", "content": "Hi"}')[0][0].text
         'Hi'
     """
     threads: list[list[BaseMessage]] = []
-    loose: list[BaseMessage] = []
+    single: list[BaseMessage] = []
     for where, line in _lines(text):
         record = as_object(loads(line, where), where)
         if "messages" in record:
             threads.append([message_from(item, at) for at, item in _items(record, where)])
         else:
-            if not loose:
-                threads.append(loose)
-            loose.append(message_from(record, where))
+            if not single:
+                threads.append(single)
+            single.append(message_from(record, where))
     return threads
 
 
 def parse_conversation(text: str, *, index: int = 0) -> list[BaseMessage]:
-    """Read one conversation from whichever common shape it has.
+    """Read one conversation from any common format of chat exports.
 
     Args:
         text: A JSON list of messages, the same as JSON Lines, or a list or lines of conversations
             `{"messages": [...]}`. A message is `{"type": "human", "data": {...}}` or has its role
             (`role` or `type`) beside its content (`content` or `text`).
-        index: Which conversation to take, from 0, where there are several.
+        index: Position of the conversation, from 0, if the text has several.
 
     Returns:
-        The messages in order. Ids are kept where they are text.
+        The messages in order. Ids are kept if they are text.
 
     Raises:
-        InputError: No JSON, an unknown role, empty content, no messages, or no such conversation;
-            names the line or the element.
+        InputError: The text is not JSON, a role is unknown, a content is empty, there are no messages, or
+            there is no conversation at `index`; the error names the line or the element.
 
     Example:
         >>> parse_conversation('[{"role": "user", "content": "Hello"}]')[0].text
@@ -239,20 +238,20 @@ def parse_conversation(text: str, *, index: int = 0) -> list[BaseMessage]:
     """
     text = text.removeprefix("\ufeff")
     if text.lstrip().startswith("["):
-        found = [(f"element {n}", item) for n, item in enumerate(loads(text, "the text"), 1)]
+        records = [(f"element {n}", item) for n, item in enumerate(loads(text, "the text"), 1)]
     else:
-        found = [(where, loads(line, where)) for where, line in _lines(text)]
-    conversations = [(at, item) for at, item in found if isinstance(item, dict) and "messages" in item]
+        records = [(where, loads(line, where)) for where, line in _lines(text)]
+    conversations = [(at, item) for at, item in records if isinstance(item, dict) and "messages" in item]
     if not 0 <= index < max(len(conversations), 1):
         count = max(len(conversations), 1)
         raise InputError(f"there is no conversation {index!r}; choose from 0 to {count - 1}")
     if conversations:
         where, chosen = conversations[index]
-        found = _items(chosen, where)
-    if not found:
+        records = _items(chosen, where)
+    if not records:
         raise InputError("there are no messages; pass at least one")
-    messages = [message_from(item, where) for where, item in found]
-    for message, (where, _) in zip(messages, found, strict=True):
+    messages = [message_from(item, where) for where, item in records]
+    for message, (where, _) in zip(messages, records, strict=True):
         blank = message.content.strip() == "" if isinstance(message.content, str) else not message.content
         if blank and not getattr(message, "tool_calls", None):
             raise InputError(f"{where} has empty content; give it text or leave the message out")
@@ -288,9 +287,9 @@ def _read_node(value: object, n: int) -> ConversationNode:
     where = f"node {links['id']!r}"
     for name, link in links.items():
         if not (type(link) is int and link > 0) and not (link is None and name != "id"):
-            raise _corrupted(f"node number {n} has the {name} {link!r}, which is no positive number")
+            raise _corrupted(f"node number {n} has the {name} {link!r}, which is not a positive number")
     state = record.get("state", "live")
-    if state not in [known.name.lower() for known in State]:
+    if state not in [each.name.lower() for each in State]:
         raise InputError(f"{where} has the state {state!r}; use live, superseded or aside")
     summary, time = record.get("summary"), record.get("timestamp")
     try:
@@ -321,13 +320,13 @@ def _node_message(record: dict[str, Any], where: str) -> BaseMessage:
     body = {**body, "data": {name: value for name, value in data.items() if name not in ("id", "type")}}
     try:
         message = clone(decode([("", json.dumps(body))], other=_untrusted)[0], id=message_id)
-        # Validated for its errors alone: a validator may change what it is given.
+        # The result is dropped, since a validator may change the values of the message.
         type(message).model_validate(dict(message))
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise InputError(f"{where} has a 'message' that cannot be read: {reason(error)}") from error
-    role, told = role_of(message), record.get("role")
-    if told != role and TYPES.get(str(told)) != TYPES.get(role, ""):
-        raise InputError(f"{where} has the role {told!r} but a message of role {role!r}; make them agree")
+    role, stated = role_of(message), record.get("role")
+    if stated != role and TYPES.get(str(stated)) != TYPES.get(role, ""):
+        raise InputError(f"{where} has the role {stated!r} but a message of role {role!r}; make them agree")
     return message
 
 
@@ -335,25 +334,25 @@ def _untrusted(part: Opaque) -> Opaque:
     return part if part.format.startswith(UNTRUSTED) else replace(part, format=UNTRUSTED + part.format)
 
 
-def _whole(nodes: Iterable[ConversationNode]) -> list[ConversationNode]:
-    """Order the nodes by id, once they are known to form a forest."""
-    whole = sorted(nodes, key=lambda node: node.id)
+def _validated(nodes: Iterable[ConversationNode]) -> list[ConversationNode]:
+    """The nodes by id, after the check that they form a forest."""
+    ordered = sorted(nodes, key=lambda node: node.id)
     try:
-        graph.validate(whole)
+        graph.validate(ordered)
     except InvalidGraphStateError as error:
         raise _corrupted(str(error)) from error
-    return whole
+    return ordered
 
 
 def _edges(nodes: Iterable[ConversationNode]) -> Iterator[tuple[int, int]]:
     return ((node.parent_id, node.id) for node in nodes if node.parent_id is not None)
 
 
-def _corrupted(found: str) -> InvalidGraphStateError:
+def _corrupted(problem: str) -> InvalidGraphStateError:
     return InvalidGraphStateError(
         "Conversation graph has become corrupted. "
         "This can happen if the same message was processed multiple times. "
-        f"Use memory.reset() to clear the conversation and start fresh. Found: {found}"
+        f"Use memory.reset() to clear the conversation and start fresh. Found: {problem}"
     )
 
 

@@ -1,0 +1,60 @@
+"""The layout of the package: first lines of modules, names of files, sizes of folders, cited decisions."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import langchain_threadmem as package
+
+ROOT = Path(package.__path__[0])
+MODULES = {str(path.relative_to(ROOT)): path for path in sorted(ROOT.rglob("*.py"))}
+ROLES = {"__init__", "queries", "verbs"}
+"""Names of files that have the same role in every folder."""
+DIFFERENT = {
+    "append",  # threads: the verb; tree: the writer of nodes
+    "convert",  # messages: values to messages; transfer: the command
+    "graph",  # integrations: LangGraph; tree: algorithms
+    "quoting",  # messages: one text; recall: a block of hits
+    "rows",  # transfer: rows of a memory; tree: rows of nodes
+    "search",  # long_term: units; recall: messages
+    "store",  # filters: the dialect of the store; integrations: the class
+    "text",  # export: transcripts; messages: lines and cuts
+}
+"""Names of two files with different subjects."""
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_first_line_of_a_module_is_one_short_sentence(module: str) -> None:
+    docstring = ast.get_docstring(ast.parse(MODULES[module].read_text(encoding="utf-8"))) or ""
+    first, *rest = docstring.split("\n")
+    assert re.fullmatch(r"[^.]([^.]|\.\w)*\.", first), first
+    assert len(first) <= 100, first
+    assert not rest or not rest[0]
+
+
+def test_two_files_have_the_same_name_only_for_different_subjects() -> None:
+    stems = Counter(path.stem for path in MODULES.values())
+    assert {stem for stem, number in stems.items() if number > 1} - ROLES <= DIFFERENT
+    assert [stem for stem in DIFFERENT if stems[stem] > 2] == []
+
+
+def test_a_folder_has_at_most_18_modules() -> None:
+    folders = Counter(path.parent for path in MODULES.values())
+    assert {str(folder): number for folder, number in folders.items() if number > 18} == {}
+
+
+def test_every_case_and_decision_that_a_test_cites_is_described() -> None:
+    tests = Path(__file__).parents[1]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in tests.rglob("test_*.py"))
+    cases = set(re.findall(r"case_(\d\d)", text)) | set(re.findall(r'^    "([M\d]\d+)\b.*": ', text, re.M))
+    decisions = {str(int(number)) for number in re.findall(r"(?:_r|\bR)(\d{1,2})(?=_|\b)", text)}
+    page = (tests.parent / "docs" / "decisions.md").read_text(encoding="utf-8")
+    assert {"55", "M9"} <= cases
+    assert "37" in decisions
+    assert sorted(cases - set(re.findall(r"^\| (\w+) \|", page, re.M))) == []
+    assert sorted(decisions - set(re.findall(r"^\| R(\d+) \|", page, re.M))) == []
