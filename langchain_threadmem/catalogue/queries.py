@@ -125,7 +125,7 @@ def page(
         if among is None
         else conn.all(_PAGE_AMONG, *values, json.dumps(sorted(among)))
     )
-    return [Row(*row[:6], _profile(conn.seal, row[0], row[6:])) for row in rows]
+    return [Row._make((*row[:6], _profile(conn.seal, row[0], row[6:]))) for row in rows]
 
 
 def profile_of(conn: Conn, tree_id: int) -> Profile:

@@ -192,7 +192,7 @@ def update_conversation(
         tree = trees.find(conn, owner, conversation)
         if tree is None:
             raise SessionNotFoundError(
-                f"there is no conversation {conversation!r}; MemorySystem.conversations() lists those there are"
+                f"there is no conversation {conversation!r}; MemorySystem.conversations() lists all"
             )
         trees.lock(conn, tree)
         old = queries.profile_of(conn, tree)
@@ -256,7 +256,10 @@ def _holding(runtime: Runtime, query: str) -> Flow[set[int]]:
     scope = lexicon.Scope(runtime.owner, None)
 
     def read(conn: Conn) -> set[int]:
-        found = [queries.trees_of(conn, keys.tolist()) for keys in lexicon.holding(conn, terms, scope)]
+        lists = lexicon.holding(conn, terms, scope)
+        # A word that very many messages hold says little, and its list is cut.
+        rare = [keys for keys in lists if len(keys) < lexicon.MOST_PER_WORD] or lists[:1]
+        found = [queries.trees_of(conn, keys.tolist()) for keys in rare]
         return set.intersection(*found) if found else set()
 
     return (yield from Sql(read))

@@ -1,7 +1,8 @@
 """SQL: the branches of a conversation around one message: its siblings, the newest node below it.
 
 The messages below a node are ranges of keys: the rest of its segment, and the segments and grafts that hang
-below a node of those ranges. A range ends before the next graft of its segment, whose messages hang elsewhere.
+below a node of those ranges. A range ends before the next graft of its segment, whose messages hang
+elsewhere.
 """
 
 from __future__ import annotations
