@@ -26,7 +26,6 @@ from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.text import one_line
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.summaries.text_rank import extract
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.conversation import Conversation
 from langchain_threadmem.tree.graph import leaves, path
@@ -123,7 +122,9 @@ def list_conversations(
     check_filter(metadata)
     place, earliest = _place(cursor), _earliest(since)
     _check_limit(limit)
-    words = set() if query is None else {query.casefold()}
+    if not isinstance(query, str | None):
+        raise InputError(f"query={query!r} is no text; pass the words to look for")
+    text = (query or "").casefold()
     among = None if query is None else (yield from _holding(runtime, query))
 
     def wanted(row: Row) -> bool:
@@ -133,8 +134,7 @@ def list_conversations(
             return False
         if among is None or row.tree in among:
             return True
-        names = (row.conversation, row.profile.title or "")
-        return any(word in name.casefold() for word in words for name in names)
+        return any(text in name.casefold() for name in (row.conversation, row.profile.title or ""))
 
     def read(conn: Conn) -> list[ConversationInfo]:
         nonlocal place
@@ -247,8 +247,6 @@ def _check_metadata(metadata: object) -> None:
 
 def _holding(runtime: Runtime, query: str) -> Flow[set[int]]:
     """The trees of conversations in which a message holds every word of a query."""
-    if not isinstance(query, str):
-        raise InputError(f"query={query!r} is no text; pass the words to look for")
     if runtime.encrypted:
         return set()  # What is encrypted is in no lexicon.
     yield from catch_up_owner_words(runtime)
@@ -321,6 +319,8 @@ def _thread(thread: list[ConversationNode], active: bool) -> ThreadInfo:
 
 def _title(opening: list[ConversationNode]) -> str:
     """The most important words of the first human message that has any."""
+    from langchain_threadmem.summaries.text_rank import extract  # Imports NetworkX.
+
     for node in opening:
         if node.message.type == "human" and node.state in (State.LIVE, State.SUPERSEDED):
             title, _ = extract(text_of(node.message), 1)
