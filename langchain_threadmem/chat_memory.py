@@ -15,6 +15,8 @@ from uuid import uuid4
 
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.catalogue import verbs as catalogue
+from langchain_threadmem.catalogue.verbs import Page, ThreadInfo
 from langchain_threadmem.engine.flow import Flow, Steps, arun, averb, run, verb
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
@@ -38,8 +40,9 @@ from langchain_threadmem.threads.selectors import (
     NodeSelector,
     SemanticNodeSelector,
 )
-from langchain_threadmem.tree import graph, read, restore, revise
+from langchain_threadmem.tree import graph, navigate, read, restore, revise
 from langchain_threadmem.tree.conversation import Conversation, OnFailure, check_on_failure, tree_of
+from langchain_threadmem.tree.navigate import MessageRef
 from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.verify import Verification, verify_conversation
 
@@ -435,6 +438,156 @@ class ChatMemory:
         return read.thread(self._conversation, node_id)
 
     athread = averb(thread)
+
+    @verb
+    def siblings(self, message_id: MessageRef) -> Flow[list[ConversationNode]]:
+        """The messages of the same role that continue the same message, the given one among them.
+
+        The alternatives that a chat shows as "2 of 3": edits, regenerated answers and threads that part here.
+        The siblings of a root are the other roots. Takes less than a millisecond at 10,000 messages.
+
+        Args:
+            message_id: The `id` of a message, or the `id` of its node.
+
+        Returns:
+            Live and superseded nodes, the oldest first.
+
+        Raises:
+            NodeNotFoundError: The conversation has no such message.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> human, answer = memory.append("Hello", "Hi!")
+            >>> [other] = memory.regenerate(human.id, "Good morning!")
+            >>> [node.message.content for node in memory.siblings(answer.message.id)]
+            ['Hi!', 'Good morning!']
+        """
+        return navigate.siblings(self._conversation, message_id)
+
+    asiblings = averb(siblings)
+
+    @verb
+    def versions(self, message_id: MessageRef) -> Flow[list[ConversationNode]]:
+        """The siblings of a message that it replaced or that replaced it, itself among them, oldest first.
+
+        Args:
+            message_id: The `id` of a message, or the `id` of its node.
+
+        Raises:
+            NodeNotFoundError: The conversation has no such message.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> human, answer = memory.append("Hello", "Hi!")
+            >>> edited = memory.edit(human.id, "Hello there")
+            >>> [node.message.content for node in memory.versions(edited.message.id)]
+            ['Hello', 'Hello there']
+        """
+        return navigate.versions(self._conversation, message_id)
+
+    aversions = averb(versions)
+
+    @verb
+    def fork_point(self, message_id: MessageRef) -> Flow[ConversationNode | None]:
+        """The nearest message above a message that more than one message continues; `None` if there is none.
+
+        Args:
+            message_id: The `id` of a message, or the `id` of its node.
+
+        Raises:
+            NodeNotFoundError: The conversation has no such message.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> human, answer = memory.append("Hello", "Hi!")
+            >>> nodes = memory.append("And bread?", "Bread.")
+            >>> _ = memory.checkout(answer.id)
+            >>> nodes = memory.append("And tea?", "Tea.")
+            >>> memory.fork_point(nodes[-1].message.id).message.content
+            'Hi!'
+        """
+        return navigate.fork_point(self._conversation, message_id)
+
+    afork_point = averb(fork_point)
+
+    @verb
+    def thread_of(self, message_id: MessageRef) -> Flow[list[ConversationNode]]:
+        """The thread that a message is in: from its root through the message to the newest message below it.
+
+        Below a live message only live messages count. Cost grows with the length of the thread and with the
+        forks below the message.
+
+        Args:
+            message_id: The `id` of a message, or the `id` of its node.
+
+        Raises:
+            NodeNotFoundError: The conversation has no such message.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> nodes = memory.extend(["Hello", ("ai", "Hi!"), "And bread?", ("ai", "Bread.")])
+            >>> [node.message.content for node in memory.thread_of(nodes[1].message.id)]
+            ['Hello', 'Hi!', 'And bread?', 'Bread.']
+        """
+        return navigate.thread_of(self._conversation, message_id)
+
+    athread_of = averb(thread_of)
+
+    @verb
+    def switch(self, message_id: MessageRef) -> Flow[ConversationNode]:
+        """Make the thread that a message is in the active thread.
+
+        The next message continues the end of the thread. Nothing else changes: a superseded version stays
+        superseded. Takes less than a millisecond at 10,000 messages, unless thousands of forks are below the
+        message.
+
+        Args:
+            message_id: The `id` of a message, or the `id` of its node.
+
+        Returns:
+            The node in which the thread ends.
+
+        Raises:
+            NodeNotFoundError: The conversation has no such message.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> human, answer = memory.append("Hello", "Hi!")
+            >>> [other] = memory.regenerate(human.id, "Good morning!")
+            >>> memory.switch(answer.message.id).message.content
+            'Hi!'
+            >>> [message.content for message in memory.messages]
+            ['Hello', 'Hi!']
+        """
+        return navigate.switch(self._conversation, message_id)
+
+    aswitch = averb(switch)
+
+    @verb
+    def list_threads(self, *, limit: int = 50, cursor: str | None = None) -> Flow[Page[ThreadInfo]]:
+        """The threads of the conversation, the thread that was used last first.
+
+        Reads the conversation; some 30 ms at 10,000 messages.
+
+        Args:
+            limit: How many threads at most.
+            cursor: `cursor` of the page before; `None` for the first page.
+
+        Returns:
+            A list with the attribute `cursor`, which is `None` on the last page.
+
+        Raises:
+            InputError: `limit` or `cursor` cannot be used.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> nodes = memory.append("How do I bake bread?", "With patience.")
+            >>> [(thread.title, thread.messages, thread.active) for thread in memory.list_threads()]
+            [('Bake, bread', 2, True)]
+        """
+        return catalogue.list_threads(self._conversation, limit, cursor)
+
+    alist_threads = averb(list_threads)
 
     @verb
     def roots(self) -> Flow[list[ConversationNode]]:

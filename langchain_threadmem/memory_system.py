@@ -15,12 +15,15 @@ from uuid import uuid4
 
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.catalogue import verbs as catalogue
+from langchain_threadmem.catalogue.verbs import Archived, ConversationInfo, Page
 from langchain_threadmem.chat_memory import ChatMemory, ConversationOptions
 from langchain_threadmem.common.usage import Usage
 from langchain_threadmem.common.workers import Background
 from langchain_threadmem.engine.flow import Flow, Sql, averb, verb
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.filters.store import Filter
 from langchain_threadmem.index.catch_up import reindex
 from langchain_threadmem.index.embed import Progress, flush
 from langchain_threadmem.index.indexes import Indexes
@@ -237,6 +240,84 @@ class MemorySystem:
         return [name for name, _ in rows]
 
     aconversations = averb(conversations)
+
+    @verb
+    def list_conversations(
+        self,
+        *,
+        query: str | None = None,
+        metadata: Filter | None = None,
+        since: datetime | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+        archived: Archived = False,
+    ) -> Flow[Page[ConversationInfo]]:
+        """The conversations of the owner with titles, previews and metadata, that used last first.
+
+        A title is the one that was set, or that of the conversation's summary (which a model writes where
+        one is set), or the most important words of the opening. Some 20 ms for a page of 50 among 10,000.
+
+        Args:
+            query: Only conversations in which the messages hold each of these words, or whose title or id
+                contains the text. What is encrypted is found by title and id alone.
+            metadata: Only conversations whose metadata passes the filter, such as `{"folder": "work"}` or
+                `{"stars": {"$gte": 3}}`.
+            since: Only conversations with a message from this time on; a time without a zone is UTC.
+            limit: How many conversations at most.
+            cursor: `cursor` of the page before; `None` for the first page.
+            archived: `False` leaves archived conversations out, `True` lists these alone, "both" all.
+
+        Returns:
+            A list with the attribute `cursor`, which is `None` on the last page.
+
+        Raises:
+            InputError: An argument cannot be used.
+
+        Example:
+            >>> from langchain_threadmem import MemorySystem
+            >>> system = MemorySystem(embeddings=False)
+            >>> nodes = system.conversation("c1").append("How do I bake bread?", "With patience.")
+            >>> [(found.id, found.title, found.messages) for found in system.list_conversations()]
+            [('c1', 'Bake, bread', 2)]
+        """
+        return catalogue.list_conversations(self.runtime, query, metadata, since, limit, cursor, archived)
+
+    alist_conversations = averb(list_conversations)
+
+    @verb
+    def update_conversation(
+        self,
+        conversation_id: str,
+        *,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        archived: bool | None = None,
+    ) -> Flow[ConversationInfo]:
+        """Set the title or the metadata of a conversation, or archive it; `remove_session` deletes it.
+
+        Args:
+            conversation_id: The name of the conversation.
+            title: The new title; "" for one made from the opening again, `None` to leave it.
+            metadata: A JSON object that replaces the metadata; `None` to leave it.
+            archived: Whether the conversation is archived; `None` to leave it as it is.
+
+        Returns:
+            The conversation as `list_conversations` shows it.
+
+        Raises:
+            SessionNotFoundError: There is no such conversation.
+            InputError: An argument cannot be stored.
+
+        Example:
+            >>> from langchain_threadmem import MemorySystem
+            >>> system = MemorySystem(embeddings=False)
+            >>> nodes = system.conversation("c1").append("How do I bake bread?", "With patience.")
+            >>> system.update_conversation("c1", title="Bread", metadata={"stars": 3}).title
+            'Bread'
+        """
+        return catalogue.update_conversation(self.runtime, conversation_id, title, metadata, archived)
+
+    aupdate_conversation = averb(update_conversation)
 
     @property
     def session_id(self) -> str | None:

@@ -106,6 +106,15 @@ def _enter_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
     return len(at) == 1 and len(rows) == WORDS_AT_ONCE
 
 
+def catch_up_owner_words(runtime: Runtime) -> Flow[None]:
+    """Enter into the lexicon the news of every conversation of the owner."""
+    owner, name = runtime.owner, runtime.get(Indexes).lexicon
+    unread = yield from Sql(lambda conn: watermarks.missing(conn, owner, name))
+    for piece in in_pieces(unread, WORDS_AT_ONCE):
+        while (yield from Sql(lambda conn: _enter_words(conn, runtime, piece), write=True)):  # noqa: B023 - driven before the next turn
+            pass
+
+
 def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorIndex | ExactIndex | None]:
     """Bring words, vectors and the owner-wide index up to date for every conversation of the owner.
 
@@ -118,10 +127,7 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
     """
     owner, model, indexes = runtime.owner, (yield from model_of(runtime)), runtime.get(Indexes)
     runtime.get(EmbeddingQueue).searched = True
-    unread = yield from Sql(lambda conn: watermarks.missing(conn, owner, indexes.lexicon))
-    for piece in in_pieces(unread, WORDS_AT_ONCE):
-        while (yield from Sql(lambda conn: _enter_words(conn, runtime, piece), write=True)):  # noqa: B023 - driven before the next turn
-            pass
+    yield from catch_up_owner_words(runtime)
     if not model:
         return None
     if wait is not False:

@@ -24,6 +24,7 @@ from langchain_threadmem.storage.schema import (
     gist,
     graft,
     node,
+    profile,
     segment,
     summary,
     tree,
@@ -112,7 +113,7 @@ _LET_GO = Statement(
     "tree",
 )
 _SUMMARISED = tuple(
-    Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (digest, draft)
+    Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (digest, draft, profile)
 )
 _NODES = Statement(delete(node).where(node.c.key.in_(_keys)), "tree")
 _PLACES = tuple(Statement(delete(table).where(table.c.tree == _TREE), "tree") for table in (segment, graft))

@@ -51,6 +51,7 @@ _IN_TREE = {"tree": Id.TREE}
 _OF_NODE = {"key": Id.NODE}
 PARTS = (
     Part(schema.tree, {"id": Id.TREE, "tip": Id.NODE, "system": Id.NODE}, None),
+    Part(schema.profile, _IN_TREE, Id.TREE),
     Part(schema.segment, {"id": Id.SEGMENT, "tree": Id.TREE, "parent": Id.NODE}, Id.TREE),
     Part(schema.graft, {**_OF_NODE, **_IN_TREE, "parent": Id.NODE}, Id.TREE),
     Part(schema.node, {"key": Id.NODE, "tree": Id.TREE}, Id.TREE),

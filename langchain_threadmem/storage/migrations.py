@@ -60,11 +60,18 @@ def add_checksums(conn: Conn) -> None:
     checksums.add(conn)
 
 
+def add_profiles(conn: Conn) -> None:
+    """Create the table of titles and metadata of conversations."""
+    tables = checksums.with_checksums() if conn.dialect == "sqlite" else schema.metadata
+    conn.run(Statement(CreateTable(tables.tables[schema.profile.name], if_not_exists=True)))
+
+
 MIGRATIONS = (
     Migration(1, "trees of segments, with their derived indexes", create_all),
     Migration(2, "what follows a message is shared by its versions", share_what_follows),
     Migration(3, "which turns a run of a graph did not see", add_lineage),
     Migration(4, "checksums of rows and proofs of keys: damage and wrong keys are found", add_checksums),
+    Migration(5, "titles and metadata of conversations", add_profiles),
 )
 
 _TABLES = Statement.of(

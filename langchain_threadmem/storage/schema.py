@@ -55,6 +55,16 @@ tree = Table(
     sqlite_autoincrement=True,
 )
 
+# What people set of a conversation; one of which nothing was set has no row.
+profile = Table(
+    "threadmem_profile",
+    metadata,
+    Column("tree", Key, ForeignKey(tree.c.id), primary_key=True, autoincrement=False),
+    Column("title", Text),  # null: made from the opening of the conversation
+    Column("metadata", Text, nullable=False),  # a JSON object
+    Column("archived", Float),  # when it was archived, in seconds since 1970; null if it is not
+)
+
 segment = Table(
     "threadmem_segment",
     metadata,

@@ -1,0 +1,1 @@
+"""The list of conversations of an owner and of threads of a conversation."""

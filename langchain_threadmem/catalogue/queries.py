@@ -1,0 +1,170 @@
+"""SQL: conversations of an owner in the order of their last use, with what people set of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, bindparam, select, tuple_
+
+from langchain_threadmem.storage.encryption import Seal
+from langchain_threadmem.storage.schema import SUMMARIES, digest, node, profile, tree
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+from langchain_threadmem.tree.trees import is_newest, newest
+
+EVERY_TREE = "[]"
+"""The parameter `trees` of a page that is not limited to some trees."""
+
+
+class Profile(NamedTuple):
+    """What people set of a conversation.
+
+    Attributes:
+        title: The title; `None` for one that is made from the opening.
+        metadata: Any JSON object.
+        archived: When the conversation was archived, in seconds since 1970; `None` if it is not.
+    """
+
+    title: str | None = None
+    metadata: Mapping[str, Any] = {}
+    archived: float | None = None
+
+
+class Row(NamedTuple):
+    """A conversation of the list.
+
+    Attributes:
+        tree: Its tree.
+        conversation: Its name.
+        messages: The number of its newest message: how many messages it has had.
+        used: When its newest message was written, in seconds since 1970.
+        newest: The key of that message.
+        created: When the conversation was made, in seconds since 1970.
+        profile: What people set of it.
+    """
+
+    tree: int
+    conversation: str
+    messages: int
+    used: float
+    newest: int
+    created: float
+    profile: Profile
+
+
+def _page(*only: ColumnElement[bool]) -> Statement:
+    before = tuple_(newest.c.created, tree.c.id) < tuple_(bindparam("used"), bindparam("tree"))
+    return Statement(
+        select(
+            tree.c.id,
+            tree.c.conversation,
+            newest.c.seq,
+            newest.c.created,
+            newest.c.key,
+            tree.c.created,
+            *profile.c["title", "metadata", "archived"],
+        )
+        .select_from(tree.join(newest, is_newest).outerjoin(profile, profile.c.tree == tree.c.id))
+        .where(
+            tree.c.owner == bindparam("owner"),
+            tree.c.scope == "",
+            newest.c.created >= bindparam("since"),
+            before,
+            *only,
+        )
+        .order_by(newest.c.created.desc(), tree.c.id.desc())
+        .limit(bindparam("most")),
+        "owner",
+        "since",
+        "used",
+        "tree",
+        "most",
+        *(["trees"] if only else []),
+    )
+
+
+_PAGE, _PAGE_AMONG = _page(), _page(within(tree.c.id, "trees"))
+_PROFILE = Statement(
+    select(*profile.c["title", "metadata", "archived"]).where(profile.c.tree == bindparam("tree")), "tree"
+)
+_PUT = insert_of(profile, replace=True)
+_TREES_OF = Statement(select(node.c.tree).where(within(node.c.key, "keys")).distinct(), "keys")
+_summaries = tree.alias("summaries")
+_SUMMARIES = Statement(
+    select(tree.c.id, digest.c.key)
+    .select_from(
+        tree.join(
+            _summaries,
+            (_summaries.c.owner == tree.c.owner)
+            & (_summaries.c.conversation == tree.c.conversation)
+            & (_summaries.c.scope == SUMMARIES),
+        ).join(digest, (digest.c.tree == _summaries.c.id) & (digest.c.id == tree.c.conversation))
+    )
+    .where(within(tree.c.id, "trees")),
+    "trees",
+)
+
+
+def page(
+    conn: Conn, owner: str, since: float, before: tuple[float, int], most: int, among: Iterable[int] | None
+) -> list[Row]:
+    """The conversations that were used last, the latest first.
+
+    Args:
+        conn: A transaction.
+        owner: The owner.
+        since: Only those with a message from this time on, in seconds since 1970.
+        before: Only those that come after this place of the list: time of the newest message, and tree.
+        most: How many.
+        among: Only these trees; `None` for all.
+    """
+    values: list[Any] = [owner, since, *before, most]
+    rows = (
+        conn.all(_PAGE, *values)
+        if among is None
+        else conn.all(_PAGE_AMONG, *values, json.dumps(sorted(among)))
+    )
+    return [Row._make((*row[:6], _profile(conn.seal, row[0], row[6:]))) for row in rows]
+
+
+def profile_of(conn: Conn, tree_id: int) -> Profile:
+    """What people set of a conversation."""
+    row = conn.one(_PROFILE, tree_id)
+    return Profile() if row is None else _profile(conn.seal, tree_id, row)
+
+
+def put_profile(conn: Conn, tree_id: int, new: Profile) -> None:
+    """Store what people set of a conversation."""
+    title, metadata = new.title, json.dumps(dict(new.metadata))
+    if (seal := conn.seal) is not None:
+        name = _name(tree_id)
+        title, metadata = None if title is None else seal.text(name, title), seal.text(name, metadata)
+    conn.run(_PUT, tree_id, title, metadata, new.archived)
+
+
+def trees_of(conn: Conn, keys: Iterable[int]) -> set[int]:
+    """The trees that some nodes are in."""
+    return {row[0] for row in conn.all(_TREES_OF, json.dumps(list(keys)))}
+
+
+def summaries_of(conn: Conn, trees: Iterable[int]) -> dict[int, int]:
+    """The keys of the summaries of conversations, by tree; conversations without one are left out."""
+    return dict(conn.all(_SUMMARIES, json.dumps(list(trees))))
+
+
+def _profile(seal: Seal | None, tree_id: int, row: Iterable[Any]) -> Profile:
+    title, metadata, archived = row
+    if metadata is None:
+        return Profile()
+    if seal is not None:
+        name = _name(tree_id)
+        title, metadata = (
+            None if title is None else seal.open_text(name, title),
+            seal.open_text(name, metadata),
+        )
+    return Profile(title, json.loads(metadata), archived)
+
+
+def _name(tree_id: int) -> str:
+    return f"profile {tree_id}"

@@ -1,0 +1,329 @@
+"""Verbs: the list of conversations and of threads; titles, metadata and the archive."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeVar
+
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.catalogue import queries
+from langchain_threadmem.catalogue.queries import Profile, Row
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.errors import InputError, SessionNotFoundError
+from langchain_threadmem.filters.store import Filter, check_filter, passes
+from langchain_threadmem.index import lexicon
+from langchain_threadmem.index.catch_up import catch_up_owner_words
+from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.text import one_line
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.tree.conversation import Conversation
+from langchain_threadmem.tree.graph import leaves, path
+from langchain_threadmem.tree.node import ConversationNode, MessageSummary
+from langchain_threadmem.tree.read import everything
+from langchain_threadmem.tree.rows import nodes_of
+from langchain_threadmem.units.queries import TITLE
+
+T = TypeVar("T")
+Archived = bool | Literal["both"]
+PREVIEW = 120
+"""Characters of a preview."""
+OPENING = 8
+"""How many messages are read to find the first human one."""
+ROWS_AT_ONCE = 200
+
+
+class Page(list[T]):
+    """A page of a list, in order.
+
+    Attributes:
+        cursor: What the next page is asked for with; `None` on the last page.
+    """
+
+    def __init__(self, items: list[T], cursor: str | None) -> None:
+        super().__init__(items)
+        self.cursor = cursor
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationInfo:
+    """A conversation of a list.
+
+    Attributes:
+        id: The name of the conversation.
+        title: The title that was set, that of its summary, or the most important words of its opening.
+        preview: The beginning of its newest message, on one line.
+        messages: How many messages it has had, superseded ones among them.
+        started: When the conversation was made.
+        updated: When its newest message was written.
+        metadata: What was set with `update_conversation`.
+        archived: When it was archived; `None` if it is not.
+        summary: The summary of the conversation, where there is one.
+    """
+
+    id: str
+    title: str
+    preview: str
+    messages: int
+    started: datetime
+    updated: datetime
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    archived: datetime | None = None
+    summary: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadInfo:
+    """A thread of a conversation.
+
+    Attributes:
+        id: The node in which the thread ends.
+        root_id: The node that the thread begins with.
+        title: The most important words of its opening.
+        preview: The beginning of its newest message, on one line.
+        messages: How many messages it has.
+        started: When its first message was written.
+        updated: When its newest message was written.
+        active: Whether it is the active thread.
+        summary: The title and the summary of its newest message, where there are some.
+    """
+
+    id: int
+    root_id: int
+    title: str
+    preview: str
+    messages: int
+    started: datetime
+    updated: datetime
+    active: bool
+    summary: MessageSummary | None = None
+
+
+def list_conversations(
+    runtime: Runtime,
+    query: str | None = None,
+    metadata: Filter | None = None,
+    since: datetime | None = None,
+    limit: int = 50,
+    cursor: str | None = None,
+    archived: Archived = False,
+) -> Flow[Page[ConversationInfo]]:
+    """The conversations of the owner, that used last first; see `MemorySystem.list_conversations`."""
+    check_filter(metadata)
+    place, earliest = _place(cursor), _earliest(since)
+    _check_limit(limit)
+    if not isinstance(query, str | None):
+        raise InputError(f"query={query!r} is no text; pass the words to look for")
+    text = (query or "").casefold()
+    among = None if query is None else (yield from _holding(runtime, query))
+
+    def wanted(row: Row) -> bool:
+        if archived != "both" and (row.profile.archived is not None) is not archived:
+            return False
+        if not passes(row.profile.metadata, metadata):
+            return False
+        if among is None or row.tree in among:
+            return True
+        return any(text in name.casefold() for name in (row.conversation, row.profile.title or ""))
+
+    def read(conn: Conn) -> list[ConversationInfo]:
+        nonlocal place
+        found: list[Row] = []
+        while len(found) <= limit:
+            # Titles and names are compared here, so `among` alone cannot narrow the rows down.
+            rows = queries.page(conn, runtime.owner, earliest, place, ROWS_AT_ONCE, None)
+            found += filter(wanted, rows)
+            if len(rows) < ROWS_AT_ONCE:
+                break
+            place = rows[-1].used, rows[-1].tree
+        place = (found[limit - 1].used, found[limit - 1].tree) if len(found) > limit else (0.0, 0)
+        return _described(conn, found[:limit])
+
+    items = yield from Sql(read)
+    return Page(items, f"{place[0]!r} {place[1]}" if place[1] else None)
+
+
+def list_threads(
+    conversation: Conversation, limit: int = 50, cursor: str | None = None
+) -> Flow[Page[ThreadInfo]]:
+    """The threads of a conversation, that used last first; see `ChatMemory.list_threads`."""
+    place = _place(cursor)
+    _check_limit(limit)
+    history = yield from everything(conversation)
+    tree = conversation.tree
+    tip = yield from Sql(lambda conn: trees.head(conn, tree).tip if tree else None)
+    active = yield from Sql(lambda conn: None if tip is None else nodes.by_key(conn, tip))
+    by_id = {node.id: node for node in history}
+    ends = sorted(leaves(history), key=lambda end: (end.timestamp.timestamp(), end.id), reverse=True)
+    ends = [end for end in ends if (end.timestamp.timestamp(), end.id) < place]
+    infos = [
+        _thread(path(by_id, end.id), end.id == (None if active is None else active.seq))
+        for end in ends[:limit]
+    ]
+    more = len(ends) > limit
+    return Page(infos, f"{infos[-1].updated.timestamp()!r} {infos[-1].id}" if more else None)
+
+
+def update_conversation(
+    runtime: Runtime,
+    conversation: str,
+    title: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    archived: bool | None = None,
+) -> Flow[ConversationInfo]:
+    """Set the title, metadata or archive mark of a conversation; see `MemorySystem.update_conversation`."""
+    check_name("a conversation_id", conversation)
+    if title:
+        check_name("a title", title)
+    _check_metadata(metadata)
+    owner, now = runtime.owner, time.time()
+
+    def write(conn: Conn) -> ConversationInfo:
+        tree = trees.find(conn, owner, conversation)
+        if tree is None:
+            raise SessionNotFoundError(
+                f"there is no conversation {conversation!r}; MemorySystem.conversations() lists all"
+            )
+        trees.lock(conn, tree)
+        old = queries.profile_of(conn, tree)
+        new = Profile(
+            old.title if title is None else title or None,
+            old.metadata if metadata is None else metadata,
+            old.archived if archived is None else (old.archived or now) if archived else None,
+        )
+        queries.put_profile(conn, tree, new)
+        rows = queries.page(conn, owner, -math.inf, _FIRST, 1, [tree])
+        return _described(conn, rows)[0] if rows else _empty(conversation, new)
+
+    return (yield from Sql(write, write=True))
+
+
+_FIRST = (math.inf, 0)
+"""The place before the first conversation of a list."""
+
+
+def _place(cursor: str | None) -> tuple[float, int]:
+    if cursor is None:
+        return _FIRST
+    try:
+        used, number = cursor.split(" ")
+        return float(used), int(number)
+    except (ValueError, AttributeError) as error:
+        raise InputError(f"cursor={cursor!r} is none that a page had; pass page.cursor, or None") from error
+
+
+def _earliest(since: datetime | None) -> float:
+    if since is None:
+        return -math.inf
+    if not isinstance(since, datetime):
+        raise InputError(f"since= is a datetime, not {since!r}; a time without a zone is UTC")
+    return (since if since.tzinfo else since.replace(tzinfo=UTC)).timestamp()
+
+
+def _check_limit(limit: int) -> None:
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise InputError(f"limit={limit!r} is no whole number from 1 up; pass how many to list")
+
+
+def _check_metadata(metadata: object) -> None:
+    if metadata is None:
+        return
+    try:
+        if not isinstance(metadata, Mapping) or json.loads(json.dumps(dict(metadata))) != dict(metadata):
+            raise TypeError("the keys are text, the values plain JSON")
+    except (TypeError, ValueError) as error:
+        raise InputError(f"metadata={metadata!r} is no JSON object: {error}") from error
+
+
+def _holding(runtime: Runtime, query: str) -> Flow[set[int]]:
+    """The trees of conversations in which a message holds every word of a query."""
+    if runtime.encrypted:
+        return set()  # What is encrypted is in no lexicon.
+    yield from catch_up_owner_words(runtime)
+    terms = list(dict.fromkeys(runtime.get(Indexes).language.terms(query)))
+    scope = lexicon.Scope(runtime.owner, None)
+
+    def read(conn: Conn) -> set[int]:
+        lists = lexicon.holding(conn, terms, scope)
+        # A word that very many messages hold says little, and its list is cut.
+        rare = [keys for keys in lists if len(keys) < lexicon.MOST_PER_WORD] or lists[:1]
+        found = [queries.trees_of(conn, keys.tolist()) for keys in rare]
+        return set.intersection(*found) if found else set()
+
+    return (yield from Sql(read))
+
+
+def _described(conn: Conn, rows: list[Row]) -> list[ConversationInfo]:
+    """Rows of the list with their titles, previews and summaries."""
+    newest = {row.key: row for row in nodes.by_keys(conn, [row.newest for row in rows])}
+    summaries = queries.summaries_of(conn, [row.tree for row in rows])
+    written = dict(zip(summaries, _messages(conn, list(summaries.values())), strict=True))
+    infos = []
+    for row in rows:
+        summary = written.get(row.tree)
+        title = row.profile.title or (None if summary is None else summary.additional_kwargs.get(TITLE))
+        [last] = nodes_of([newest[row.newest]]) if row.newest in newest else [None]
+        infos.append(
+            ConversationInfo(
+                row.conversation,
+                title or _title(nodes_of(nodes.since(conn, row.tree, 0, OPENING))) or row.conversation,
+                "" if last is None else one_line(text_of(last.message), PREVIEW),
+                row.messages,
+                datetime.fromtimestamp(row.created, UTC),
+                datetime.fromtimestamp(row.used, UTC),
+                dict(row.profile.metadata),
+                None if row.profile.archived is None else datetime.fromtimestamp(row.profile.archived, UTC),
+                None if summary is None else text_of(summary),
+            )
+        )
+    return infos
+
+
+def _messages(conn: Conn, keys: list[int]) -> list[BaseMessage]:
+    found = {row.key: node.message for row in nodes.by_keys(conn, keys) for node in nodes_of([row])}
+    return [found[key] for key in keys]
+
+
+def _empty(conversation: str, profile: Profile) -> ConversationInfo:
+    now = datetime.now(UTC)
+    archived = None if profile.archived is None else datetime.fromtimestamp(profile.archived, UTC)
+    return ConversationInfo(
+        conversation, profile.title or conversation, "", 0, now, now, dict(profile.metadata), archived
+    )
+
+
+def _thread(thread: list[ConversationNode], active: bool) -> ThreadInfo:
+    end = thread[-1]
+    return ThreadInfo(
+        end.id,
+        thread[0].id,
+        _title(thread[:OPENING]) or f"thread {end.id}",
+        one_line(text_of(end.message), PREVIEW),
+        len(thread),
+        thread[0].timestamp,
+        end.timestamp,
+        active,
+        end.summary,
+    )
+
+
+def _title(opening: list[ConversationNode]) -> str:
+    """The most important words of the first human message that has any."""
+    from langchain_threadmem.summaries.text_rank import extract  # Imports NetworkX.
+
+    for node in opening:
+        if node.message.type == "human" and node.state in (State.LIVE, State.SUPERSEDED):
+            title, _ = extract(text_of(node.message), 1)
+            if title:
+                return title
+    return ""

@@ -1,0 +1,142 @@
+"""SQL: the branches of a conversation around one message: its siblings, the newest node below it.
+
+The messages below a node are ranges of keys: the rest of its segment, and the segments and grafts that hang
+below a node of those ranges. A range ends before the next graft of its segment, whose messages hang
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+
+from sqlalchemy import bindparam, func, literal_column, select
+
+from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, graft, node, segment
+from langchain_threadmem.storage.statements import Conn, Statement, within
+from langchain_threadmem.tree import nodes
+from langchain_threadmem.tree.nodes import NodeRow, Outline
+
+SHOWN = (State.LIVE, State.SUPERSEDED)
+"""The states of the nodes that a person can look at."""
+
+
+def _newest_below(dialect: str) -> str:
+    """The text of the statement that finds the newest node below another one."""
+
+    def range_from(first: str) -> str:
+        end = f"({first} | {LAST_POSITION})"
+        moved = f"SELECT MIN(g.key) - 1 FROM {graft.name} g WHERE g.key > {first} AND g.key <= {end}"
+        return f"{first} AS first, COALESCE(({moved}), {end}) AS last"
+
+    opened = f"(s.id << {POSITION_BITS})"
+    hangs = "{0}.tree = given.tree AND {0}.parent BETWEEN below.first AND below.last"
+    forks = (
+        f"SELECT {range_from(opened)} FROM {{0}} {segment.name} s WHERE {hangs.format('s')} "
+        f"AND NOT EXISTS (SELECT 1 FROM {graft.name} g WHERE g.key = {opened})"
+    )
+    moved = f"SELECT {range_from('h.key')} FROM {{0}} {graft.name} h WHERE {hangs.format('h')}"
+    if dialect == "sqlite":
+        step = f"{forks.format('below, given,')} UNION ALL {moved.format('below, given,')}"
+        given = "SELECT ?, ?, ?"
+    else:  # PostgreSQL allows one recursive term.
+        step = (
+            "SELECT next.first, next.last FROM below, given, "
+            f"LATERAL ({forks.format('')} UNION ALL {moved.format('')}) AS next"
+        )
+        given = "SELECT CAST(%s AS BIGINT), CAST(%s AS BIGINT), CAST(%s AS INTEGER)"
+    newest = (
+        f"SELECT MAX(m.key) FROM {node.name} m "
+        "WHERE m.key BETWEEN below.first AND below.last AND m.state <= given.state"
+    )
+    return (
+        f"WITH RECURSIVE given(tree, key, state) AS ({given}), below(first, last) AS ("
+        f"SELECT {range_from('given.key')} FROM given UNION ALL {step}) "
+        f"SELECT n.key FROM below CROSS JOIN given JOIN {node.name} n ON n.key = ({newest}) "
+        "ORDER BY n.seq DESC LIMIT 1"
+    )
+
+
+_NEWEST_BELOW = Statement.of(sqlite=_newest_below("sqlite"), postgresql=_newest_below("postgresql"))
+_ROOTS = Statement(
+    select(*node.c["key", "seq", "parent", "role", "state"])
+    .select_from(segment.join(node, node.c.key == segment.c.id.op("<<")(literal_column(str(POSITION_BITS)))))
+    .where(segment.c.tree == bindparam("tree"), segment.c.parent.is_(None), node.c.parent.is_(None))
+    .order_by(node.c.seq),
+    "tree",
+)
+_FORK_IN = Statement(
+    select(
+        *(
+            select(func.max(table.c.parent))
+            .where(
+                table.c.tree == bindparam("tree"),
+                table.c.parent.between(bindparam("first"), bindparam("last")),
+            )
+            .scalar_subquery()
+            for table in (segment, graft)
+        )
+    ),
+    "tree",
+    "first",
+    "last",
+)
+_SUPERSEDED = Statement(
+    select(*node.c["seq", "superseded_by"]).where(
+        within(node.c.key, "keys"), node.c.superseded_by.is_not(None)
+    ),
+    "keys",
+)
+
+
+def newest_below(conn: Conn, tree_id: int, row: NodeRow) -> int:
+    """The key of the newest node below a node, or of the node itself.
+
+    Below a live node only live nodes count. Cost grows with the forks below the node.
+    """
+    found = conn.one(_NEWEST_BELOW, tree_id, row.key, max(row.state, State.LIVE))
+    return row.key if found is None else int(found[0])
+
+
+def siblings(conn: Conn, tree_id: int, row: NodeRow) -> list[Outline]:
+    """The nodes of the same role that continue the same node, the node itself among them, oldest first.
+
+    The siblings of a root are the other roots.
+    """
+    if row.parent is None:
+        found = [Outline(*root) for root in conn.all(_ROOTS, tree_id)]
+    else:
+        parent = nodes.by_seq(conn, tree_id, row.parent)
+        assert parent is not None, f"node {row.seq} has no parent"
+        found = nodes.children(conn, tree_id, [(parent.key, parent.seq)])
+    return [one for one in found if one.role == row.role and (one.state in SHOWN or one.key == row.key)]
+
+
+def versions(conn: Conn, tree_id: int, row: NodeRow) -> list[Outline]:
+    """The siblings of a node that it replaced or that replaced it, itself among them, oldest first."""
+    beside = siblings(conn, tree_id, row)
+    replaced = conn.all(_SUPERSEDED, json.dumps([one.key for one in beside]))
+    joined = {row.seq}
+    while more := {seq for pair in replaced if joined & set(pair) for seq in pair} - joined:
+        joined |= more
+    return [one for one in beside if one.seq in joined]
+
+
+def fork_above(conn: Conn, tree_id: int, row: NodeRow) -> NodeRow | None:
+    """The nearest node above a node that more than one shown node continues; `None` if there is none."""
+    for first, last in reversed(nodes.spans(conn, row.key)):
+        # A path leaves a segment where another thread goes on in it.
+        at = _fork_in(conn, tree_id, first, last - 1) if last == row.key else last
+        while at is not None:
+            above = nodes.by_key(conn, at)
+            if above is not None:
+                below = nodes.children(conn, tree_id, [(above.key, above.seq)])
+                if sum(one.state in SHOWN for one in below) > 1:
+                    return above
+            at = _fork_in(conn, tree_id, first, at - 1)
+    return None
+
+
+def _fork_in(conn: Conn, tree_id: int, first: int, last: int) -> int | None:
+    """The highest key of a range below which a segment or a graft hangs."""
+    row = conn.one(_FORK_IN, tree_id, first, last)
+    return max((key for key in row or () if key is not None), default=None)

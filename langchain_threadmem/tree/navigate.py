@@ -1,0 +1,103 @@
+"""Verbs by message: siblings, versions, the fork point, the thread of a message, switching to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.errors import NodeNotFoundError
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree import branches, nodes, trees
+from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
+from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.tree.nodes import NodeRow
+from langchain_threadmem.tree.rows import nodes_of
+
+MessageRef = str | int
+"""A message of a conversation: the `id` of the message, or the `id` of its node."""
+
+
+def message_in(conn: Conn, tree: int, message: MessageRef) -> NodeRow:
+    """The node of a message: of the places of a message the live one, else the newest.
+
+    Raises:
+        NodeNotFoundError: The conversation has no such message.
+    """
+    if not isinstance(message, str):
+        return node_in(conn, tree, message)
+    row = nodes.by_message(conn, tree, message)
+    if row is None:
+        raise NodeNotFoundError(
+            f"there is no message with the id {message!r} in this conversation; pass the id of one of its "
+            "messages, or the id of a node"
+        )
+    return row
+
+
+def _read(
+    conversation: Conversation, message: MessageRef, rows: Callable[[Conn, int, NodeRow], Iterable[NodeRow]]
+) -> Flow[list[ConversationNode]]:
+    tree = yield from tree_of(conversation)
+    found = yield from Sql(lambda conn: list(rows(conn, tree, message_in(conn, tree, message))))
+    return nodes_of(found, conversation.runtime.parts.read)
+
+
+def siblings(conversation: Conversation, message: MessageRef) -> Flow[list[ConversationNode]]:
+    """The messages of the same role that continue the same message."""
+    return (
+        yield from _read(
+            conversation,
+            message,
+            lambda conn, tree, row: nodes.by_keys(
+                conn, [one.key for one in branches.siblings(conn, tree, row)]
+            ),
+        )
+    )
+
+
+def versions(conversation: Conversation, message: MessageRef) -> Flow[list[ConversationNode]]:
+    """The messages that replaced a message or that it replaced."""
+    return (
+        yield from _read(
+            conversation,
+            message,
+            lambda conn, tree, row: nodes.by_keys(
+                conn, [one.key for one in branches.versions(conn, tree, row)]
+            ),
+        )
+    )
+
+
+def fork_point(conversation: Conversation, message: MessageRef) -> Flow[ConversationNode | None]:
+    """The nearest message above a message that more than one message continues."""
+
+    def above(conn: Conn, tree: int, row: NodeRow) -> list[NodeRow]:
+        found = branches.fork_above(conn, tree, row)
+        return [] if found is None else [found]
+
+    return next(iter((yield from _read(conversation, message, above))), None)
+
+
+def thread_of(conversation: Conversation, message: MessageRef) -> Flow[list[ConversationNode]]:
+    """The thread that a message is in: from its root through the message to the newest message below it."""
+    return (
+        yield from _read(
+            conversation,
+            message,
+            lambda conn, tree, row: nodes.thread(conn, branches.newest_below(conn, tree, row)),
+        )
+    )
+
+
+def switch(conversation: Conversation, message: MessageRef) -> Flow[ConversationNode]:
+    """Make the thread that a message is in the active thread; the node that the thread ends in."""
+    tree = yield from tree_of(conversation)
+
+    def write(conn: Conn) -> NodeRow:
+        trees.lock(conn, tree)
+        end = branches.newest_below(conn, tree, message_in(conn, tree, message))
+        trees.move_tip(conn, tree, end)
+        [row] = nodes.by_keys(conn, [end])
+        return row
+
+    return nodes_of([(yield from Sql(write, write=True))], conversation.runtime.parts.read)[0]

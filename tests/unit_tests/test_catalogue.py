@@ -1,0 +1,169 @@
+"""The list of conversations of an owner, and of threads of a conversation."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from langchain_threadmem import ChatMemory, MemorySystem
+from langchain_threadmem.errors import InputError, SessionNotFoundError
+
+Wrap = Callable[[Any], Any]
+
+
+@pytest.fixture
+def listing(system: MemorySystem, verbs: Wrap) -> Any:
+    for name, text in (("bread", "How do I bake bread?"), ("tea", "Which tea is green?")):
+        system.conversation(name).append(text, f"More about {name}.")
+    system.conversation("bread").append("And rye?", "Longer.")
+    return verbs(system)
+
+
+def ids(found: Any) -> list[str]:
+    return [one.id for one in found]
+
+
+def test_the_conversation_that_was_used_last_comes_first(listing: Any) -> None:
+    first, second = listing.list_conversations()
+    assert (first.id, first.preview, first.messages) == ("bread", "Longer.", 4)
+    assert (second.id, second.preview, second.messages) == ("tea", "More about tea.", 2)
+    assert first.started <= second.updated <= first.updated
+    assert "bread" in first.title.lower()
+
+
+def test_pages_follow_each_other_without_gap_or_repetition(system: MemorySystem, verbs: Wrap) -> None:
+    for number in range(7):
+        system.conversation(f"c{number}").append("Hello", "Hi!")
+    listing, seen, cursor = verbs(system), [], None
+    while True:
+        page = listing.list_conversations(limit=3, cursor=cursor)
+        seen += ids(page)
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert seen == [f"c{number}" for number in reversed(range(7))]
+
+
+def test_a_query_finds_words_of_messages_and_of_titles(listing: Any) -> None:
+    assert ids(listing.list_conversations(query="green")) == ["tea"]
+    listing.update_conversation("bread", title="Green things")
+    assert ids(listing.list_conversations(query="green")) == ["bread", "tea"]
+    assert ids(listing.list_conversations(query="zebra")) == []
+
+
+def test_metadata_is_set_and_filtered(listing: Any) -> None:
+    assert listing.update_conversation("tea", metadata={"stars": 3}).metadata == {"stars": 3}
+    assert ids(listing.list_conversations(metadata={"stars": {"$gte": 3}})) == ["tea"]
+    assert ids(listing.list_conversations(metadata={"stars": 4})) == []
+
+
+def test_a_title_is_set_and_taken_back(listing: Any) -> None:
+    assert listing.update_conversation("tea", title="My tea").title == "My tea"
+    assert listing.update_conversation("tea", metadata={"a": 1}).title == "My tea"
+    assert "tea" in listing.update_conversation("tea", title="").title.lower()
+
+
+def test_an_archived_conversation_is_listed_on_demand(listing: Any) -> None:
+    assert listing.update_conversation("tea", archived=True).archived is not None
+    assert ids(listing.list_conversations()) == ["bread"]
+    assert ids(listing.list_conversations(archived=True)) == ["tea"]
+    assert ids(listing.list_conversations(archived="both")) == ["bread", "tea"]
+    listing.update_conversation("tea", archived=False)
+    assert ids(listing.list_conversations()) == ["bread", "tea"]
+
+
+def test_only_conversations_since_a_time_are_listed(listing: Any) -> None:
+    now = datetime.now(UTC)
+    assert ids(listing.list_conversations(since=now - timedelta(hours=1))) == ["bread", "tea"]
+    assert ids(listing.list_conversations(since=now + timedelta(hours=1))) == []
+
+
+def test_a_summary_gives_its_title(listing: Any, system: MemorySystem) -> None:
+    summary = system.summarize_session("bread")
+    assert summary is not None
+    first, second = listing.list_conversations()
+    assert first.summary == summary.content
+    assert second.summary is None
+
+
+def test_nothing_of_another_owner_is_listed_or_changed(listing: Any, url: str, verbs: Wrap) -> None:
+    with MemorySystem(url, owner="somebody else", embeddings=False) as other:
+        assert verbs(other).list_conversations() == []
+        assert verbs(other).list_conversations(query="green") == []
+        with pytest.raises(SessionNotFoundError, match="'tea'"):
+            verbs(other).update_conversation("tea", title="Mine")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"limit": 0},
+        {"limit": True},
+        {"cursor": "nonsense"},
+        {"since": "yesterday"},
+        {"query": 7},
+        {"metadata": {"stars": {"$near": 3}}},
+    ],
+)
+def test_an_argument_that_cannot_be_used_is_named(listing: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        listing.list_conversations(**options)
+
+
+@pytest.mark.parametrize("metadata", [3, {"when": datetime.now(UTC)}, {1: "a"}])
+def test_metadata_that_is_no_json_object_is_refused(listing: Any, metadata: Any) -> None:
+    with pytest.raises(InputError, match="no JSON object"):
+        listing.update_conversation("tea", metadata=metadata)
+
+
+def test_what_was_set_goes_with_the_conversation(listing: Any, system: MemorySystem) -> None:
+    listing.update_conversation("tea", title="Secret", metadata={"word": "secret"})
+    assert system.erase(conversation="tea").ok
+    system.conversation("tea").append("Hello", "Hi!")
+    [found] = [one for one in listing.list_conversations() if one.id == "tea"]
+    assert (found.title, found.metadata) == ("Hello", {})
+
+
+class Reversed:
+    """A cipher for tests: it turns bytes around."""
+
+    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
+        return "reversed", plaintext[::-1]
+
+    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
+        return ciphertext[::-1]
+
+
+def test_titles_and_metadata_are_encrypted(tmp_path: Path) -> None:
+    file = tmp_path / "memory.db"
+    with MemorySystem(file, embeddings=False, cipher=Reversed()) as system:
+        system.conversation("c").append("Hello", "Hi!")
+        system.update_conversation("c", title="Gallbladder", metadata={"word": "surgery"})
+        [found] = system.list_conversations(query="gallbladder")
+        assert (found.title, found.metadata) == ("Gallbladder", {"word": "surgery"})
+    with sqlite3.connect(file) as connection:
+        assert "Gallbladder" not in str(connection.execute("SELECT * FROM threadmem_profile").fetchall())
+
+
+def test_threads_are_listed_by_their_last_use(system: MemorySystem, verbs: Wrap) -> None:
+    memory = system.conversation("talk")
+    _, answer = memory.append("How do I bake bread?", "With patience.")
+    memory.append("And rye?", "Longer.")
+    memory.checkout(answer.id)
+    memory.append("And cake?", "Shorter.")
+    first, second = verbs(memory).list_threads()
+    assert (first.preview, first.messages, first.active) == ("Shorter.", 4, True)
+    assert (second.preview, second.messages, second.active) == ("Longer.", 4, False)
+    assert first.root_id == second.root_id == 1
+    [last] = verbs(memory).list_threads(limit=1, cursor=verbs(memory).list_threads(limit=1).cursor)
+    assert last == second
+
+
+def test_an_empty_conversation_has_no_threads(verbs: Wrap) -> None:
+    page = verbs(ChatMemory()).list_threads()
+    assert (page, page.cursor) == ([], None)

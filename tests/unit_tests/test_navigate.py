@@ -1,0 +1,134 @@
+"""Verbs by message: siblings, versions, the fork point, the thread of a message, switching to it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+
+from langchain_threadmem import ChatMemory, ConversationNode, MemorySystem
+from langchain_threadmem.errors import InvalidGraphStateError, NodeNotFoundError
+from langchain_threadmem.tree.node import State
+
+Wrap = Callable[[ChatMemory], Any]
+SHOWN = (State.LIVE, State.SUPERSEDED)
+
+
+@pytest.fixture
+def memory(system: MemorySystem, verbs: Wrap) -> Any:
+    return verbs(system.conversation("talk"))
+
+
+def texts(nodes: Sequence[ConversationNode]) -> list[str]:
+    return [str(node.message.content) for node in nodes]
+
+
+def test_edits_and_forks_of_a_question_are_siblings(memory: Any) -> None:
+    _, answer = memory.append("Hello", "Hi!")
+    bread, _ = memory.append("And bread?", "Bread.")
+    memory.edit(bread.id, "And rye bread?")
+    memory.checkout(answer.id)
+    memory.append("And tea?", "Tea.")
+    assert texts(memory.siblings(bread.id)) == ["And bread?", "And rye bread?", "And tea?"]
+    assert texts(memory.versions(bread.id)) == ["And bread?", "And rye bread?"]
+
+
+def test_siblings_of_a_root_are_the_other_roots(memory: Any) -> None:
+    first, _ = memory.append("Hello", "Hi!")
+    second, _ = memory.append("Tea", "Green.")
+    memory.place(second.id, None)
+    assert texts(memory.siblings(first.id)) == ["Hello", "Tea"]
+
+
+def test_regenerated_answers_are_versions(memory: Any) -> None:
+    human, answer = memory.append("Hello", "Hi!")
+    memory.regenerate(human.id, "Good day!")
+    memory.regenerate(human.id, "Good morning!")
+    assert texts(memory.versions(answer.id)) == ["Hi!", "Good day!", "Good morning!"]
+
+
+def test_a_message_is_found_by_its_own_id(memory: Any) -> None:
+    memory.append(HumanMessage("Hello", id="h1"), AIMessage("Hi!", id="a1"))
+    assert texts(memory.thread_of("h1")) == ["Hello", "Hi!"]
+    assert texts(memory.siblings("a1")) == ["Hi!"]
+
+
+def test_an_unknown_message_is_named(memory: Any) -> None:
+    memory.append("Hello", "Hi!")
+    for verb in (memory.siblings, memory.versions, memory.fork_point, memory.thread_of, memory.switch):
+        with pytest.raises(NodeNotFoundError, match="'nowhere'"):
+            verb("nowhere")
+        with pytest.raises(NodeNotFoundError, match="7"):
+            verb(7)
+
+
+def test_switching_makes_a_thread_active_and_the_next_message_continues_it(memory: Any) -> None:
+    _, answer = memory.append("Hello", "Hi!")
+    bread, _ = memory.append("And bread?", "Bread.")
+    memory.checkout(answer.id)
+    memory.append("And tea?", "Tea.")
+    assert memory.switch(bread.message.id).message.content == "Bread."
+    memory.append("More?", "Yes.")
+    shown = [message.content for message in memory.messages()]
+    assert shown == ["Hello", "Hi!", "And bread?", "Bread.", "More?", "Yes."]
+
+
+def test_an_old_version_can_be_looked_at_again(memory: Any) -> None:
+    human, answer = memory.append("Hello", "Hi!")
+    memory.regenerate(human.id, "Good morning!")
+    assert texts(memory.thread_of(answer.id)) == ["Hello", "Hi!"]
+    assert texts(memory.thread_of(human.id)) == ["Hello", "Good morning!"]
+
+
+def grown(memory: ChatMemory, rng: random.Random, steps: int) -> None:
+    """A conversation of turns, forks, edits, regenerated answers and moved turns."""
+    memory.append("q", "a")
+    for number in range(steps):
+        live = [node for node in memory.history if node.state is State.LIVE]
+        humans, answers = ([node for node in live if node.message.type == role] for role in ("human", "ai"))
+        if not answers:
+            memory.append(f"turn {number}", f"answer {number}")
+            continue
+        human, answer = rng.choice(humans), rng.choice(answers)
+        match rng.randrange(8):
+            case 0:
+                memory.edit(human.id, f"edit {number}")
+            case 1:
+                memory.regenerate(human.id, f"anew {number}")
+            case 2:
+                try:
+                    memory.place(human.id, answer.id)
+                except InvalidGraphStateError:
+                    continue  # It would have hung below itself.
+            case 3 | 4:
+                memory.checkout(answer.id)
+                memory.append(f"fork {number}", f"answer {number}")
+            case _:
+                memory.append(f"turn {number}", f"answer {number}")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_verb_agrees_with_the_history(system: MemorySystem, seed: int) -> None:
+    memory = system.conversation("talk")
+    grown(memory, random.Random(seed), 40)
+    history = memory.history
+    by_id = {node.id: node for node in history}
+    below: dict[int | None, list[ConversationNode]] = {}
+    for node in history:
+        below.setdefault(node.parent_id, []).append(node)
+    for node in history:
+        beside = [one for one in below[node.parent_id] if one.message.type == node.message.type]
+        assert memory.siblings(node.id) == [one for one in beside if one.state in SHOWN]
+        above = by_id.get(node.parent_id or 0)
+        while above is not None and sum(one.state in SHOWN for one in below[above.id]) < 2:
+            above = by_id.get(above.parent_id or 0)
+        assert memory.fork_point(node.id) == above
+        inside, waiting = [node], list(below.get(node.id, ()))
+        while waiting:
+            one = waiting.pop()
+            inside += [one] if one.state <= max(node.state, State.LIVE) else []
+            waiting += below.get(one.id, ())
+        assert memory.thread_of(node.id)[-1].id == max(one.id for one in inside)
