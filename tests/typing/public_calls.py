@@ -56,6 +56,7 @@ from langchain_threadmem import (
     create_threaded_chat,
     select_thread_node,
 )
+from langchain_threadmem.catalogue.verbs import ConversationInfo, Page, ThreadInfo
 from langchain_threadmem.common.usage import Usage
 from langchain_threadmem.index.vector_index import VectorIndex
 from langchain_threadmem.integrations.graph import recall_node, store_turn_node
@@ -207,6 +208,12 @@ def use_memory(memory: ChatMemory, message: BaseMessage, when: datetime, path: P
     graph.clear()
     assert_type(memory.threads(), list[list[ConversationNode]])
     assert_type(memory.thread(node_id=1), list[ConversationNode])
+    assert_type(memory.siblings(message_id="m1"), list[ConversationNode])
+    assert_type(memory.versions(message_id=1), list[ConversationNode])
+    assert_type(memory.fork_point(message_id=1), ConversationNode | None)
+    assert_type(memory.thread_of(message_id="m1"), list[ConversationNode])
+    assert_type(memory.switch(message_id="m1"), ConversationNode)
+    assert_type(memory.list_threads(limit=3, cursor=None), Page[ThreadInfo])
     assert_type(memory.roots(), list[ConversationNode])
     assert_type(
         memory.retrieve(query="bread", n_results=3, context_depth=2, order="relevance", fallback="recent"),
@@ -263,6 +270,12 @@ async def use_memory_async(memory: ChatMemory, message: BaseMessage, when: datet
     graph.clear()
     assert_type(await memory.athreads(), list[list[ConversationNode]])
     assert_type(await memory.athread(node_id=1), list[ConversationNode])
+    assert_type(await memory.asiblings(message_id="m1"), list[ConversationNode])
+    assert_type(await memory.aversions(message_id=1), list[ConversationNode])
+    assert_type(await memory.afork_point(message_id=1), ConversationNode | None)
+    assert_type(await memory.athread_of(message_id="m1"), list[ConversationNode])
+    assert_type(await memory.aswitch(message_id="m1"), ConversationNode)
+    assert_type(await memory.alist_threads(limit=3, cursor=None), Page[ThreadInfo])
     assert_type(await memory.aroots(), list[ConversationNode])
     assert_type(
         await memory.aretrieve(
@@ -401,6 +414,16 @@ def use_system(
     assert_type(system.session_id, str | None)
     assert_type(system.usage, Usage)
     assert_type(system.conversations(), list[str])
+    page = system.list_conversations(
+        query="bread", metadata={"stars": {"$gte": 3}}, since=when, limit=3, cursor=None, archived="both"
+    )
+    assert_type(page, Page[ConversationInfo])
+    assert_type(
+        system.update_conversation(
+            conversation_id="monday", title="Bread", metadata={"stars": 3}, archived=True
+        ),
+        ConversationInfo,
+    )
     assert_type(system.start_session(id="LATEST"), str)
     assert_type(system.switch_session(id="monday"), str)
     system.remove_session(id="monday", cascade="delete")
@@ -455,6 +478,16 @@ def use_system(
 
 async def use_system_async(system: MemorySystem, message: BaseMessage, when: datetime) -> None:
     assert_type(await system.aconversations(), list[str])
+    page = await system.alist_conversations(
+        query="bread", metadata={"stars": {"$gte": 3}}, since=when, limit=3, cursor=None, archived="both"
+    )
+    assert_type(page, Page[ConversationInfo])
+    assert_type(
+        await system.aupdate_conversation(
+            conversation_id="monday", title="Bread", metadata={"stars": 3}, archived=True
+        ),
+        ConversationInfo,
+    )
     assert_type(await system.astart_session(id=None), str)
     assert_type(await system.aswitch_session(id="monday"), str)
     await system.aremove_session(id="monday", cascade="stale")
@@ -749,7 +782,9 @@ async def use_windows(system: MemorySystem, message: BaseMessage) -> None:
     assert_type(memories.evict(memory_id="ada"), MessageWindowChatMemory | None)
 
 
-async def summarize(message: BaseMessage, model: BaseChatModel) -> None:
+async def extend(message: BaseMessage, model: BaseChatModel, tree: TreeView) -> None:
+    assert_type(selector.select_parent(tree=tree, message=message), int | None)
+    assert_type(reranker.rerank(query="bread", texts=["bread"]), Sequence[float])
     assert_type(ExtractiveSummarizer().summarize(message=message), MessageSummary | None)
     assert_type(LLMSummarizer(model).summarize(message=message), MessageSummary | None)
     assert_type(await LLMSummarizer(model).asummarize(message=message), MessageSummary | None)
