@@ -18,6 +18,7 @@ lint: .venv/dev.done
 
 types: .venv/dev.done
 	$(BIN)/mypy
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 unit: .venv/dev.done
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal $(ARGS)

@@ -1,47 +1,40 @@
-"""Chat memory for LangChain and LangGraph in which a conversation is a tree.
+"""The public names, each imported at its first use.
 
-Start with `ChatMemory` (one conversation) or `MemorySystem` (all of an owner's). The names below are imported
-when they are first used, so importing the package costs next to nothing.
+Start with `ChatMemory` (one conversation) or `MemorySystem` (all conversations of an owner).
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from langchain_threadmem.chat_memory import ChatMemory
+    from langchain_threadmem.engine.local_embeddings import LocalEmbeddings
+    from langchain_threadmem.index.language import Language
+    from langchain_threadmem.integrations.checkpointer import ThreadMemSaver
+    from langchain_threadmem.integrations.graph import create_threaded_chat, select_thread_node
+    from langchain_threadmem.integrations.history import ThreadMemChatMessageHistory
+    from langchain_threadmem.integrations.langchain4j import (
+        ChatMemoryStore,
+        MessageWindowChatMemory,
+        TokenWindowChatMemory,
+    )
+    from langchain_threadmem.integrations.middleware import ThreadMemMiddleware
+    from langchain_threadmem.integrations.retriever import ThreadMemRetriever
+    from langchain_threadmem.integrations.store import ThreadMemStore
+    from langchain_threadmem.memory_system import MemorySystem
+    from langchain_threadmem.messages.windows import MessageWindow, TokenWindow
+    from langchain_threadmem.recall.options import Reranker
+    from langchain_threadmem.recall.results import Recollection
+    from langchain_threadmem.settings import MemorySettings
+    from langchain_threadmem.summaries.summarizers import ExtractiveSummarizer, LLMSummarizer, Summarizer
+    from langchain_threadmem.threads.llm_selector import LLMNodeSelector
+    from langchain_threadmem.threads.selectors import LinearNodeSelector, NodeSelector, SemanticNodeSelector
+    from langchain_threadmem.tree.node import ConversationNode, MessageSummary
+    from langchain_threadmem.units.unit import MemoryUnit
 
 __version__ = "0.1.0"
-
-_HOMES = {
-    "ChatMemory": "chat_memory",
-    "MemorySettings": "settings",
-    "MemorySystem": "memory_system",
-    "ConversationNode": "tree.node",
-    "MemoryUnit": "units.unit",
-    "MessageSummary": "tree.node",
-    "Recollection": "recall.results",
-    "Language": "index.language",
-    "Reranker": "recall.options",
-    "MessageWindow": "messages.windows",
-    "TokenWindow": "messages.windows",
-    "NodeSelector": "threads.selectors",
-    "LinearNodeSelector": "threads.selectors",
-    "SemanticNodeSelector": "threads.selectors",
-    "LLMNodeSelector": "threads.llm_selector",
-    "ExtractiveSummarizer": "summaries.summarizers",
-    "Summarizer": "summaries.summarizers",
-    "LLMSummarizer": "summaries.summarizers",
-    "LocalEmbeddings": "engine.local_embeddings",
-    "ChatMemoryStore": "integrations.langchain4j",
-    "MessageWindowChatMemory": "integrations.langchain4j",
-    "TokenWindowChatMemory": "integrations.langchain4j",
-    "ThreadMemChatMessageHistory": "integrations.history",
-    "ThreadMemSaver": "integrations.checkpointer",
-    "ThreadMemStore": "integrations.store",
-    "ThreadMemMiddleware": "integrations.middleware",
-    "ThreadMemRetriever": "integrations.retriever",
-    "create_threaded_chat": "integrations.graph",
-    "select_thread_node": "integrations.graph",
-}
 
 __all__ = [
     "ChatMemory",
@@ -76,12 +69,39 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+_MODULES = {
+    "chat_memory": ("ChatMemory",),
+    "engine.local_embeddings": ("LocalEmbeddings",),
+    "index.language": ("Language",),
+    "integrations.checkpointer": ("ThreadMemSaver",),
+    "integrations.graph": ("create_threaded_chat", "select_thread_node"),
+    "integrations.history": ("ThreadMemChatMessageHistory",),
+    "integrations.langchain4j": ("ChatMemoryStore", "MessageWindowChatMemory", "TokenWindowChatMemory"),
+    "integrations.middleware": ("ThreadMemMiddleware",),
+    "integrations.retriever": ("ThreadMemRetriever",),
+    "integrations.store": ("ThreadMemStore",),
+    "memory_system": ("MemorySystem",),
+    "messages.windows": ("MessageWindow", "TokenWindow"),
+    "recall.options": ("Reranker",),
+    "recall.results": ("Recollection",),
+    "settings": ("MemorySettings",),
+    "summaries.summarizers": ("ExtractiveSummarizer", "LLMSummarizer", "Summarizer"),
+    "threads.llm_selector": ("LLMNodeSelector",),
+    "threads.selectors": ("LinearNodeSelector", "NodeSelector", "SemanticNodeSelector"),
+    "tree.node": ("ConversationNode", "MessageSummary"),
+    "units.unit": ("MemoryUnit",),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+if not TYPE_CHECKING:  # Type checkers read the imports above.
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -35,8 +35,8 @@ from langchain_threadmem.threads.selectors import AnySelector, SemanticNodeSelec
 from langchain_threadmem.tree.conversation import Conversation
 
 if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.store.base import BaseStore
-    from langgraph.types import Checkpointer
 
     from langchain_threadmem.engine.chat_model import Model
 
@@ -179,7 +179,7 @@ def create_threaded_chat(
     min_similarity: float = 0.3,
     system_prompt: str | None = None,
     conversation_id: ConversationId = None,
-    checkpointer: Checkpointer = None,
+    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     store: BaseStore | None = None,
     **options: Unpack[SelectionOptions],
 ) -> CompiledStateGraph[ThreadedState, None, Any, Any]:
