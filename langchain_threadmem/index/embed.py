@@ -27,7 +27,7 @@ from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.vector_index import ExactIndex
 from langchain_threadmem.index.vectors import Vectors
-from langchain_threadmem.index.watermarks import Mark
+from langchain_threadmem.index.watermarks import Watermark
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.roles import source_of
 from langchain_threadmem.storage.statements import Conn
@@ -271,7 +271,7 @@ def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> 
     model = runtime.get(Indexes).model
     name = watermarks.embeddings_of(model)
     at = watermarks.of_trees(conn, name, chosen)
-    rows = nodes.after_marks(conn, name, {tree: one.mark.seq for tree, one in at.items()}, most)
+    rows = nodes.after_marks(conn, name, {tree: one.watermark.seq for tree, one in at.items()}, most)
     if not rows:
         return None
     keys = [row.key for _, row in rows]
@@ -366,9 +366,9 @@ def _embed(runtime: Runtime, batch: _Batch) -> Flow[None]:
         # A tree that was emptied while the model worked has lost what was embedded, and in one that is
         # further on somebody else was faster.
         kept = {
-            tree: Mark(part.last, at[tree].mark.documents + part.made)
+            tree: Watermark(part.last, at[tree].watermark.documents + part.made)
             for tree, part in batch.parts.items()
-            if tree in at and at[tree].epoch == part.epoch and at[tree].mark.seq < part.last
+            if tree in at and at[tree].epoch == part.epoch and at[tree].watermark.seq < part.last
         }
         rows = [n for n, tree in enumerate(of_tree) if tree in kept]
         embeddings.put(conn, model, [batch.keys[n] for n in rows], vectors[rows])
