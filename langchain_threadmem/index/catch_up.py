@@ -169,10 +169,13 @@ def _compare(runtime: Runtime, index: VectorIndex) -> Flow[None]:
     removal. Looked at once, or whenever it is empty.
     """
     indexes = runtime.get(Indexes)
-    held = yield from Call(index.count)
-    if not held or not indexes.compared:
+    count = yield from Call(index.count)
+    if not count or not indexes.compared:
         indexes.compared = True
-        if held != (yield from Sql(lambda conn: watermarks.total(conn, runtime.owner, index.name))).documents:
+        if (
+            count
+            != (yield from Sql(lambda conn: watermarks.total(conn, runtime.owner, index.name))).documents
+        ):
             yield from empty(index, runtime.owner)
 
 
@@ -206,20 +209,20 @@ def _counts(conn: Conn, owner: str, model: str) -> tuple[int, int]:
 
 
 def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
-    """All vectors of the owner, kept in memory and brought up to date: those of each tree are read once."""
+    """All vectors of the owner, cached and brought up to date: the vectors of each tree are read once."""
     owner, model = runtime.owner, runtime.get(Indexes).model
     name, vectors = watermarks.embeddings_of(model), runtime.get(OwnerVectors)
-    held = vectors.whole
+    whole = vectors.whole
 
     def news(conn: Conn) -> tuple[dict[int, Reached], bool, list[Vectors]]:
         now = watermarks.reached(conn, owner, name)
-        whole = all(
+        grown = all(
             tree in now
             and now[tree].epoch == old.epoch
             and now[tree].watermark.documents >= old.watermark.documents
-            for tree, old in held.reached.items()
+            for tree, old in whole.reached.items()
         )
-        before = held.reached if whole and held.model == model else {}
+        before = whole.reached if grown and whole.model == model else {}
         news = [tree for tree in now if tree not in before]
         # Those that have grown since the last time are not more than what was said.
         parts = [
@@ -231,19 +234,19 @@ def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
 
     now, more, parts = yield from Sql(news)
     if more:
-        held.add(parts, now)
-        return held.index
+        whole.add(parts, now)
+        return whole.index
     # Something was taken out, or this is the first time.
-    held = vectors.whole = Whole(model)
-    held.add(parts, now)
-    return held.index
+    whole = vectors.whole = Whole(model)
+    whole.add(parts, now)
+    return whole.index
 
 
 def empty(index: VectorIndex, owner: str) -> Flow[str]:
     """Empty an index, which is filled again when it is next searched.
 
     Returns:
-        Why bytes of what it held may be left in files; empty if they are not.
+        Why bytes of its vectors may be left in files; empty if they are not.
     """
     yield from Sql(lambda conn: watermarks.clear(conn, owner, index.name), write=True)
     if isinstance(index, ClearableIndex):
@@ -321,14 +324,14 @@ def index_problems(runtime: Runtime) -> Flow[list[str]]:
         return []
     # What somebody is entering or removing just now is no damage: before and after, SQL says otherwise.
     before = yield from Sql(lambda conn: embeddings.entered(conn, owner, model, index.name))
-    held = set((yield from Call(index.keys)))
+    indexed = set((yield from Call(index.keys)))
     after, made = yield from Sql(
         lambda conn: (
             embeddings.entered(conn, owner, model, index.name),
             embeddings.of(conn, owner, model),
         )
     )
-    lacking, foreign = len((before & after) - held), len(held - before - made)
+    lacking, foreign = len((before & after) - indexed), len(indexed - before - made)
     if not lacking and not foreign:
         return []
     return [f"the vector index lacks {lacking} vectors and holds {foreign} too many; reindex() mends it"]
