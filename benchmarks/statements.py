@@ -43,7 +43,7 @@ BUDGETS = {
     "append": 1,
     "append, semantic selector": 17,
     "recall": 16,
-    "retrieve": 29,
+    "retrieve": 17,
     "put": 6,
     "get_tuple": 4,
     "place": 21,
@@ -51,7 +51,7 @@ BUDGETS = {
     "regenerate": 20,
     "summarize": 4,
     "summarize_session": 52,
-    "query": 35,
+    "query": 18,
     "add_memory": 5,
     "erase": 115,
 }

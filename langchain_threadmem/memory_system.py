@@ -938,7 +938,7 @@ class MemorySystem:
         Returns:
             How many messages were embedded.
         """
-        return flush(self.runtime, told=progress)
+        return flush(self.runtime, on_progress=progress)
 
     aflush = averb(flush)
 

@@ -34,7 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._measure import Line, duration, show
-from langchain_threadmem.summaries.text_rank import STOP_WORDS, words
+from langchain_threadmem.index.language import words
+from langchain_threadmem.summaries.text_rank import STOP_WORDS
 from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.model import Networks
 from training.learn import Recipe, State, fit_networks

@@ -20,9 +20,10 @@ from langchain_threadmem.cli import terminal
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.export.files import read_text, write_text
 from langchain_threadmem.export.json import parse_conversation
+from langchain_threadmem.index.language import words
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
-from langchain_threadmem.summaries.text_rank import STOP_WORDS, words
+from langchain_threadmem.summaries.text_rank import STOP_WORDS
 from langchain_threadmem.threads.selectors import SemanticNodeSelector
 from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import ConversationNode

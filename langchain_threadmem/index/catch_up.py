@@ -21,7 +21,7 @@ from langchain_threadmem.index.embed import EmbeddingQueue, embed_trees, embedde
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.vector_index import ClearableIndex, ExactIndex, VectorIndex, Whole
 from langchain_threadmem.index.vectors import NONE, Vectors
-from langchain_threadmem.index.watermarks import At, Mark, Reached
+from langchain_threadmem.index.watermarks import Reached, Watermark
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes, trees
@@ -84,8 +84,10 @@ def _enter_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
         # It was entered under another language: those words are found by nobody any more.
         document_queries.forget_words(conn, tree, owner)
         watermarks.drop(conn, tree, other)
-    at = {tree: one.mark for tree, one in watermarks.of_trees(conn, name, chosen).items()}
-    rows = nodes.after_marks(conn, name, {tree: mark.seq for tree, mark in at.items()}, WORDS_AT_ONCE)
+    at = {tree: reached.watermark for tree, reached in watermarks.of_trees(conn, name, chosen).items()}
+    rows = nodes.after_marks(
+        conn, name, {tree: watermark.seq for tree, watermark in at.items()}, WORDS_AT_ONCE
+    )
     if rows:
         absent = memory.absent_among(conn, [row.key for _, row in rows])
         present = [(tree, row) for tree, row in rows if row.key not in absent]
@@ -99,7 +101,7 @@ def _enter_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
             words[tree] += unpack(document.traits).length
         lexicon.add(conn, owner, entries)
         reached = {
-            tree: Mark(seq, at[tree].documents + len(entries[tree]), at[tree].words + words[tree])
+            tree: Watermark(seq, at[tree].documents + len(entries[tree]), at[tree].words + words[tree])
             for tree, seq in {tree: row.seq for tree, row in rows}.items()
         }
         watermarks.put_all(conn, name, reached)
@@ -167,10 +169,13 @@ def _compare(runtime: Runtime, index: VectorIndex) -> Flow[None]:
     removal. Looked at once, or whenever it is empty.
     """
     indexes = runtime.get(Indexes)
-    held = yield from Call(index.count)
-    if not held or not indexes.compared:
+    count = yield from Call(index.count)
+    if not count or not indexes.compared:
         indexes.compared = True
-        if held != (yield from Sql(lambda conn: watermarks.total(conn, runtime.owner, index.name))).documents:
+        if (
+            count
+            != (yield from Sql(lambda conn: watermarks.total(conn, runtime.owner, index.name))).documents
+        ):
             yield from empty(index, runtime.owner)
 
 
@@ -204,40 +209,44 @@ def _counts(conn: Conn, owner: str, model: str) -> tuple[int, int]:
 
 
 def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
-    """All vectors of the owner, kept in memory and brought up to date: those of each tree are read once."""
+    """All vectors of the owner, cached and brought up to date: the vectors of each tree are read once."""
     owner, model = runtime.owner, runtime.get(Indexes).model
     name, vectors = watermarks.embeddings_of(model), runtime.get(OwnerVectors)
-    held = vectors.whole
+    whole = vectors.whole
 
     def news(conn: Conn) -> tuple[dict[int, Reached], bool, list[Vectors]]:
         now = watermarks.reached(conn, owner, name)
-        whole = all(
-            tree in now and now[tree].epoch == old.epoch and now[tree].documents >= old.documents
-            for tree, old in held.reached.items()
+        grown = all(
+            tree in now
+            and now[tree].epoch == old.epoch
+            and now[tree].watermark.documents >= old.watermark.documents
+            for tree, old in whole.reached.items()
         )
-        before = held.reached if whole and held.model == model else {}
+        before = whole.reached if grown and whole.model == model else {}
         news = [tree for tree in now if tree not in before]
         # Those that have grown since the last time are not more than what was said.
         parts = [
-            embedded(conn, tree, model, old.seq) for tree, old in before.items() if old.seq < now[tree].seq
+            embedded(conn, tree, model, old.watermark.seq)
+            for tree, old in before.items()
+            if old.watermark.seq < now[tree].watermark.seq
         ]
         return now, bool(before), [embeddings.after_marks(conn, model, name, "", news)[0], *parts]
 
     now, more, parts = yield from Sql(news)
     if more:
-        held.add(parts, now)
-        return held.index
+        whole.add(parts, now)
+        return whole.index
     # Something was taken out, or this is the first time.
-    held = vectors.whole = Whole(model)
-    held.add(parts, now)
-    return held.index
+    whole = vectors.whole = Whole(model)
+    whole.add(parts, now)
+    return whole.index
 
 
 def empty(index: VectorIndex, owner: str) -> Flow[str]:
     """Empty an index, which is filled again when it is next searched.
 
     Returns:
-        Why bytes of what it held may be left in files; empty if they are not.
+        Why bytes of its vectors may be left in files; empty if they are not.
     """
     yield from Sql(lambda conn: watermarks.clear(conn, owner, index.name), write=True)
     if isinstance(index, ClearableIndex):
@@ -254,13 +263,13 @@ def _enter_some(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) -> 
     model, name = runtime.get(Indexes).model, index.name
     made = watermarks.embeddings_of(model)
 
-    def read(conn: Conn) -> tuple[dict[int, At], dict[int, int], Vectors, list[int]]:
+    def read(conn: Conn) -> tuple[dict[int, Reached], dict[int, int], Vectors, list[int]]:
         at = watermarks.of_trees(conn, name, chosen)
-        ends = {tree: one.mark.seq for tree, one in watermarks.of_trees(conn, made, chosen).items()}
+        ends = {tree: one.watermark.seq for tree, one in watermarks.of_trees(conn, made, chosen).items()}
         if len(at) > 1:
             return at, ends, *embeddings.after_marks(conn, model, made, name, list(at))
         for tree, one in at.items():
-            news = embedded(conn, tree, model, one.mark.seq, ENTERED_AT_ONCE)
+            news = embedded(conn, tree, model, one.watermark.seq, ENTERED_AT_ONCE)
             return at, ends, news, [tree] * len(news.keys)
         return at, ends, NONE, []
 
@@ -279,9 +288,9 @@ def _enter_some(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) -> 
         here = [tree for tree, key in zip(of_tree, entered, strict=True) if tree in same and key in vectors]
         counts = Counter(here)
         reached = {
-            tree: Mark(ends[tree], at[tree].mark.documents + counts[tree])
+            tree: Watermark(ends[tree], at[tree].watermark.documents + counts[tree])
             for tree in same
-            if now[tree].mark == at[tree].mark  # Else somebody else has changed them too.
+            if now[tree].watermark == at[tree].watermark  # Else somebody else has changed them too.
         }
         watermarks.put_all(conn, name, reached)
         return len(here) < len(entered)
@@ -315,14 +324,14 @@ def index_problems(runtime: Runtime) -> Flow[list[str]]:
         return []
     # What somebody is entering or removing just now is no damage: before and after, SQL says otherwise.
     before = yield from Sql(lambda conn: embeddings.entered(conn, owner, model, index.name))
-    held = set((yield from Call(index.keys)))
+    indexed = set((yield from Call(index.keys)))
     after, made = yield from Sql(
         lambda conn: (
             embeddings.entered(conn, owner, model, index.name),
             embeddings.of(conn, owner, model),
         )
     )
-    lacking, foreign = len((before & after) - held), len(held - before - made)
+    lacking, foreign = len((before & after) - indexed), len(indexed - before - made)
     if not lacking and not foreign:
         return []
     return [f"the vector index lacks {lacking} vectors and holds {foreign} too many; reindex() mends it"]

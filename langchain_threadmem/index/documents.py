@@ -89,8 +89,8 @@ class Document(NamedTuple):
 
 def lines_of(terms: str) -> tuple[list[str], list[str]]:
     """The terms of what was said, and of code, of a document."""
-    said, _, code = terms.partition("\n")
-    return said.split(), code.split() if code else []
+    spoken, _, code = terms.partition("\n")
+    return spoken.split(), code.split() if code else []
 
 
 def document_of(message: BaseMessage, text: str, created: float, language: Language) -> Document:
@@ -112,19 +112,19 @@ def document_of(message: BaseMessage, text: str, created: float, language: Langu
         >>> unpack(document.traits)
         Traits(asks=1, times=0, numbers=1, selfs=1, lead=3, length=4)
     """
-    said, code = text, ""
+    spoken, code = text, ""
     if "```" in text:
-        said, code = _FENCE.sub(" ", text), " ".join(_FENCE.findall(text))
-    words = split(said)
-    said_terms, code_terms = language.stemmed(words), language.terms(code)
-    terms = " ".join(said_terms) + ("\n" + " ".join(code_terms) if code_terms else "")
+        spoken, code = _FENCE.sub(" ", text), " ".join(_FENCE.findall(text))
+    words = split(spoken)
+    spoken_terms, code_terms = language.stemmed(words), language.terms(code)
+    terms = " ".join(spoken_terms) + ("\n" + " ".join(code_terms) if code_terms else "")
     stop = language.stop_terms
-    lead = len([term for term in (said_terms or code_terms)[:LEAD] if term not in stop])
-    length = len([term for term in said_terms if term not in stop]) + round(CODE * len(code_terms))
-    times = 0 if language.time_expression is None else _count(language.time_expression, said.lower(), 3)
-    numbers = _count(_NUMBER, said, 7) + len([word for word in words if word in language.number_words])
+    lead = len([term for term in (spoken_terms or code_terms)[:LEAD] if term not in stop])
+    length = len([term for term in spoken_terms if term not in stop]) + round(CODE * len(code_terms))
+    times = 0 if language.time_expression is None else _count(language.time_expression, spoken.lower(), 3)
+    numbers = _count(_NUMBER, spoken, 7) + len([word for word in words if word in language.number_words])
     selfs = len([word for word in words if word in language.self_words])
-    traits = Traits(int("?" in said), times, min(numbers, 7), min(selfs, 7), lead, length).pack()
+    traits = Traits(int("?" in spoken), times, min(numbers, 7), min(selfs, 7), lead, length).pack()
     given = message.additional_kwargs.get("time")
     when = None if given is None else said_at(given, language.months)
     return Document(terms, traits, speaker_of(message), created if when is None else when)

@@ -27,7 +27,7 @@ from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.vector_index import ExactIndex
 from langchain_threadmem.index.vectors import Vectors
-from langchain_threadmem.index.watermarks import Mark
+from langchain_threadmem.index.watermarks import Watermark
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.roles import source_of
 from langchain_threadmem.storage.statements import Conn
@@ -96,7 +96,7 @@ def embed(runtime: Runtime, texts: Sequence[str], *, query: bool = False) -> Flo
 
 
 class _Part(NamedTuple):
-    """What a batch holds of a tree: up to which number, how many vectors, and of which epoch."""
+    """The part of a batch in one tree: its last number, how many vectors, and the epoch."""
 
     last: int
     made: int
@@ -130,13 +130,12 @@ def in_pieces(counts: Mapping[int, int], most: int) -> Iterator[list[int]]:
 
 
 def catch_up_vectors(runtime: Runtime, tree: int, wait: bool | None = True) -> Flow[ExactIndex | None]:
-    """Embed what was said since the last time; all vectors of the conversation, or `None` without a model.
+    """Embed new messages; all vectors of the conversation, or `None` without a model.
 
     Args:
         runtime: What to work with.
         tree: The conversation.
-        wait: Whether to embed at all, or be content with what is embedded. `None`: a few messages here and
-            now, many in the background.
+        wait: Whether to embed new messages at all. `None`: a few messages at once, many in the background.
     """
     yield from embed_tree(runtime, tree, wait)
     return (yield from vectors_of(runtime, tree))
@@ -163,7 +162,7 @@ def embed_tree(runtime: Runtime, tree: int, wait: bool | None) -> Flow[None]:
 
 
 def vectors_of(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
-    """The vectors that a conversation has, kept in memory and brought up to date; `None` without a model."""
+    """The vectors of a conversation, cached and brought up to date; `None` without a model."""
     model = runtime.get(Indexes).model
     if not model:
         return None
@@ -172,17 +171,17 @@ def vectors_of(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
 
     def news(conn: Conn) -> tuple[int, Vectors]:
         epoch = trees.head(conn, tree).epoch
-        known = cache.get((tree, epoch, model))
-        return epoch, embedded(conn, tree, model, known.last if known else 0)
+        cached = cache.get((tree, epoch, model))
+        return epoch, embedded(conn, tree, model, cached.last if cached else 0)
 
     epoch, vectors = yield from Sql(news)
-    held = cache.setdefault((tree, epoch, model), ExactIndex)
-    held.extend(vectors)
-    return held
+    index = cache.setdefault((tree, epoch, model), ExactIndex)
+    index.extend(vectors)
+    return index
 
 
 def embed_trees(runtime: Runtime, missing: Mapping[int, int], wait: bool | None) -> Flow[None]:
-    """Embed what trees lack: now, if that is wanted or little, else in the background.
+    """Embed the new messages of trees: at once if `wait` or if they are few, else in the background.
 
     Args:
         runtime: What to work with.
@@ -201,7 +200,7 @@ def embed_trees(runtime: Runtime, missing: Mapping[int, int], wait: bool | None)
 
 
 def embed_soon(runtime: Runtime, trees: Iterable[int]) -> None:
-    """Have what was said embedded in the background, if it was ever searched by meaning.
+    """Embed new messages in the background, if vectors were ever searched.
 
     Before that no model is loaded or paid for, and a memory that only threads itself needs no stored vectors.
     What goes wrong is logged, and raised by the next call that embeds or finds much left to embed.
@@ -214,7 +213,7 @@ def embed_soon(runtime: Runtime, trees: Iterable[int]) -> None:
 
 
 def _embed_some(runtime: Runtime) -> Flow[bool]:
-    """Embed a batch of what waits; whether there may be more."""
+    """Embed a batch of waiting messages; whether there may be more."""
     queue, name = runtime.get(EmbeddingQueue), watermarks.embeddings_of(runtime.get(Indexes).model)
     waiting = queue.waiting
     chosen = list(islice(list(waiting), AHEAD_AT_ONCE))
@@ -237,14 +236,14 @@ def _embed_some(runtime: Runtime) -> Flow[bool]:
 
 
 def embed_missing(
-    runtime: Runtime, missing: Mapping[int, int], told: Callable[[int], None] = lambda trees: None
+    runtime: Runtime, missing: Mapping[int, int], on_progress: Callable[[int], None] = lambda trees: None
 ) -> Flow[int]:
-    """Embed what was said in trees since the last time, batch by batch, each kept at once.
+    """Embed the new messages of trees, batch by batch, each stored at once.
 
     Args:
         runtime: What to work with.
         missing: About how many messages of each tree are not embedded; of a single tree this says nothing.
-        told: Called after each group of trees with how many trees it was.
+        on_progress: Called after each group of trees with how many trees it was.
 
     Returns:
         How many messages were embedded.
@@ -262,7 +261,7 @@ def embed_missing(
             count += len(batch.keys)
             if batch.whole:
                 break
-        told(len(piece))
+        on_progress(len(piece))
     return count
 
 
@@ -271,16 +270,16 @@ def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> 
     model = runtime.get(Indexes).model
     name = watermarks.embeddings_of(model)
     at = watermarks.of_trees(conn, name, chosen)
-    rows = nodes.after_marks(conn, name, {tree: one.mark.seq for tree, one in at.items()}, most)
+    rows = nodes.after_marks(conn, name, {tree: one.watermark.seq for tree, one in at.items()}, most)
     if not rows:
         return None
     keys = [row.key for _, row in rows]
-    known = {key for key, made in embeddings.models_of(conn, keys) if made == model}
-    known |= memory.absent_among(conn, keys)
+    done = {key for key, made in embeddings.models_of(conn, keys) if made == model}
+    done |= memory.absent_among(conn, keys)
     todo = [
         (tree, row.key, _embedded_text(conn, runtime, tree, row.key, node))
         for (tree, row), node in zip(rows, nodes_of([row for _, row in rows]), strict=True)
-        if row.key not in known and is_recallable(node)
+        if row.key not in done and is_recallable(node)
     ]
     counts = Counter(tree for tree, _, _ in todo)
     last = {tree: row.seq for tree, row in rows}
@@ -292,16 +291,16 @@ def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> 
     )
 
 
-def flush(runtime: Runtime, only: int | None = None, told: Progress | None = None) -> Flow[int]:
-    """Embed what is not embedded yet: of one conversation and its summaries, or of all of the owner.
+def flush(runtime: Runtime, only: int | None = None, on_progress: Progress | None = None) -> Flow[int]:
+    """Embed all new messages: of one conversation and its summaries, or of all of the owner.
 
-    Each batch is kept at once, so an interrupted flush goes on where it was, and after a change of the
+    Each batch is stored at once, so an interrupted flush goes on where it was, and after a change of the
     embedding model this embeds everything anew.
 
     Args:
         runtime: What to work with.
         only: The conversation.
-        told: Called for each conversation with how many of how many are done.
+        on_progress: Called for each conversation with how many of how many are done.
 
     Returns:
         How many messages and summaries were embedded.
@@ -322,15 +321,15 @@ def flush(runtime: Runtime, only: int | None = None, told: Progress | None = Non
 
     def tell(trees: int) -> None:
         nonlocal done
-        for _ in range(trees if told else 0):
+        for _ in range(trees if on_progress else 0):
             done += 1
-            told(done, len(waiting))  # type: ignore[misc] # there is one
+            on_progress(done, len(waiting))  # type: ignore[misc] # there is one
 
     return (yield from embed_missing(runtime, waiting, tell))
 
 
 def _embedded_text(conn: Conn, runtime: Runtime, tree: int, key: int, node: ConversationNode) -> str:
-    """What is embedded for a message: its text, or a line each for it and the messages before it."""
+    """The text to embed for a message: its own, or a line each for it and the messages before it."""
     history = runtime.get(Indexes).history
     if history == 1:
         return text_of(node.message)
@@ -365,13 +364,13 @@ def _embed(runtime: Runtime, batch: _Batch) -> Flow[None]:
         at = watermarks.of_trees(conn, name, batch.parts)
         # A tree that was emptied while the model worked has lost what was embedded, and in one that is
         # further on somebody else was faster.
-        kept = {
-            tree: Mark(part.last, at[tree].mark.documents + part.made)
+        reached = {
+            tree: Watermark(part.last, at[tree].watermark.documents + part.made)
             for tree, part in batch.parts.items()
-            if tree in at and at[tree].epoch == part.epoch and at[tree].mark.seq < part.last
+            if tree in at and at[tree].epoch == part.epoch and at[tree].watermark.seq < part.last
         }
-        rows = [n for n, tree in enumerate(of_tree) if tree in kept]
+        rows = [n for n, tree in enumerate(of_tree) if tree in reached]
         embeddings.put(conn, model, [batch.keys[n] for n in rows], vectors[rows])
-        watermarks.put_all(conn, name, kept)
+        watermarks.put_all(conn, name, reached)
 
     yield from Sql(store, write=True)

@@ -85,6 +85,18 @@ class Language:
         return [stems.get(word) or term(word) for word in words]
 
 
+def words(text: str) -> list[str]:
+    """The words of a text, in order, lower-cased; an apostrophe separates words.
+
+    Example:
+        >>> words("Read CSV-files, größer!"), words("didn't")
+        (['read', 'csv', 'files', 'größer'], ['didn', 't'])
+    """
+    lowered = text.lower()
+    # Plain ASCII is taken apart in a sixth of the time that a pattern takes.
+    return lowered.translate(_TO_SPACES).split() if lowered.isascii() else _WORD.findall(lowered)
+
+
 def split(text: str) -> list[str]:
     """The words of a text, in order, lower-cased; what an apostrophe cuts off is dropped.
 
@@ -92,9 +104,7 @@ def split(text: str) -> list[str]:
         >>> split("Ada's read_csv didn't fail")
         ['ada', 'read_csv', 'didn', 'fail']
     """
-    lowered = _CUT_OFF.sub(" ", text.lower())
-    # Plain ASCII is taken apart in a sixth of the time that a pattern takes.
-    return lowered.translate(_TO_SPACES).split() if lowered.isascii() else _WORD.findall(lowered)
+    return words(_CUT_OFF.sub(" ", text.lower()))
 
 
 PLAIN = Language("plain")

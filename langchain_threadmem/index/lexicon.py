@@ -42,7 +42,7 @@ class Scope(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The word that marks every entry in it."""
+        """The word that every entry in the scope holds."""
         return owner_word(self.owner) if self.tree is None else tree_word(self.tree)
 
 
@@ -139,7 +139,7 @@ def holding(conn: Conn, words: Sequence[str], scope: Scope, most: int = MOST_PER
     everywhere = [_newest(conn, f'"{word}"', most) for word in cut]
     found = _within(conn, everywhere, scope)
     return [
-        # What was not in the scope may have kept out what is.
+        # Nodes outside of the scope may have taken the places of nodes inside.
         _newest(conn, f'"{scope.word}" AND "{word}"', most) if len(inside) < len(keys) == most else inside
         for word, keys, inside in zip(cut, everywhere, found, strict=True)
     ]
@@ -155,8 +155,8 @@ def names_among(conn: Conn, words: Iterable[str], scope: Scope) -> set[str]:
     # As a rule there is none, which takes one question to know.
     if not marked or not len(_newest(conn, any_of, 1)):
         return set()
-    held = holding(conn, list(marked.values()), scope, 1)
-    return {word for word, keys in zip(marked, held, strict=True) if len(keys)}
+    lists = holding(conn, list(marked.values()), scope, 1)
+    return {word for word, keys in zip(marked, lists, strict=True) if len(keys)}
 
 
 def _newest(conn: Conn, query: str, most: int) -> Keys:
@@ -182,8 +182,8 @@ def _within(conn: Conn, lists: Sequence[Keys], scope: Scope) -> list[Keys]:
         return list(lists)
     if not rows:
         return [NO_KEYS for _ in lists]
-    known = np.array([row[0] for row in rows], np.int64)
-    return [keys[np.isin(of, known)] for keys, of in zip(lists, segments, strict=True)]
+    inside = np.array([row[0] for row in rows], np.int64)
+    return [keys[np.isin(of, inside)] for keys, of in zip(lists, segments, strict=True)]
 
 
 def _rows(tree_id: int, owner: str, entries: Iterable[Entry]) -> list[tuple[int, str]]:
@@ -196,10 +196,10 @@ def _entered(words: Sequence[str]) -> list[str]:
     distinct = sorted({word[:LONGEST_WORD] for word in words})
     if 4 * sum(map(len, distinct)) < MOST_BYTES:
         return distinct
-    room, kept = MOST_BYTES, []
+    room, entered = MOST_BYTES, []
     for word in distinct:
         room -= len(word.encode()) + 8  # PostgreSQL's own entry for a word beside its letters.
         if room < 0:
             break
-        kept.append(word)
-    return kept
+        entered.append(word)
+    return entered

@@ -14,7 +14,7 @@ from langchain_threadmem.index import queries as document_queries
 from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.queries import forget_words
-from langchain_threadmem.index.watermarks import Mark
+from langchain_threadmem.index.watermarks import Watermark
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import (
     choice,
@@ -35,7 +35,7 @@ from langchain_threadmem.tree import lineage as lineage_sql
 
 
 class Numbered(Protocol):
-    """What has to be known of a node to take it out: a row of it, or a part of one."""
+    """The fields of a node by which it is taken out."""
 
     @property
     def key(self) -> int: ...
@@ -53,17 +53,18 @@ def take_out(conn: Conn, owner: str, tree: int, rows: Sequence[Numbered]) -> Non
     for key, model in embeddings.models_of(conn, list(seq_of)):
         embedded.setdefault(watermarks.embeddings_of(model), []).append(seq_of[key])
     anywhere = {seq for seqs in embedded.values() for seq in seqs}
-    for name, mark in watermarks.of_tree(conn, tree):
+    for name, watermark in watermarks.of_tree(conn, tree):
         if name.startswith(watermarks.SUMMARIES_OF):
             continue
         if watermarks.is_lexicon(name):
-            taken = document_queries.take(conn, list(seq_of))
-            lexicon.remove(conn, tree, owner, [entry for entry, _ in taken])
-            documents, words = len(taken), sum(length for _, length in taken)
+            entries = document_queries.take(conn, list(seq_of))
+            lexicon.remove(conn, tree, owner, [entry for entry, _ in entries])
+            documents, words = len(entries), sum(length for _, length in entries)
         else:
-            held = embedded.get(name, ()) if name.startswith(watermarks.embeddings_of("")) else anywhere
-            documents, words = sum(seq <= mark.seq for seq in held), 0
-        watermarks.put(conn, tree, name, Mark(mark.seq, mark.documents - documents, mark.words - words))
+            seqs = embedded.get(name, ()) if name.startswith(watermarks.embeddings_of("")) else anywhere
+            documents, words = sum(seq <= watermark.seq for seq in seqs), 0
+        left = Watermark(watermark.seq, watermark.documents - documents, watermark.words - words)
+        watermarks.put(conn, tree, name, left)
     embeddings.delete_of(conn, list(seq_of))
     for model in filter(embeddings.has_history, {name.partition(":")[2] for name in embedded}):
         # Other vectors were made of these messages too.
@@ -128,7 +129,7 @@ _EMPTY = Statement(
 def clear(conn: Conn, tree_id: int, owner: str) -> None:
     """Remove everything in a tree; the tree itself stays, empty, and numbers its nodes from 1 again.
 
-    What lay below summaries in it is below nothing from then on.
+    The units below its summaries are below no summary then.
 
     Args:
         conn: A write transaction.

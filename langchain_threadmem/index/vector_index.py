@@ -7,7 +7,7 @@ vectors (`index.catch_up.EXACT_BELOW`). One with many is searched in a Chroma co
 filter in a shared collection would cost time in proportion to all others.
 
 Chroma's embedded client is not safe for two processes on one directory: they lose data without a word. So it
-is opened only by the process that holds the directory's lock; any other is served from SQL, and told so once.
+is opened only by the process that holds the directory's lock; any other is served from SQL, and warned once.
 Vectors are always passed to Chroma. It is never given an embedding function, nor made to rebuild one from a
 stored configuration, which has run foreign code before (CVE-2026-45829).
 """
@@ -54,7 +54,7 @@ _inherited: list[object] = []
 
 
 class Found(NamedTuple):
-    """What a vector search returns: keys of nodes and their cosines, the most similar first."""
+    """The result of a vector search: keys of nodes and their cosines, the most similar first."""
 
     keys: NDArray[np.int64]
     similarity: NDArray[np.float32]
@@ -63,13 +63,13 @@ class Found(NamedTuple):
 class VectorIndex(Protocol):
     """An index over all vectors of one owner made with one embedding model.
 
-    `name` is what watermarks are kept under: an index that starts empty needs a name of its own.
+    `name` is the name of its watermarks: an index that starts empty needs a name of its own.
     """
 
     name: str
 
     def add(self, keys: Sequence[int], matrix: NDArray[np.float32]) -> None:
-        """Hold vectors; a key that is held already gets the new vector."""
+        """Add vectors; a key that is there already gets the new vector."""
 
     def remove(self, keys: Sequence[int]) -> None:
         """Drop vectors; unknown keys are ignored."""
@@ -113,25 +113,25 @@ class ExactIndex:
 
     @property
     def last(self) -> int:
-        """Number of the newest node held; 0 if there is none."""
+        """Number of the newest node; 0 if there is none."""
         seqs = self.vectors.seqs
         return int(seqs[-1]) if len(seqs) else 0
 
     def extend(self, news: Vectors) -> None:
-        """Add vectors of nodes newer than `last`; others are known."""
+        """Add the vectors of nodes newer than `last`."""
         with self._lock:
             fresh = news.seqs > self.last
             if not fresh.any():
                 return
             added = Vectors(news.keys[fresh], news.seqs[fresh], news.matrix[fresh])
-            held = len(self.row_of)
-            total = held + len(added.keys)
-            if total > len(self._buffer) or not held:
-                grown = np.empty((max(total, 2 * held, 64), added.matrix.shape[1]), np.float32)
-                grown[:held] = self._buffer[:held] if held else grown[:0]
+            count = len(self.row_of)
+            total = count + len(added.keys)
+            if total > len(self._buffer) or not count:
+                grown = np.empty((max(total, 2 * count, 64), added.matrix.shape[1]), np.float32)
+                grown[:count] = self._buffer[:count] if count else grown[:0]
                 self._buffer = grown
-            self._buffer[held:total] = added.matrix
-            self.row_of.update((int(key), held + n) for n, key in enumerate(added.keys))
+            self._buffer[count:total] = added.matrix
+            self.row_of.update((int(key), count + n) for n, key in enumerate(added.keys))
             self.vectors = Vectors(
                 np.concatenate([self.vectors.keys, added.keys]),
                 np.concatenate([self.vectors.seqs, added.seqs]),
@@ -171,7 +171,7 @@ class Whole:
         self._lock = forking.lock()
 
     def add(self, parts: Sequence[Vectors], now: Mapping[int, Reached]) -> None:
-        """Take in vectors of trees; those that somebody else has taken in meanwhile are known."""
+        """Add the vectors of trees that another thread has not added meanwhile."""
         with self._lock:
             for part in parts:
                 fresh = np.array([key not in self.index.row_of for key in part.keys.tolist()], np.bool_)
@@ -188,7 +188,7 @@ class ChromaIndex:
         client: Any Chroma client: embedded, HTTP or cloud.
         owner: Whose vectors these are.
         model: The embedding model they were made with.
-        name: What watermarks are kept under.
+        name: The name of its watermarks.
     """
 
     def __init__(self, client: ClientAPI, owner: str, model: str, name: str) -> None:
@@ -213,17 +213,17 @@ class ChromaIndex:
             return question(self._collection)
 
     def add(self, keys: Sequence[int], matrix: NDArray[np.float32]) -> None:
-        """Hold vectors; a key that is held already gets the new vector."""
+        """Add vectors; a key that is there already gets the new vector."""
         for start in range(0, len(keys), ADD_AT_ONCE):
             ids = [str(key) for key in keys[start : start + ADD_AT_ONCE]]
             part = matrix[start : start + ADD_AT_ONCE]
-            self._ask(lambda held: held.upsert(ids=ids, embeddings=part))  # noqa: B023 - called at once
+            self._ask(lambda collection: collection.upsert(ids=ids, embeddings=part))  # noqa: B023 - called at once
 
     def remove(self, keys: Sequence[int]) -> None:
         """Drop vectors; unknown keys are ignored."""
         for start in range(0, len(keys), REMOVE_AT_ONCE):
             ids = [str(key) for key in keys[start : start + REMOVE_AT_ONCE]]
-            self._ask(lambda held: held.delete(ids=ids))  # noqa: B023 - called at once
+            self._ask(lambda collection: collection.delete(ids=ids))  # noqa: B023 - called at once
 
     def search(self, vector: NDArray[np.float32], most: int) -> Found:
         """The vectors nearest to one, by cosine."""
@@ -232,7 +232,7 @@ class ChromaIndex:
             return Found(np.empty(0, np.int64), np.empty(0, np.float32))
         asked = vector[np.newaxis, :]
         found = self._ask(
-            lambda held: held.query(query_embeddings=asked, n_results=most, include=["distances"])
+            lambda collection: collection.query(query_embeddings=asked, n_results=most, include=["distances"])
         )
         distances = (found["distances"] or [[]])[0]
         return Found(
@@ -242,11 +242,11 @@ class ChromaIndex:
 
     def count(self) -> int:
         """How many vectors it holds."""
-        return self._ask(lambda held: held.count())
+        return self._ask(lambda collection: collection.count())
 
     def keys(self) -> list[int]:
         """The keys of all vectors it holds."""
-        return [int(key) for key in self._ask(lambda held: held.get(include=[])["ids"])]
+        return [int(key) for key in self._ask(lambda collection: collection.get(include=[])["ids"])]
 
     def clear(self) -> str:
         """Drop all vectors; why their bytes may be left in files, empty if they are not.
@@ -257,7 +257,9 @@ class ChromaIndex:
         """
         from chromadb.errors import NotFoundError
 
-        sample = self._ask(lambda held: held.get(limit=PROBES, include=["embeddings"])["embeddings"])
+        sample = self._ask(
+            lambda collection: collection.get(limit=PROBES, include=["embeddings"])["embeddings"]
+        )
         with suppress(NotFoundError):  # Somebody else may be faster.
             self._client.delete_collection(self._title)
         self._collection = self._made()
@@ -288,9 +290,9 @@ def _scrub(directory: Path, probes: Sequence[bytes]) -> str:
     with closing(sqlite3.connect(file, timeout=SCRUB_SECONDS, isolation_level=None)) as connection:
         connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        known = {row[0] for row in connection.execute("SELECT id FROM segments")}
+        collections = {row[0] for row in connection.execute("SELECT id FROM segments")}
     for folder in folders:
-        if folder.name not in known:
+        if folder.name not in collections:
             shutil.rmtree(folder)
     files = [path for path in directory.glob(f"{CHROMA_FILE}*") if path.is_file()]
     if any(probe in data for data in map(Path.read_bytes, files) for probe in probes):
@@ -315,13 +317,13 @@ class Claim:
     def take(self) -> bool:
         """Whether this process now holds the directory."""
         with self._guard:
-            held = self._held.get(self._directory)
-            if held is None:
+            claim = self._held.get(self._directory)
+            if claim is None:
                 connection = self._lock_file()
                 if connection is None:
                     return False
-                held = (connection, 0)
-            self._held[self._directory] = (held[0], held[1] + 1)
+                claim = (connection, 0)
+            self._held[self._directory] = (claim[0], claim[1] + 1)
             self._open = True
             return True
 

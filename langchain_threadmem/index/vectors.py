@@ -182,13 +182,13 @@ def since(conn: Conn, tree_id: int, model: str, seq: int = 0, most: int = EVERYT
 def after_marks(
     conn: Conn, model: str, made: str, name: str, trees: Sequence[int]
 ) -> tuple[Vectors, list[int]]:
-    """The vectors of trees that an index does not know yet, as far as they are complete; the tree of each.
+    """The vectors of trees above the watermarks of an index, as far as they are complete; the tree of each.
 
     Args:
         conn: A transaction.
         model: The embedding model.
-        made: What the marks are kept under that say how far vectors are complete.
-        name: What the marks of the index are kept under; those of no index give all vectors.
+        made: The name of the watermarks up to which vectors are complete.
+        name: The name of the index's watermarks; an unknown name gives all vectors.
         trees: The trees.
     """
     rows = conn.all(_AFTER_MARKS, json.dumps(trees), model, made, name)

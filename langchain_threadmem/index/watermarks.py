@@ -13,15 +13,17 @@ from langchain_threadmem.storage.schema import mark, recallable, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
 _LEXICON = "lexicon:"
+SUMMARIES_OF = "summaries:"
+"""The beginning of the watermark's name of summarised messages; the grouping follows."""
 
 
-class Mark(NamedTuple):
-    """How far an index has come in a tree.
+class Watermark(NamedTuple):
+    """The number up to which an index holds the nodes of a tree.
 
     Attributes:
         seq: Every node up to this number is in the index.
         documents: How many of them it holds.
-        words: How many words these have together; 0 for indexes that count none.
+        words: How many words they have together; 0 for indexes that count none.
     """
 
     seq: int = 0
@@ -29,19 +31,11 @@ class Mark(NamedTuple):
     words: int = 0
 
 
-class At(NamedTuple):
-    """How far an index has come in a tree, and in which of its epochs."""
-
-    epoch: int
-    mark: Mark
-
-
 class Reached(NamedTuple):
-    """How far an index has come in a tree, and in which of its epochs."""
+    """The watermark of an index in a tree, and the epoch of the tree."""
 
     epoch: int
-    seq: int
-    documents: int
+    watermark: Watermark
 
 
 _GET = Statement(
@@ -82,7 +76,7 @@ _MISSING_IN = Statement(
     *("name", "trees"),
 )
 _REACHED = Statement(
-    select(tree.c.id, tree.c.epoch, *mark.c["seq", "documents"])
+    select(tree.c.id, tree.c.epoch, *mark.c["seq", "documents", "words"])
     .join(mark, mark.c.tree == tree.c.id)
     .where(tree.c.owner == bindparam("owner"), mark.c.name == bindparam("name"), recallable, ~tree.c.sealed)
     .order_by(tree.c.id),
@@ -104,7 +98,7 @@ _LACKING = Statement(
     *("made", "name", "owner"),
 )
 _OF_TREES = Statement(
-    select(tree.c.id, tree.c.epoch, *(func.coalesce(mark.c[one], 0) for one in Mark._fields))
+    select(tree.c.id, tree.c.epoch, *(func.coalesce(mark.c[one], 0) for one in Watermark._fields))
     .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))
     .where(within(tree.c.id, "trees")),
     *("name", "trees"),
@@ -147,34 +141,34 @@ _CLEAR_TREE = Statement(delete(mark).where(mark.c.tree == bindparam("tree")), "t
 
 
 def is_lexicon(name: str) -> bool:
-    """Whether a mark is that of words."""
+    """Whether a name is that of a lexicon's watermark."""
     return name.startswith(_LEXICON)
 
 
 def lexicon_of(language: str) -> str:
-    """The mark's name for the words of a language."""
+    """The watermark's name for the lexicon of a language."""
     return f"{_LEXICON}{language}"
 
 
 def other_lexicons(conn: Conn, trees: Collection[int], name: str) -> list[tuple[int, str]]:
-    """Marks of lexicons that trees were entered into under other languages, each with its tree."""
+    """The lexicons of other languages that trees were entered into: pairs of tree and watermark's name."""
     return [(row[0], row[1]) for row in conn.all(_LEXICONS, json.dumps(list(trees)), name)]
 
 
 def embeddings_of(model: str) -> str:
-    """The mark's name for the vectors of an embedding model."""
+    """The watermark's name for the vectors of an embedding model."""
     return f"vectors:{model}"
 
 
 def index_of(model: str) -> str:
-    """The mark's name for the owner-wide index over an embedding model's vectors."""
+    """The watermark's name for the owner-wide index over an embedding model's vectors."""
     return f"chroma:{model}"
 
 
-def get(conn: Conn, tree_id: int, name: str) -> Mark:
-    """How far an index has come in a tree; nothing yet is zero."""
+def get(conn: Conn, tree_id: int, name: str) -> Watermark:
+    """The watermark of an index in a tree; zeros if there is none."""
     row = conn.one(_GET, tree_id, name)
-    return Mark(*row) if row else Mark()
+    return Watermark(*row) if row else Watermark()
 
 
 def indexes(conn: Conn, owner: str) -> list[str]:
@@ -190,66 +184,65 @@ def indexed(conn: Conn, tree_id: int) -> bool:
     )
 
 
-def of_tree(conn: Conn, tree_id: int) -> list[tuple[str, Mark]]:
-    """All marks of a tree, by their names."""
-    return [(row[0], Mark(*row[1:])) for row in conn.all(_OF_TREE, tree_id)]
+def of_tree(conn: Conn, tree_id: int) -> list[tuple[str, Watermark]]:
+    """All watermarks of a tree, with their names."""
+    return [(row[0], Watermark(*row[1:])) for row in conn.all(_OF_TREE, tree_id)]
 
 
-def total(conn: Conn, owner: str, name: str) -> Mark:
-    """What an index holds of all trees of an owner together; `seq` means nothing here."""
+def total(conn: Conn, owner: str, name: str) -> Watermark:
+    """The sums of an index's watermarks in all trees of an owner; `seq` is 0."""
     row = conn.one(_TOTAL, owner, name) or (0, 0)
-    return Mark(0, int(row[0] or 0), int(row[1] or 0))
+    return Watermark(0, int(row[0] or 0), int(row[1] or 0))
 
 
-def put(conn: Conn, tree_id: int, name: str, to: Mark) -> None:
-    """Record how far an index has come."""
+def put(conn: Conn, tree_id: int, name: str, to: Watermark) -> None:
+    """Store the watermark of an index in a tree."""
     conn.run(_SET, tree_id, name, *to)
 
 
-def put_all(conn: Conn, name: str, to: Mapping[int, Mark]) -> None:
-    """Record how far an index has come in some trees."""
+def put_all(conn: Conn, name: str, to: Mapping[int, Watermark]) -> None:
+    """Store the watermarks of an index in some trees."""
     conn.many(_SET, [(tree, name, *mark) for tree, mark in to.items()])
 
 
-def of_trees(conn: Conn, name: str, trees: Collection[int]) -> dict[int, At]:
-    """How far an index has come in some trees; those that are gone are left out."""
-    return {row[0]: At(row[1], Mark(*row[2:])) for row in conn.all(_OF_TREES, name, json.dumps(list(trees)))}
+def of_trees(conn: Conn, name: str, trees: Collection[int]) -> dict[int, Reached]:
+    """The watermarks of an index in some trees, zeros if there is none; trees that are gone are left out."""
+    return {
+        row[0]: Reached(row[1], Watermark(*row[2:]))
+        for row in conn.all(_OF_TREES, name, json.dumps(list(trees)))
+    }
 
 
 def missing(conn: Conn, owner: str, name: str) -> dict[int, int]:
-    """The trees of an owner that hold nodes which an index does not know yet, and about how many."""
+    """The trees of an owner with nodes above the watermark of an index, and about how many."""
     return {row[0]: row[1] for row in conn.all(_BEHIND, name, owner)}
 
 
 def missing_in(conn: Conn, name: str, trees: Collection[int]) -> dict[int, int]:
-    """Those of some trees that hold nodes which an index does not know yet, and about how many."""
+    """Those of some trees with nodes above the watermark of an index, and about how many."""
     return {row[0]: row[1] for row in conn.all(_MISSING_IN, name, json.dumps(list(trees)))}
 
 
 def lacking(conn: Conn, owner: str, model: str, name: str) -> dict[int, int]:
-    """The trees of an owner that have vectors which an index of them does not know yet, and how many."""
+    """The trees of an owner with vectors above the watermark of an index of vectors, and how many."""
     return {row[0]: row[1] for row in conn.all(_LACKING, embeddings_of(model), name, owner)}
 
 
 def reached(conn: Conn, owner: str, name: str) -> dict[int, Reached]:
-    """How far an index has come in each tree of an owner that it knows."""
-    return {row[0]: Reached(*row[1:]) for row in conn.all(_REACHED, owner, name)}
+    """The watermarks of an index in the trees of an owner."""
+    return {row[0]: Reached(row[1], Watermark(*row[2:])) for row in conn.all(_REACHED, owner, name)}
 
 
 def clear(conn: Conn, owner: str, name: str) -> None:
-    """Let an index start again in every tree of an owner."""
+    """Delete the watermarks of an index in every tree of an owner: it starts again."""
     conn.run(_CLEAR, owner, name)
 
 
 def drop(conn: Conn, tree_id: int, name: str) -> None:
-    """Let an index start again in one tree."""
+    """Delete the watermark of an index in one tree: it starts again."""
     conn.run(_DROP, tree_id, name)
 
 
 def clear_tree(conn: Conn, tree_id: int) -> None:
-    """Forget how far any index has come in a tree."""
+    """Delete the watermarks of all indexes in a tree."""
     conn.run(_CLEAR_TREE, tree_id)
-
-
-SUMMARIES_OF = "summaries:"
-"""What the marks of the messages that are summarised begin with; then comes how."""

@@ -1,13 +1,12 @@
 """Short-term memory: the units used last, with their vectors.
 
 It is a cache in front of long-term memory and nothing else: it may be dropped at any time, and nothing is
-lost. What is found moves to the end of what was used last, so that it stays longest.
+lost. A unit that is found becomes the one used last.
 
 Vectors lie in the rows of one array, and one matrix product compares them all. They may come later than the
 units, since nothing is embedded before somebody asks. Where there are vectors they decide alone, since the
-cosine is what says that a hit is good enough to come before long-term memory. Without them words do, in a
-ledger like that of a conversation, where each unit stands alone (`scoring.alone`): what was said beside it
-need not be here.
+cosine tells whether a hit is good enough to come before long-term memory. Without them words do, in postings
+like those of a conversation, where each unit stands alone (`scoring.alone`): its neighbours need not be here.
 """
 
 from __future__ import annotations
@@ -40,15 +39,15 @@ class Hit(NamedTuple, Generic[K]):
 
 
 @dataclass(slots=True)
-class _Held(Generic[V]):
+class _Entry(Generic[V]):
     unit: V
     row: int = -1
     """Where its vector lies; -1 without one."""
     line: int = -1
-    """Where its words lie in the ledger; -1 if they are not there yet."""
+    """The row of its words in the postings; -1 if they are not there yet."""
 
 
-class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
+class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
     """Keeps the `capacity` units that were used last, and finds those that fit a query.
 
     A search of 200 units takes some 20 µs, of 5,000 about a millisecond (384 dimensions).
@@ -78,9 +77,9 @@ class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
         self._keys: list[K | None] = []
         """The key of each row; `None` for a row that is free."""
         self._free: list[int] = []
-        self._ledger = Postings()
+        self._postings = Postings()
         self._lines: list[K] = []
-        """The key of each row of the ledger; rows of what was dropped are not live."""
+        """The key of each row of the postings; rows of dropped units are not live."""
         self._bare: dict[K, None] = {}
 
     def resize(self, capacity: int) -> None:
@@ -88,21 +87,21 @@ class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
         super().resize(_checked(capacity))
 
     def add(self, key: K, unit: V) -> None:
-        """Hold a unit as the one used last; one that is held keeps its vector."""
+        """Add a unit as the one used last; a unit that is there already keeps its vector."""
         text = self._text_of(unit)
         with self._lock:
-            held = self._values.get(key)
-            if held is None or self._text_of(held.unit) != text:
+            entry = self._values.get(key)
+            if entry is None or self._text_of(entry.unit) != text:
                 self.drop(key)
-                held = _Held(unit)
+                entry = _Entry(unit)
                 self._bare[key] = None
-            held.unit = unit
-            self.put(key, held)
+            entry.unit = unit
+            self.put(key, entry)
 
     def unit(self, key: K) -> V | None:
-        """A unit that is held, without counting it as used."""
-        held = self._values.get(key)
-        return None if held is None else held.unit
+        """A unit, without counting it as used; `None` if it is not here."""
+        entry = self._values.get(key)
+        return None if entry is None else entry.unit
 
     def bare(self) -> list[K]:
         """The keys of the units that have no vector yet, in the order in which they came."""
@@ -110,17 +109,17 @@ class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
             return list(self._bare)
 
     def fill(self, vectors: dict[K, NDArray[np.float32]]) -> None:
-        """Hold the unit vectors of units; those that are no longer held are passed over."""
+        """Add the unit vectors of units; keys that are not here are passed over."""
         with self._lock:
             for key, vector in vectors.items():
-                held = self._values.get(key)
-                if held is not None and held.row < 0:
-                    held.row = self._row(key, len(vector))
+                entry = self._values.get(key)
+                if entry is not None and entry.row < 0:
+                    entry.row = self._row(key, len(vector))
                     del self._bare[key]
-                    self._matrix[held.row] = vector
+                    self._matrix[entry.row] = vector
 
     def search(
-        self, vector: NDArray[np.float32], most: int, within: Range, wanted: Condition | None = None
+        self, vector: NDArray[np.float32], most: int, within: Range, condition: Condition | None = None
     ) -> list[Hit[K]]:
         """The units nearest to a vector, the nearest first; they count as used.
 
@@ -128,7 +127,7 @@ class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
             vector: A unit vector.
             most: How many at most.
             within: The lowest and highest cosine that counts.
-            wanted: Which units count at all.
+            condition: The condition that units must meet.
 
         Raises:
             InputError: The vectors here have another length.
@@ -138,58 +137,58 @@ class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
                 return []
             if len(vector) != self._matrix.shape[1]:
                 raise InputError(
-                    f"the query's vector has {len(vector)} numbers, those held have "
+                    f"the query's vector has {len(vector)} numbers, those here have "
                     f"{self._matrix.shape[1]}; make both with one model"
                 )
             scores = self._matrix[: len(self._keys)] @ vector
             rows = np.flatnonzero(_inside(scores, within))
             order = rows[np.argsort(-scores[rows], kind="stable")]
             ranked = (Hit(key, float(scores[row])) for row in order if (key := self._keys[row]) is not None)
-            return self._used(ranked, most, wanted)
+            return self._used(ranked, most, condition)
 
     def match(
         self,
         question: Question,
         most: int,
-        gist_of: Callable[[V], Document],
-        wanted: Condition | None = None,
+        document_of: Callable[[V], Document],
+        condition: Condition | None = None,
     ) -> list[Hit[K]]:
         """The units that share words with a question, the best first; they count as used.
 
         Args:
             question: The question.
             most: How many at most.
-            gist_of: What to keep of a unit's text; asked once for each.
-            wanted: Which units count at all.
+            document_of: The document of a unit; called once for each.
+            condition: The condition that units must meet.
         """
         with self._lock:
-            self._read(gist_of)
-            held = self._ledger
-            parts = parts_alone(held, question)
+            self._read(document_of)
+            postings = self._postings
+            parts = parts_alone(postings, question)
             scores = alone(parts)
-            rows = np.flatnonzero((parts.own > 0) & held.rows["live"])
+            rows = np.flatnonzero((parts.own > 0) & postings.rows["live"])
             order = rows[np.argsort(-scores[rows], kind="stable")]
             ranked = (Hit(self._lines[row], float(scores[row])) for row in order)
-            return self._used(ranked, most, wanted)
+            return self._used(ranked, most, condition)
 
-    def _read(self, gist_of: Callable[[V], Document]) -> None:
-        """Take into the ledger what came since it was last asked; begin anew if most of it was dropped."""
+    def _read(self, document_of: Callable[[V], Document]) -> None:
+        """Add new units to the postings; begin anew if most of the old ones were dropped."""
         if len(self._lines) > 2 * len(self._values) + 64:
             self.forget_words()
-        for key, held in self._values.items():
-            if held.line < 0:
-                held.line = len(self._lines)
+        for key, entry in self._values.items():
+            if entry.line < 0:
+                entry.line = len(self._lines)
                 self._lines.append(key)
-                number = held.line + 1
-                self._ledger.add([Record(number, number, None, "human", True, gist_of(held.unit))])
+                number = entry.line + 1
+                self._postings.add([Record(number, number, None, "human", True, document_of(entry.unit))])
 
-    def _used(self, ranked: Iterable[Hit[K]], most: int, wanted: Condition | None) -> list[Hit[K]]:
+    def _used(self, ranked: Iterable[Hit[K]], most: int, condition: Condition | None) -> list[Hit[K]]:
         """The first hits that a filter wants; the best becomes the one used last."""
         found: list[Hit[K]] = []
         for hit in ranked:
             if len(found) >= most:
                 break
-            if wanted is None or wanted.holds(self._values[hit.key].unit):
+            if condition is None or condition.holds(self._values[hit.key].unit):
                 found.append(hit)
         for hit in reversed(found):
             self._values.move_to_end(hit.key)
@@ -214,16 +213,16 @@ class ShortTermMemory(LruCache[K, _Held[V]], Generic[K, V]):
         return row
 
     def forget_words(self) -> None:
-        """Drop the words of units that are no longer held; those of the others are read again when needed."""
+        """Drop the words of units that are gone; the words of the others are read again when needed."""
         with self._lock:
-            self._ledger, self._lines = Postings(), []
-            for held in self._values.values():
-                held.line = -1
+            self._postings, self._lines = Postings(), []
+            for entry in self._values.values():
+                entry.line = -1
 
-    def _dropped(self, key: K, value: _Held[V]) -> None:
+    def _dropped(self, key: K, value: _Entry[V]) -> None:
         self._bare.pop(key, None)
         if value.line >= 0:
-            self._ledger.rows["live"][value.line] = False
+            self._postings.rows["live"][value.line] = False
         if value.row >= 0:
             self._keys[value.row] = None
             self._free.append(value.row)

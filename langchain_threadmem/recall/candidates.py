@@ -111,13 +111,13 @@ def _frequency(conn: Conn, keys: NDArray[np.int64], documents: int, each: int) -
     return max(len(keys), min(documents, len(keys) * documents // max(reach, len(keys))))
 
 
-def nearest_of(known: Vectors, vector: NDArray[np.float32], most: int) -> dict[int, float]:
+def nearest_of(among: Vectors, vector: NDArray[np.float32], most: int) -> dict[int, float]:
     """Cosines of the nearest of some vectors."""
-    if not len(known.keys):
+    if not len(among.keys):
         return {}
-    cosine = known.matrix @ vector
+    cosine = among.matrix @ vector
     best = np.argpartition(cosine, -most)[-most:] if len(cosine) > most else np.arange(len(cosine))
-    return dict(zip(known.keys[best].tolist(), cosine[best].tolist(), strict=True))
+    return dict(zip(among.keys[best].tolist(), cosine[best].tolist(), strict=True))
 
 
 def nearest(

@@ -3,7 +3,7 @@
 For each term of a question the lexicon says which messages hold it, by their keys. Keys of a segment that are
 at most `REACH` apart are neighbours, so the lists are laid on one line with longer gaps cut, and each place
 of that line is a key, which may hold no term itself: among people the turn after a question often holds none.
-A message promises what the terms in it and around it are worth, as `recall.scoring` weighs the two by words.
+The value of a place is that of the terms in it and around it, as `recall.scoring` weighs the two by words.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ Keys = NDArray[np.int64]
 FINE = 1 << 18
 """Into how many parts the weight of a question's terms is divided, to be summed as integers."""
 OWN = (REACH + 1) * PEOPLE["own"][1] / PEOPLE["window"][1]
-"""What a term in a message promises, beside one that is `REACH` messages away from it."""
+"""The weight of a term in a message, beside one that is `REACH` messages away."""
 
 
 def likely_keys(
     lists: Sequence[Keys], weights: Sequence[float], most: int, position_bits: int
 ) -> tuple[Keys, Floats]:
-    """The keys that promise most, in no order, with the lexical scores of their neighbourhoods.
+    """The keys with the highest values, in no order, with the lexical scores of their neighbourhoods.
 
     Args:
         lists: For each term the keys of messages that hold it.
-        weights: What each term is worth.
+        weights: The weight of each term.
         most: How many keys at most.
         position_bits: How many of a key's bits are its place in its segment: no neighbour is in another.
 
@@ -47,25 +47,25 @@ def likely_keys(
     keys = keys[order]
     worth = np.repeat([round(FINE * weight / total) for weight in weights], [*map(len, lists)])[order]
     first = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))
-    held, own = keys[first], np.add.reduceat(worth, first)
-    places = np.cumsum(np.minimum(np.diff(held, prepend=held[0] - 1), 2 * REACH + 1)) + 2 * REACH + 1
+    holding, own = keys[first], np.add.reduceat(worth, first)
+    places = np.cumsum(np.minimum(np.diff(holding, prepend=holding[0] - 1), 2 * REACH + 1)) + 2 * REACH + 1
     line = np.zeros(int(places[-1]) + 2 * (REACH + 1), np.int32)
     line[places] = own
     windows = _windows(line)
     places -= REACH + 2
-    promise = windows.copy()
-    promise[places] += (OWN * own).astype(np.int32)
-    # What falls behind so many that hold a term need not be ranked: most places hold none.
-    least = np.partition(promise[places], -most)[-most] if len(places) > most else 1
-    best = np.flatnonzero(promise >= least)
+    value = windows.copy()
+    value[places] += (OWN * own).astype(np.int32)
+    # Most places hold no term: those below the best that hold one need not be ranked.
+    least = np.partition(value[places], -most)[-most] if len(places) > most else 1
+    best = np.flatnonzero(value >= least)
     if len(best) > most:
-        best = best[np.argpartition(promise[best], -most)[-most:]]
+        best = best[np.argpartition(value[best], -most)[-most:]]
     # A place of the line stands for the key as far from the nearest one that holds a term.
     before = np.clip(np.searchsorted(places, best, "right") - 1, 0, None)
     after = np.clip(before + 1, None, len(places) - 1)
     nearer = np.where(np.abs(places[after] - best) < np.abs(places[before] - best), after, before)
-    found = held[nearer] + (best - places[nearer])
-    inside = found >> position_bits == held[nearer] >> position_bits
+    found = holding[nearer] + (best - places[nearer])
+    inside = found >> position_bits == holding[nearer] >> position_bits
     return found[inside], windows[best[inside]] / (FINE * (REACH + 1))
 
 

@@ -59,7 +59,7 @@ NO_POSTING = Posting(np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0,
 
 
 class Figures(NamedTuple):
-    """What BM25 must know of everything that is searched.
+    """The statistics that BM25 needs of everything that is searched.
 
     Attributes:
         documents: How many messages.
@@ -97,16 +97,16 @@ class Postings:
 
     @property
     def last(self) -> int:
-        """Number of the newest message held; 0 if there is none."""
+        """Number of the newest message; 0 if there is none."""
         return int(self._buffer["seq"][self._count - 1]) if self._count else 0
 
     @property
     def rows(self) -> NDArray[Any]:
-        """The rows as a structured array; not to be kept across additions."""
+        """The rows as a structured array, valid until messages are added."""
         return self._buffer[: self._count]
 
     def add(self, records: Iterable[Record]) -> None:
-        """Take in messages newer than `last`; others are known."""
+        """Add the messages newer than `last`."""
         last, first = self.last, self._count
         rows: list[tuple[Any, ...]] = []
         late: list[tuple[int, int]] = []
@@ -137,7 +137,7 @@ class Postings:
         self.hang(late)
 
     def hang(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Say below which message others are now, by their numbers: what is grafted is below a later one."""
+        """Set the messages that others are below, by number: a grafted message is below a later one."""
         for seq, above in pairs:
             row = self._row_of.get(seq)
             if row is not None:
@@ -157,19 +157,19 @@ class Postings:
 
     def _post(self, row: int, terms: str) -> None:
         if self._only is None:
-            said, code = lines_of(terms)
-            counts: dict[str, float] = dict(Counter(said))
+            spoken, code = lines_of(terms)
+            counts: dict[str, float] = dict(Counter(spoken))
             for term in code:
                 counts[term] = counts.get(term, 0.0) + CODE
-            leads = Counter((said or code)[:LEAD])
+            leads = Counter((spoken or code)[:LEAD])
             for term, count in counts.items():
                 self._enter(term, row, count, leads.get(term, 0))
         # A look at the text, which may be long, spares most of the splitting and counting.
         elif terms_here := [term for term in self._only if term in terms]:
-            said, code = lines_of(terms)
-            lead = (said or code)[:LEAD]
+            spoken, code = lines_of(terms)
+            lead = (spoken or code)[:LEAD]
             for term in terms_here:
-                count = said.count(term) + CODE * code.count(term)
+                count = spoken.count(term) + CODE * code.count(term)
                 if count:
                     self._enter(term, row, count, lead.count(term))
 
@@ -208,7 +208,7 @@ class Postings:
         return NO_POSTING.rows if found is None else np.array(found[0])
 
     def figures(self, terms: Iterable[str]) -> Figures:
-        """What BM25 must know, of this conversation."""
+        """The statistics of this conversation."""
         documents, human, answer = self.once("figures", self._figures)
         frequency = {term: len(self._lists[term][0]) if term in self._lists else 0 for term in terms}
         return Figures(documents, human, answer, frequency)
@@ -245,7 +245,7 @@ class Postings:
         return places
 
     def once(self, name: str, make: Callable[[], T]) -> T:
-        """What is the same for every question, made again only when messages were added."""
+        """A value that is the same for every question, computed again only when messages were added."""
         if self._once[0] != self._count:
             self._once = (self._count, {})
         made = self._once[1]

@@ -13,8 +13,8 @@ class Question(NamedTuple):
     """A query, understood as far as words go.
 
     Attributes:
-        terms: What to look for, in order: each term, and the word of the query it comes from.
-        words: All its distinct words.
+        terms: The terms to look for, in order, each with the word of the query that it comes from.
+        words: All distinct words of the query.
         named: Words of the query that are names of people in the conversation.
         when: Whether it asks for a time.
         amount: Whether it asks for a number.
@@ -64,18 +64,18 @@ def question_of(
         word for word in words if word in names and (word not in language.stop_words or word in capitals)
     }
     stop, asking = language.stop_words, language.asking_words
-    kept: list[str] = words
-    for wanted in (
+    sought: list[str] = words
+    for choice in (
         [word for word in words if word not in stop and word not in asking and word not in named],
         [word for word in words if word not in stop and word not in named],
         [word for word in words if word not in stop],
     ):
-        if wanted:
-            kept = wanted
+        if choice:
+            sought = choice
             break
     lower = query.lower()
     terms: dict[str, str] = {}
-    for word in kept:
+    for word in sought:
         terms.setdefault(language.term(word), word)
     return Question(
         terms,

@@ -150,6 +150,6 @@ def _purge(conn: Conn, owner: str, removed: Removed) -> None:
         summaries = summary_queries.tree_of(conn, owner, session_of[tree])
         if summaries is not None and trees.head(conn, tree).next_seq == 1:
             # Nothing is left of the session, so there is nothing to make its summaries anew of.
-            held = [one.digest.key for one in summary_queries.held(conn, summaries)]
+            held = [stored.row.key for stored in summary_queries.stored(conn, summaries)]
             delete_summaries(conn, owner, summaries, held)
             removed.keys.setdefault(summaries, []).extend(held)

@@ -1,14 +1,14 @@
 """Grouping: which units share a summary.
 
-Units are grouped in their order, greedily: a group takes what follows while it has room for it, by number and
+Units are grouped in their order, greedily: a group takes the next units while it has room, by number and
 by tokens. The summaries of the groups are grouped in the same way, level by level, until one is left.
 
 Each level has fewer groups than units, or it would never end: where every unit is too large to share a group,
 they are taken in pairs, whatever their tokens. So there are never more levels than units, and about
 log(units) / log(group size) of them for texts that get shorter by being summarised.
 
-A group that was summarised stays as it is when more is said: only the last one takes in more. So what is said
-later changes that one, the groups after it and what lies above them, and nothing else.
+A summarised group stays as it is when messages are added; only the last group takes in more units. So new
+messages change the last group, the groups after it and the summaries above these, and nothing else.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Limits(NamedTuple):
 
 
 def group(tokens: Sequence[int], limits: Limits, begun: Sequence[int] = ()) -> tuple[int, list[int]]:
-    """How to group units.
+    """Group units.
 
     Args:
         tokens: Of each unit, in order.
         limits: How much a group may hold.
-        begun: Tokens of the units in the last group that there is.
+        begun: Tokens of the units in the last group that is stored.
 
     Returns:
         How many of the units that group takes in, and the sizes of the new groups after it.
@@ -76,7 +76,7 @@ def group(tokens: Sequence[int], limits: Limits, begun: Sequence[int] = ()) -> t
 
 
 def _fit(tokens: Sequence[int], start: int, limits: Limits, size: int = 0, total: int = 0) -> int:
-    """How many units from a position on go into a group that holds something already."""
+    """How many units from a position on fit into a group that holds `size` units already."""
     for taken in range(len(tokens) - start):
         total += tokens[start + taken]
         if size + taken == limits.size or total > limits.tokens:
@@ -85,7 +85,7 @@ def _fit(tokens: Sequence[int], start: int, limits: Limits, size: int = 0, total
 
 
 def calls(tokens: Sequence[int], limits: Limits) -> int:
-    """How many summaries units ask for, if those of the lower levels are short.
+    """How many summaries units need, if the summaries are short.
 
     Example:
         >>> [calls([1] * units, Limits(size=3)) for units in (1, 7, 10)]
@@ -99,7 +99,7 @@ def calls(tokens: Sequence[int], limits: Limits) -> int:
 
 
 def own_threads(nodes: Sequence[tuple[int, int | None, bool]]) -> dict[int, int]:
-    """The thread that each node belongs to, if each is to belong to one: the oldest that it is part of.
+    """The thread that each node belongs to: of several the oldest.
 
     Args:
         nodes: Number, number of the parent, and whether it is live, of every node, in any order.
@@ -124,8 +124,8 @@ def own_threads(nodes: Sequence[tuple[int, int | None, bool]]) -> dict[int, int]
     for node in order:
         parent = parents[node]
         if node in living:
-            goes_on = parent is not None and parent not in continued
-            threads[node] = threads[parent] if goes_on else node  # type: ignore[index]
+            continues = parent is not None and parent not in continued
+            threads[node] = threads[parent] if continues else node  # type: ignore[index]
             if parent is not None:
                 continued.add(parent)
     return threads

@@ -1,8 +1,8 @@
 """Levels of a hierarchy: units are summarised in groups until one summary is left.
 
-What was summarised before is taken up where it was left: a group is written anew only if something in it
-changed or if it takes in more, and so is what lies above it (`summaries.grouping`). Nothing is stored here:
-what has to be is in `Condenser.made` and `Condenser.gone` in the end.
+A group is summarised anew only if a unit in it changed or if it takes in more units, and so are the summaries
+above it (`summaries.grouping`). Nothing is stored here: the changes are in `Condenser.made` and
+`Condenser.gone` in the end.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from langchain_threadmem.tree.node import MessageSummary
 
 @dataclass(slots=True, eq=False)
 class Piece:
-    """A unit on its way into a summary: a message, a stored summary, or one that was just written.
+    """A unit that goes into a summary: a message, a stored summary, or one that was just written.
 
     Attributes:
         place: Its order among its siblings.
         messages: How many messages it covers.
         started: The time it covers, in seconds since 1970.
-        text: What a summarizer is shown of it; `None` until it is read.
+        text: The text that a summarizer is shown; `None` until it is read.
         tokens: Of its text; 0 until it is read.
         key: Of its node; 0 until it is stored.
         parent: Key of the stored summary above it, in the same hierarchy.
         several: Of a stored summary: whether it covers more than one unit.
         stale: Of a stored summary: whether it must be written anew.
-        children: Of a summary that was just written: what it was made from.
+        children: Of a summary that was just written: the units that it was made from.
         replaces: Of one that was just written: the stored one whose place it takes.
     """
 
@@ -51,11 +51,11 @@ class Piece:
 
 
 Changes = dict[int, Piece | None]
-"""What has become of stored units, by their keys: what takes their place, or nothing."""
+"""The replacements of stored units, by their keys; `None` for a unit that is gone."""
 Write = Callable[[Sequence[str], str], Flow[MessageSummary]]
-"""Summarises texts, given the summary of what came before them."""
+"""Summarises texts, given the summary of the texts before them."""
 Below = Callable[[Sequence[Piece]], Flow[list[Piece]]]
-"""Reads what stored summaries were made from, in order."""
+"""Reads the units that stored summaries were made from, in order."""
 Read = Callable[[Sequence[Piece]], Flow[None]]
 """Fills in the texts of stored pieces."""
 
@@ -65,7 +65,7 @@ class Condenser:
 
     Args:
         write: Summarises one group.
-        below: Reads what stored summaries were made from.
+        below: Reads the units that stored summaries were made from.
         read: Reads texts.
         limits: How much a group may hold.
     """
@@ -76,13 +76,13 @@ class Condenser:
         self._read = read
         self._limits = limits
         self.made: list[Piece] = []
-        """Summaries that were written, those below first."""
+        """Written summaries, lower levels first."""
         self.gone: list[Piece] = []
-        """Stored summaries that nothing takes the place of."""
+        """Stored summaries without a replacement."""
 
     def condense(
         self,
-        kept: Mapping[int, Sequence[Piece]],
+        levels: Mapping[int, Sequence[Piece]],
         new: Sequence[Piece],
         *,
         thread: int = 0,
@@ -92,23 +92,23 @@ class Condenser:
         """Bring one hierarchy up to date.
 
         Args:
-            kept: The stored summaries of the hierarchy by level, in order.
-            new: What none of them covers yet, in order.
-            thread: What the summaries are marked with.
-            changed: What became of stored units that they cover.
-            touched: The keys of those that cover any of these.
+            levels: The stored summaries of the hierarchy by level, in order.
+            new: The units that no summary covers yet, in order.
+            thread: The thread that the summaries are of.
+            changed: The replacements of stored units that the summaries cover.
+            touched: The keys of the summaries that cover a changed unit.
 
         Returns:
             The root: a stored summary or a new one; `None` if there is nothing to summarise.
         """
         level, changed = 1, changed or {}
         while True:
-            stored = list(kept.get(level, ()))
+            stored = list(levels.get(level, ()))
             units, after = yield from self._level(_Level(level, thread), stored, new, changed, touched)
             if len(units) <= 1:
-                self.gone += [one for above in kept for one in kept[above] if above > level]
+                self.gone += [piece for above in levels for piece in levels[above] if above > level]
                 return units[0] if units else None
-            touched = {one.parent for one in stored if one.key in after}
+            touched = {piece.parent for piece in stored if piece.key in after}
             changed = after
             new = [unit for unit in units if unit.parent is None]
             level += 1
@@ -121,39 +121,39 @@ class Condenser:
         changed: Changes,
         touched: Collection[int | None],
     ) -> Flow[tuple[list[Piece], Changes]]:
-        """The summaries of one level as they are now, and what became of the stored ones that changed."""
+        """The current summaries of one level, and the replacements of the stored summaries that changed."""
         units: list[Piece] = []
         after: Changes = {}
-        if stored and not any(one.several for one in stored) and (new or len(stored) > 1):
+        if stored and not any(piece.several for piece in stored) and (new or len(stored) > 1):
             # As many groups as units: this level would never end.
             new = [*(yield from self._children(stored, changed)), *new]
             self.gone += stored
-            after |= dict.fromkeys(one.key for one in stored)
+            after |= dict.fromkeys(piece.key for piece in stored)
             stored = []
         yield from self._read(new)
         tokens = [unit.tokens for unit in new]
         joined, sizes = group(tokens, self._limits)
-        for one in stored:
+        for piece in stored:
             grows = False
             children: list[Piece] = []
-            if one is stored[-1] and new:
-                children = yield from self._children([one], changed)
+            if piece is stored[-1] and new:
+                children = yield from self._children([piece], changed)
                 yield from self._read(children)
                 joined, sizes = group(tokens, self._limits, [unit.tokens for unit in children])
                 grows = joined > 0
-            if not (grows or one.stale or one.key in touched):
-                units.append(one)
+            if not (grows or piece.stale or piece.key in touched):
+                units.append(piece)
                 continue
             children = [
-                *(children or (yield from self._children([one], changed))),
+                *(children or (yield from self._children([piece], changed))),
                 *(new[:joined] if grows else ()),
             ]
             if children:
-                units.append((yield from self._summary(at, children, units, one)))
-                after[one.key] = units[-1]
+                units.append((yield from self._summary(at, children, units, piece)))
+                after[piece.key] = units[-1]
             else:
-                self.gone.append(one)
-                after[one.key] = None
+                self.gone.append(piece)
+                after[piece.key] = None
         for size in sizes:
             units.append((yield from self._summary(at, new[joined : joined + size], units, None)))
             joined += size
@@ -161,8 +161,8 @@ class Condenser:
 
     def _children(self, stored: Sequence[Piece], changed: Changes) -> Flow[list[Piece]]:
         found = yield from self._below(stored)
-        now = [changed.get(unit.key, unit) for unit in found]
-        return [unit for unit in now if unit is not None]
+        current = [changed.get(unit.key, unit) for unit in found]
+        return [unit for unit in current if unit is not None]
 
     def _summary(
         self, at: _Level, children: Sequence[Piece], before: Sequence[Piece], replaces: Piece | None

@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import insert
 from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.removal import take_out
-from langchain_threadmem.index.watermarks import SUMMARIES_OF, Mark
+from langchain_threadmem.index.watermarks import SUMMARIES_OF, Watermark
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import SUMMARIES, State, digest, draft, mark, node, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
@@ -21,8 +21,8 @@ from langchain_threadmem.tree import nodes, stale_marks, trees
 from langchain_threadmem.tree.node import MessageSummary
 
 
-class Digest(NamedTuple):
-    """What a summary is of; see `schema.digest`."""
+class SummaryRow(NamedTuple):
+    """A row of `schema.digest`: a summary and the messages that it covers."""
 
     key: int
     tree: int
@@ -37,10 +37,10 @@ class Digest(NamedTuple):
     stale: int = 0
 
 
-class Held(NamedTuple):
-    """A stored summary, the key of the one above it, and whether it covers several units."""
+class StoredSummary(NamedTuple):
+    """A summary, the key of the summary above it, and whether it covers several units."""
 
-    digest: Digest
+    row: SummaryRow
     parent: int | None
     several: bool
 
@@ -53,14 +53,14 @@ class Outline(NamedTuple):
     state: int
 
 
-_one, _other = unit.alias("one"), unit.alias("other")
+_child, _sibling = unit.alias("child"), unit.alias("sibling")
 _several = (
-    select(_one.c.key)
-    .join(_other, (_other.c.parent == _one.c.parent) & (_other.c.key > _one.c.key))
-    .where(_one.c.parent == digest.c.key)
+    select(_child.c.key)
+    .join(_sibling, (_sibling.c.parent == _child.c.parent) & (_sibling.c.key > _child.c.key))
+    .where(_child.c.parent == digest.c.key)
     .exists()
 )
-_HELD = Statement(
+_STORED = Statement(
     select(*digest.c, unit.c.parent, _several)
     .outerjoin(unit, unit.c.key == digest.c.key)
     .where(digest.c.tree == bindparam("tree"))
@@ -203,10 +203,10 @@ _ROOTS = Statement(
 )
 
 
-def held(conn: Conn, tree_id: int) -> list[Held]:
+def stored(conn: Conn, tree_id: int) -> list[StoredSummary]:
     """The summaries in a tree of summaries, in their order."""
-    columns = len(Digest._fields)
-    return [Held(Digest(*row[:columns]), *row[columns:]) for row in conn.all(_HELD, tree_id)]
+    columns = len(SummaryRow._fields)
+    return [StoredSummary(SummaryRow(*row[:columns]), *row[columns:]) for row in conn.all(_STORED, tree_id)]
 
 
 def named(conn: Conn, tree_id: int, name: str) -> int | None:
@@ -215,18 +215,18 @@ def named(conn: Conn, tree_id: int, name: str) -> int | None:
     return row[0] if row else None
 
 
-def put(conn: Conn, made: Iterable[Digest]) -> None:
-    """Say what new nodes are summaries of."""
-    conn.many(_INSERT, made)
+def put(conn: Conn, rows: Iterable[SummaryRow]) -> None:
+    """Store the rows of new nodes that are summaries."""
+    conn.many(_INSERT, rows)
 
 
 def extents(conn: Conn, tree_id: int) -> list[Extent]:
-    """What the summaries in a tree of them cover, of those that are in memory."""
+    """The extents of the summaries in a tree of summaries, of those that are in memory."""
     return [Extent(*row) for row in conn.all(_EXTENTS_OF_TREE, tree_id)]
 
 
 def extents_of(conn: Conn, keys: Sequence[int]) -> list[Extent]:
-    """What those of some nodes cover that are summaries and in memory."""
+    """The extents of those of some nodes that are summaries and in memory."""
     return [Extent(*row) for row in conn.all(_EXTENTS_OF_KEYS, json.dumps(keys))]
 
 
@@ -262,7 +262,7 @@ def inherit(conn: Conn, pairs: Iterable[tuple[int, int]]) -> None:
 
 
 def delete(conn: Conn, keys: Sequence[int]) -> None:
-    """Delete summaries; what lay below them is below nothing."""
+    """Delete summaries; the units below them are below no summary then."""
     listed = json.dumps(keys)
     conn.run(_LET_GO, listed)
     node_keys.part(conn, keys)
@@ -271,7 +271,7 @@ def delete(conn: Conn, keys: Sequence[int]) -> None:
 
 
 def uncover(conn: Conn, tree_id: int) -> None:
-    """Take back that messages of a conversation are summarised."""
+    """Record that no message of a conversation is summarised."""
     conn.run(_UNMARK, tree_id)
 
 
@@ -282,10 +282,7 @@ def live(conn: Conn, keys: Sequence[int]) -> int:
 
 
 def settled(conn: Conn, keys: Sequence[int], *, anew: bool) -> set[int]:
-    """Those of some units that no summary is to take in.
-
-    They were forgotten, or a summary covers them already, unless all summaries are made anew.
-    """
+    """The units among some that were forgotten or, unless `anew`, are covered by a summary already."""
     return {
         key
         for key, parent, forgotten in conn.all(_STANDING, json.dumps(keys))
@@ -299,48 +296,48 @@ def outline(conn: Conn, tree_id: int) -> list[Outline]:
 
 
 def put_draft(conn: Conn, tree_id: int, hash_: str, summary: MessageSummary) -> None:
-    """Keep a summary until the run that it is part of comes to its end."""
+    """Keep a summary as a draft until its run comes to its end."""
     written = json.dumps([summary.title, summary.summary])
     conn.run(_PUT_DRAFT, tree_id, hash_, written if conn.seal is None else conn.seal.text(hash_, written))
 
 
 def get_draft(conn: Conn, tree_id: int, hash_: str) -> MessageSummary | None:
-    """The summary that an earlier run wrote of the same."""
+    """The summary that an earlier run wrote of the same texts."""
     row = conn.one(_GET_DRAFT, tree_id, hash_)
     if row is None:
         return None
     try:
         title, text = json.loads(row[0] if conn.seal is None else conn.seal.open_text(hash_, row[0]))
     except (ValueError, EncryptionError):
-        return None  # It is damaged, and written again.
+        return None  # A damaged draft is written again.
     return MessageSummary(title=title, summary=text)
 
 
 def clear_drafts(conn: Conn, tree_id: int) -> None:
-    """Drop what was kept for a run that is over, or that must not be finished."""
+    """Delete the drafts of a run that is over, or that must not be finished."""
     conn.run(_NO_DRAFTS, tree_id)
 
 
 def unfinished(conn: Conn, owner: str) -> list[str]:
-    """The sessions of an owner that hold what no summary covers, or a summary that is stale."""
+    """The sessions of an owner that hold messages which no summary covers, or a stale summary."""
     behind = [row[0] for row in conn.all(_BEHIND, owner)]
     return list(dict.fromkeys([*behind, *(row[0] for row in conn.all(_OF_STALE, owner))]))
 
 
 def covered(conn: Conn, tree_id: int) -> tuple[str, int]:
-    """How the messages of a conversation are summarised ("" if they are not), and up to which number."""
+    """The grouping of the messages of a conversation ("" without summaries), and up to which number."""
     row = conn.one(_MARKED, tree_id)
     return (row[0].removeprefix(SUMMARIES_OF), row[1]) if row else ("", 0)
 
 
 def cover(conn: Conn, tree_id: int, by: str, seq: int) -> None:
-    """Record how the messages of a conversation are summarised, and up to which number."""
+    """Record how the messages of a conversation are grouped, and up to which number they are summarised."""
     conn.run(_UNMARK, tree_id)
-    conn.run(_PUT_MARK, tree_id, SUMMARIES_OF + by, *Mark(seq))
+    conn.run(_PUT_MARK, tree_id, SUMMARIES_OF + by, *Watermark(seq))
 
 
 def reopen(conn: Conn, tree_id: int, keys: Sequence[int]) -> None:
-    """Let messages that are live again be looked at by the next run that summarises their conversation."""
+    """Let the next run that summarises a conversation look at messages that are live again."""
     if keys:
         conn.run(_REOPEN, json.dumps(keys), tree_id)
         stale_marks.mark_stale(conn, stale_marks.ancestors(conn, keys))
@@ -357,15 +354,15 @@ def tree_of(conn: Conn, owner: str, session: str) -> int | None:
 
 
 class Extent(NamedTuple):
-    """What a summary covers, as far as a search has to know it.
+    """The messages that a summary covers, as far as a search has to know.
 
     Attributes:
         key: Of the summary's node.
         rank: 1 within a conversation, 2 in the long-term memory.
         thread: Number of the first message of the one thread it covers, or 0.
         started: When the first message that it covers was said, in seconds since 1970.
-        ended: When the last one was.
-        messages: How many it covers.
+        ended: When the last message was.
+        messages: How many messages it covers.
     """
 
     key: int
@@ -377,9 +374,9 @@ class Extent(NamedTuple):
 
 
 def delete_summaries(conn: Conn, owner: str, tree: int, keys: Sequence[int]) -> None:
-    """Delete summaries from a tree of them; what lay below them is below nothing from then on.
+    """Delete summaries from a tree of summaries, and from the indexes.
 
-    If the newest go, their numbers are given again, so nothing may say that it knows these already.
+    If the newest go, their numbers are given again, so no index may say that it holds these numbers.
     """
     take_out(conn, owner, tree, nodes.by_keys(conn, keys))
     before = trees.head(conn, tree).next_seq
@@ -387,5 +384,5 @@ def delete_summaries(conn: Conn, owner: str, tree: int, keys: Sequence[int]) -> 
     newest = trees.head(conn, tree).next_seq - 1
     if newest + 1 < before:
         trees.begin_epoch(conn, tree)
-        for name, mark in watermarks.of_tree(conn, tree):
-            watermarks.put(conn, tree, name, mark._replace(seq=min(mark.seq, newest)))
+        for name, watermark in watermarks.of_tree(conn, tree):
+            watermarks.put(conn, tree, name, watermark._replace(seq=min(watermark.seq, newest)))

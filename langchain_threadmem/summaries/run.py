@@ -1,7 +1,7 @@
 """One summarising run: missing summaries are written, and stored in one transaction.
 
-The summaries that a renewal gets are kept as drafts, by what they were made from, until it is stored. So one
-that fails leaves every link as it was, and the next takes up its drafts instead of asking again.
+The summaries of a run are kept as drafts, by the texts that they were made from, until the run is stored. A
+run that fails leaves every link as it was, and the next run takes up its drafts instead of asking again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from langchain_threadmem.summaries import grouping
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.summaries.grouping import Limits
 from langchain_threadmem.summaries.hierarchy import Changes, Condenser, Piece
-from langchain_threadmem.summaries.queries import Digest, Held, delete_summaries
+from langchain_threadmem.summaries.queries import StoredSummary, SummaryRow, delete_summaries
 from langchain_threadmem.summaries.summarizers import Summarizer, group_message, summary_of
 from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import nodes, stale_marks, trees
@@ -54,7 +54,7 @@ class _Count:
 
 @dataclass(frozen=True)
 class Summarising:
-    """How summaries are made, and how many were in one call of a verb."""
+    """The summarizer, limits and progress of one call of a verb."""
 
     runtime: Runtime
     summarizer: Summarizer
@@ -65,7 +65,7 @@ class Summarising:
 
 @dataclass
 class Plan:
-    """What a run starts from: stored summaries, and what is to be summarised.
+    """The state that a run starts from: stored summaries, and units without one.
 
     Attributes:
         session: Empty for the long-term memory.
@@ -73,11 +73,11 @@ class Plan:
         source: Tree of the messages; 0 for the long-term memory.
         tree: Of the summaries.
         versions: Of both trees; a run is stored only if they are still the same.
-        held: The stored summaries.
-        new: What no summary covers, by its thread.
-        by: How messages are grouped.
-        seq: Up to which message the summaries will reach.
-        fresh: Whether none of the stored summaries is of any use.
+        stored: The stored summaries.
+        new: The units that no summary covers, by their thread.
+        by: The grouping of messages.
+        seq: The number of the last message that the summaries will cover.
+        fresh: Whether all summaries are made anew.
         thread: The one thread that is summarised, by its first message; 0 for everything.
     """
 
@@ -86,7 +86,7 @@ class Plan:
     source: int
     tree: int
     versions: tuple[int, int]
-    held: list[Held]
+    stored: list[StoredSummary]
     new: dict[int, list[Piece]]
     by: By = "session"
     seq: int = 0
@@ -95,7 +95,7 @@ class Plan:
 
 
 class Unwritten(Exception):  # noqa: N818 - no error, but the way out of a run
-    """A summary could not be had; a warning has said why."""
+    """A summary was not written; a warning has been logged."""
 
 
 class Renewal:
@@ -105,79 +105,80 @@ class Renewal:
         self.how = how
         self.plan = plan
         self.condenser = Condenser(self._write, self._below, self._read, how.limits)
-        self.held = {one.digest.key: one for one in plan.held}
-        self.known = {key: self._stored(one) for key, one in self.held.items()}
+        self.stored = {summary.row.key: summary for summary in plan.stored}
+        self.pieces = {key: self._piece(summary) for key, summary in self.stored.items()}
         self.name = plan.session or how.runtime.owner
-        self.old_root = next((one for one in plan.held if one.digest.id == self.name), None)
+        self.old_root = next((summary for summary in plan.stored if summary.row.id == self.name), None)
         self.top = self._top() if plan.thread else self.old_root
-        """The stored summary of what is summarised, if there is one."""
+        """The stored summary of all that is summarised, if there is one."""
 
-    def _top(self) -> Held | None:
-        own = (self.held[key] for key, one in self.known.items() if one.thread == self.plan.thread)
-        return next((one for one in own if self.known[one.digest.key].parent is None), None)
+    def _top(self) -> StoredSummary | None:
+        own = (key for key, piece in self.pieces.items() if piece.thread == self.plan.thread)
+        return next((self.stored[key] for key in own if self.pieces[key].parent is None), None)
 
     @property
     def is_current(self) -> bool:
         """Whether nothing is new or stale, and no thread's summaries wait to be taken up."""
         plan = self.plan
-        if not plan.thread and any(one.parent not in self.held and one is not self.top for one in plan.held):
+        loose = (row for row in plan.stored if row.parent not in self.stored and row is not self.top)
+        if not plan.thread and any(loose):
             return False
-        stale = (one.digest.stale for one in plan.held if plan.thread in (WHOLE, one.digest.thread))
+        stale = (row.stale for row, _, _ in plan.stored if plan.thread in (WHOLE, row.thread))
         return not plan.new and not any(stale) and not plan.fresh
 
-    def _stored(self, one: Held) -> Piece:
-        digest, above = one.digest, self.held.get(one.parent or 0)
-        inside = above is not None and above.digest.thread == digest.thread
+    def _piece(self, summary: StoredSummary) -> Piece:
+        row, above = summary.row, self.stored.get(summary.parent or 0)
+        inside = above is not None and above.row.thread == row.thread
         return Piece(
-            place=digest.place,
-            messages=digest.messages,
-            started=digest.started,
-            ended=digest.ended,
-            key=digest.key,
-            level=digest.level,
-            thread=digest.thread,
-            parent=one.parent if inside else None,
-            several=bool(one.several),
-            stale=bool(digest.stale),
+            place=row.place,
+            messages=row.messages,
+            started=row.started,
+            ended=row.ended,
+            key=row.key,
+            level=row.level,
+            thread=row.thread,
+            parent=summary.parent if inside else None,
+            several=bool(summary.several),
+            stale=bool(row.stale),
         )
 
     def build(self) -> Flow[Piece | None]:
         """Write what is missing; the root of the hierarchy."""
-        kept: dict[int, dict[int, list[Piece]]] = {}
+        levels: dict[int, dict[int, list[Piece]]] = {}
         if self.plan.fresh:
-            self.condenser.gone += self.known.values()
+            self.condenser.gone += self.pieces.values()
         else:
-            for one in self.known.values():
-                kept.setdefault(one.thread, {}).setdefault(one.level, []).append(one)
+            for piece in self.pieces.values():
+                levels.setdefault(piece.thread, {}).setdefault(piece.level, []).append(piece)
         self._expect()
         if only := self.plan.thread:
             new = self.plan.new.get(only, ())
-            return (yield from self.condenser.condense(kept.get(only, {}), new, thread=only))
+            return (yield from self.condenser.condense(levels.get(only, {}), new, thread=only))
         if self.plan.by == "thread":
-            return (yield from self._by_thread(kept))
-        return (yield from self.condenser.condense(kept.get(WHOLE, {}), self.plan.new.get(WHOLE, ())))
+            return (yield from self._by_thread(levels))
+        return (yield from self.condenser.condense(levels.get(WHOLE, {}), self.plan.new.get(WHOLE, ())))
 
-    def _by_thread(self, kept: dict[int, dict[int, list[Piece]]]) -> Flow[Piece | None]:
+    def _by_thread(self, levels: dict[int, dict[int, list[Piece]]]) -> Flow[Piece | None]:
         """The hierarchies of all threads, and the one above their roots."""
         roots: list[Piece] = []
         changed: Changes = {}
         touched: set[int | None] = set()
-        threads = sorted((self.plan.new.keys() | kept.keys()) - {WHOLE})
+        threads = sorted((self.plan.new.keys() | levels.keys()) - {WHOLE})
         for thread in threads:
-            stored = kept.get(thread, {})
+            stored = levels.get(thread, {})
             new = self.plan.new.get(thread, ())
             root = yield from self.condenser.condense(stored, new, thread=thread)
-            was = next((one for level in stored.values() for one in level if one.parent is None), None)
-            above = self.held[was.key].parent if was is not None else None
-            if was is None or above not in self.held:
+            was = next((piece for level in stored.values() for piece in level if piece.parent is None), None)
+            above = self.stored[was.key].parent if was is not None else None
+            if was is None or above not in self.stored:
                 roots += [root] if root is not None else []
             elif root is not was:
                 changed[was.key] = root
                 touched.add(above)
-        if len(threads) == 1 and WHOLE not in kept:
+        if len(threads) == 1 and WHOLE not in levels:
             return roots[0] if roots else None
         return (
-            yield from self.condenser.condense(kept.get(WHOLE, {}), roots, changed=changed, touched=touched)
+            yield from self.condenser.condense(levels.get(WHOLE, {}), roots, changed=changed, touched=touched)
         )
 
     def _expect(self) -> None:
@@ -210,17 +211,17 @@ class Renewal:
         return written
 
     def _below(self, stored: Sequence[Piece]) -> Flow[list[Piece]]:
-        owner, keys = self.how.runtime.owner, [one.key for one in stored]
+        owner, keys = self.how.runtime.owner, [piece.key for piece in stored]
 
         def read(conn: Conn) -> list[UnitRow]:
             found = unit_queries.children(conn, keys)
-            wanted = [child for key in keys for child, _ in found.get(key, ())]
-            rows = {row.key: row for row in unit_queries.by_keys(conn, owner, wanted)}
-            return [rows[key] for key in wanted if rows[key].state == State.LIVE and not rows[key].forgotten]
+            below = [child for key in keys for child, _ in found.get(key, ())]
+            rows = {row.key: row for row in unit_queries.by_keys(conn, owner, below)}
+            return [rows[key] for key in below if rows[key].state == State.LIVE and not rows[key].forgotten]
 
         rows = yield from Sql(read)
         fresh = {piece.key: piece for piece in pieces_of(rows, self.how.limits)}
-        return [self.known.get(row.key) or fresh[row.key] for row in rows]
+        return [self.pieces.get(row.key) or fresh[row.key] for row in rows]
 
     def _read(self, pieces: Sequence[Piece]) -> Flow[None]:
         missing = {piece.key: piece for piece in pieces if piece.text is None}
@@ -231,7 +232,7 @@ class Renewal:
                 missing[found.key].text, missing[found.key].tokens = found.text, found.tokens
 
     def store(self, conn: Conn, root: Piece | None) -> Removed | None:
-        """Store what the run made.
+        """Store the summaries of the run.
 
         Returns:
             The summaries that were removed; `None` if the memory has changed since it was read.
@@ -244,7 +245,7 @@ class Renewal:
                 trees.lock(conn, tree)
         if self._is_outdated(conn):
             return None
-        outer = None if self.top is None else summary_queries.above(conn, self.top.digest.key)
+        outer = None if self.top is None else summary_queries.above(conn, self.top.row.key)
         indexed = watermarks.indexed(conn, plan.tree)
         if plan.source:
             summary_queries.cover(conn, plan.source, plan.by, plan.seq)
@@ -259,14 +260,14 @@ class Renewal:
             piece.key = place.key
         replaced = [(piece.key, piece.replaces.key) for piece in made if piece.replaces is not None]
         summary_queries.inherit(conn, replaced)
-        doomed = [*(one.key for one in gone), *(old for _, old in replaced)]
+        doomed = [*(piece.key for piece in gone), *(old for _, old in replaced)]
         delete_summaries(conn, owner, plan.tree, doomed)
         self._name(conn, root, made, set(doomed))
         summary_queries.set_parents(
             conn, [(child.key, piece.key) for piece in made for child in piece.children]
         )
-        # What is now the root of a session lies below none of its summaries any more.
-        above = outer if plan.thread or outer not in self.held else None
+        # The root of a session lies below none of the session's summaries.
+        above = outer if plan.thread or outer not in self.stored else None
         if root is not None:
             summary_queries.set_parents(conn, [(root.key, above)])
         if above is not None and (made or gone):
@@ -284,7 +285,7 @@ class Renewal:
             child.key
             for piece in self.condenser.made
             for child in piece.children
-            if child.key and child.key not in self.known
+            if child.key and child.key not in self.pieces
         }
         return summary_queries.live(conn, list(used)) != len(used)
 
@@ -295,15 +296,15 @@ class Renewal:
         """
         if self.top is not self.old_root or (self.plan.thread and self.top is None):
             root = None
-        old = self.old_root.digest.key if self.old_root is not None else None
+        old = self.old_root.row.key if self.old_root is not None else None
         if root is not None and old is not None and old not in doomed and old != root.key:
             summary_queries.rename(conn, old, str(uuid4()))
         rows = []
         for piece in made:
-            before = self.held[piece.replaces.key].digest.id if piece.replaces is not None else self.name
+            before = self.stored[piece.replaces.key].row.id if piece.replaces is not None else self.name
             name = self.name if piece is root else str(uuid4()) if before == self.name else before
             rows.append(
-                Digest(
+                SummaryRow(
                     piece.key,
                     self.plan.tree,
                     name,
@@ -317,12 +318,12 @@ class Renewal:
                 )
             )
         summary_queries.put(conn, rows)
-        if root is not None and root.key in self.held and root.key != old:
+        if root is not None and root.key in self.stored and root.key != old:
             summary_queries.rename(conn, root.key, self.name)
 
 
 def pieces_of(rows: Sequence[UnitRow], limits: Limits) -> list[Piece]:
-    """Stored units as they go into a summary of other kinds: messages, and sessions below all of them."""
+    """Stored units as pieces of a summary: messages, and the summaries of sessions."""
     messages = decode_stored([(row.message, row.body, row.role) for row in rows])
     return [
         piece_of(row.key, row.seq, row.created, message, limits)

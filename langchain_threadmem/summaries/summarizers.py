@@ -39,8 +39,8 @@ log = logging.getLogger(__name__)
 class Summarizer(Protocol):
     """Writes a title and a summary of one message, or of several in one; may have an async `asummarize` too.
 
-    Messages and summaries that are to be condensed come as one message: a paragraph for each in its text, and
-    in `additional_kwargs["threadmem_context"]` the summary of what was said before, which is often empty.
+    A group of messages or summaries comes as one message: a paragraph for each in its text, and in
+    `additional_kwargs["threadmem_context"]` the summary of the group before, which is often empty.
     """
 
     def summarize(self, message: BaseMessage) -> MessageSummary | None:
@@ -59,7 +59,7 @@ def check_summarizer(summarizer: Summarizer) -> Summarizer:
 
 
 CONTEXT = "threadmem_context"
-"""Where a message that stands for a group holds the summary of what was said before."""
+"""The key under which the message of a group holds the summary of the group before."""
 
 
 def group_message(texts: Sequence[str], context: str) -> HumanMessage:
@@ -139,7 +139,7 @@ questions; leave out greetings and filler. Write in the language of the conversa
 
 
 def summarize(conversation: Conversation, node_id: int | None) -> Flow[list[ConversationNode]]:
-    """Summarise one node, or every live answer that has no summary; those that were written."""
+    """Summarise one node, or every live answer without a summary; the summarised nodes."""
     summarizer = conversation.summarizer
     if summarizer is None:
         raise InputError(
@@ -161,9 +161,9 @@ def summarize(conversation: Conversation, node_id: int | None) -> Flow[list[Conv
             summarizer, node.message, conversation.runtime.usage, conversation.name
         )
         if summary is not None:
-            for what, text in (("a title", summary.title), ("a summary", summary.summary)):
+            for name, text in (("a title", summary.title), ("a summary", summary.summary)):
                 if text:
-                    check_name(what, text)
+                    check_name(name, text)
             put = partial(
                 nodes.put_summaries, tree_id=tree, key=row.key, message=row.message, written=summary
             )
@@ -177,7 +177,7 @@ def summarize(conversation: Conversation, node_id: int | None) -> Flow[list[Conv
 def summary_of(
     summarizer: Summarizer, message: BaseMessage, usage: Usage, conversation: str
 ) -> Flow[MessageSummary | None]:
-    """What any summarizer writes, asked in its own way; `None`, with a warning, if it fails.
+    """The summary that any summarizer writes; `None`, with a warning, if it fails.
 
     Raises:
         InputError: It returned something else than a summary.
@@ -205,8 +205,8 @@ def summary_of(
 
 def _warn(message: BaseMessage, error: Exception) -> None:
     # A missing summary costs nothing but clarity: the next summarize() tries again.
-    what = f"message {message.id!r}" if CONTEXT not in message.additional_kwargs else "a group of messages"
-    log.warning("no summary of %s: %s", what, error)
+    name = "a group of messages" if CONTEXT in message.additional_kwargs else f"message {message.id!r}"
+    log.warning("no summary of %s: %s", name, error)
 
 
 OF_A_MESSAGE = 2
@@ -242,5 +242,5 @@ class ExtractiveSummarizer:
 
         group = CONTEXT in message.additional_kwargs
         most = self.sentences if group else min(self.sentences, OF_A_MESSAGE)
-        title, kept = extract(kept_text(text_of(message)), most)
-        return MessageSummary(title=title, summary=("\n" if group else " ").join(kept)) if kept else None
+        title, found = extract(kept_text(text_of(message)), most)
+        return MessageSummary(title=title, summary=("\n" if group else " ").join(found)) if found else None

@@ -1,5 +1,7 @@
 """TextRank: the sentences of a text that share the most words with the others."""
 
+# ruff: noqa: SIM905 - a list of words is read best as text
+
 from __future__ import annotations
 
 import math
@@ -11,6 +13,8 @@ from itertools import combinations
 import networkx as nx
 import numpy as np
 
+from langchain_threadmem.index.language import words
+
 _END = re.compile(r"(?<=[.!?。！？…])\s+|\n+")
 _SPEAKER = re.compile(r"^[\w-]{1,30}: ")
 DAMPING = 0.85
@@ -18,7 +22,17 @@ STEPS = 100
 MOST_SENTENCES = 400
 """How many sentences are compared; of a longer text the first ones, the last ones and some in between."""
 LONGEST = 300
-"""Characters of a sentence at most; what runs on without an end is cut."""
+"""Characters of a sentence at most; a longer one is cut."""
+STOP_WORDS = frozenset(
+    """
+    a about again all also am an and any are as at be because been being but by can could did do
+    does doing for from get give go got had has have having he her here hers him his how i if in
+    into is it its just let like me more most my no not now of off on one or our out please say said
+    she should so some such tell than that the their them then there these they this those to too up
+    us very was we were what when where which who whom whose why will with would you your yours
+    """.split()
+)
+"""English words that say little about what a text is about."""
 
 
 def sentences(text: str) -> list[str]:
@@ -43,13 +57,13 @@ def sentence_graph(found: Sequence[str]) -> nx.Graph[int]:
         >>> sorted(graph.edges), graph.number_of_nodes()
         ([(0, 1)], 3)
     """
-    held = [informative(sentence) for sentence in found]
+    terms = [informative(sentence) for sentence in found]
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(range(len(found)))
-    for one, other in combinations(range(len(found)), 2):
-        if shared := len(held[one] & held[other]):
-            lengths = math.log(1 + len(held[one])) + math.log(1 + len(held[other]))
-            graph.add_edge(one, other, weight=shared / lengths)
+    for first, second in combinations(range(len(found)), 2):
+        if shared := len(terms[first] & terms[second]):
+            lengths = math.log(1 + len(terms[first])) + math.log(1 + len(terms[second]))
+            graph.add_edge(first, second, weight=shared / lengths)
     return graph
 
 
@@ -82,12 +96,11 @@ def extract(text: str, most: int) -> tuple[str, list[str]]:
     """A title and the sentences that say most of a text, in their order.
 
     Args:
-        text: What to look at.
+        text: The text.
         most: How many sentences.
 
     Returns:
-        The title, of up to four words, the most telling first; and the sentences. Both are empty if the text
-        holds nothing.
+        The title, of up to four words by falling rank; and the sentences. Both are empty if the text is.
 
     Example:
         >>> extract("Bread needs time. Hello! Bread with time and water needs warmth. Water is cold.", 1)
@@ -107,8 +120,8 @@ def _title(found: Sequence[str], ranks: Sequence[float]) -> str:
     for sentence, score in zip(found, ranks, strict=True):
         for word in sorted(informative(sentence), key=sentence.lower().find):
             weight[word] += round(score, 9)  # type: ignore[assignment]
-    told = [word for word, _ in weight.most_common(4)] or words(found[0])[:4] or [found[0][:40]]
-    title = ", ".join(told)
+    chosen = [word for word, _ in weight.most_common(4)] or words(found[0])[:4] or [found[0][:40]]
+    title = ", ".join(chosen)
     return title[0].upper() + title[1:]
 
 
@@ -122,129 +135,3 @@ def _sample(found: list[str]) -> list[str]:
 
 def _cut(sentence: str) -> str:
     return sentence if len(sentence) <= LONGEST else sentence[: LONGEST - 1] + "…"
-
-
-_WORD = re.compile(r"\w+")
-
-STOP_WORDS = frozenset(
-    [
-        "a",
-        "about",
-        "again",
-        "all",
-        "also",
-        "am",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "because",
-        "been",
-        "being",
-        "but",
-        "by",
-        "can",
-        "could",
-        "did",
-        "do",
-        "does",
-        "doing",
-        "for",
-        "from",
-        "get",
-        "give",
-        "go",
-        "got",
-        "had",
-        "has",
-        "have",
-        "having",
-        "he",
-        "her",
-        "here",
-        "hers",
-        "him",
-        "his",
-        "how",
-        "i",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "just",
-        "let",
-        "like",
-        "me",
-        "more",
-        "most",
-        "my",
-        "no",
-        "not",
-        "now",
-        "of",
-        "off",
-        "on",
-        "one",
-        "or",
-        "our",
-        "out",
-        "please",
-        "say",
-        "said",
-        "she",
-        "should",
-        "so",
-        "some",
-        "such",
-        "tell",
-        "than",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "those",
-        "to",
-        "too",
-        "up",
-        "us",
-        "very",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
-        "whom",
-        "whose",
-        "why",
-        "will",
-        "with",
-        "would",
-        "you",
-        "your",
-        "yours",
-    ]
-)
-"""English words that say little about what a message is about."""
-
-
-def words(text: str) -> list[str]:
-    """The words of a text, in order, lower-cased.
-
-    Example:
-        >>> words("Read CSV-files, größer!")
-        ['read', 'csv', 'files', 'größer']
-    """
-    return _WORD.findall(text.lower())

@@ -1,7 +1,7 @@
 """Verbs: summarising sessions, threads and long-term memory.
 
-If messages are changed or removed while a run lasts, nothing of it is stored, and it begins again from what
-is there now; messages that are added meanwhile are left to the next run.
+If messages are changed or removed during a run, the run stores nothing and begins again; messages that are
+added meanwhile are left to the next run.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def summarize_thread(how: Summarising, session: str, node: int) -> Flow[MemoryUn
     Raises:
         SessionNotFoundError: Nothing was said in the session.
         NodeNotFoundError: There is no such node.
-        InputError: The session is summarised as it was said, or nothing is left of the thread.
+        InputError: The session is not summarised by thread, or no message of the thread is live.
     """
     source, tree = yield from _trees(how, session)
     return (yield from _summarize(how, lambda conn: _plan_thread(conn, how, session, source, tree, node)))
@@ -73,7 +73,7 @@ def _trees(how: Summarising, session: str) -> Flow[tuple[int, int]]:
         source = trees.find(conn, owner, session)
         if source is None or trees.head(conn, source).next_seq == 1:
             raise SessionNotFoundError(
-                f"there is no session {session!r} to summarise; sessions() lists those that there are"
+                f"there is no session {session!r} to summarise; sessions() lists the sessions"
             )
         return source, trees.find_or_create(conn, owner, session, now, SUMMARIES)
 
@@ -97,7 +97,7 @@ def summarize_long_term_memory(how: Summarising) -> Flow[MemoryUnit | None]:
         roots = pieces_of([rows[key] for key in keys], how.limits)
         versions = (0, trees.head(conn, tree).version)
         return Plan(
-            "", 2, 0, tree, versions, summary_queries.held(conn, tree), {WHOLE: roots} if roots else {}
+            "", 2, 0, tree, versions, summary_queries.stored(conn, tree), {WHOLE: roots} if roots else {}
         )
 
     return (yield from _summarize(how, read))
@@ -126,12 +126,12 @@ def _plan_session(conn: Conn, how: Summarising, session: str, source: int, tree:
         new.setdefault(threads.get(row.seq, WHOLE), []).append(piece)
     versions = trees.head(conn, source).version, trees.head(conn, tree).version
     seq = rows[-1].seq if rows else seq
-    held = summary_queries.held(conn, tree)
-    return Plan(session, 1, source, tree, versions, held, new, chosen, seq, fresh)
+    stored = summary_queries.stored(conn, tree)
+    return Plan(session, 1, source, tree, versions, stored, new, chosen, seq, fresh)
 
 
 def _plan_thread(conn: Conn, how: Summarising, session: str, source: int, tree: int, node: int) -> Plan:
-    """As for the session thread by thread, but for what is of other threads: that is left to another run."""
+    """The plan of a session thread by thread, cut to the thread of a node."""
     by, seq = summary_queries.covered(conn, source)
     if by == "session":
         raise InputError(
@@ -148,9 +148,9 @@ def _plan_thread(conn: Conn, how: Summarising, session: str, source: int, tree: 
     if thread is None:
         raise InputError(f"node {node} is of no thread any more: it was superseded; pass one that is live")
     plan = _plan_session(conn, how, session, source, tree, "thread")
-    # What was summarised stays where it was, though an edit may have joined its thread to an older one.
+    # A summarised message stays in its thread, though an edit may have joined the thread to an older one.
     above = stale_marks.ancestors(conn, [row.key])
-    thread = max((one.digest.thread for one in plan.held if one.digest.key in above), default=thread)
+    thread = max((stored.row.thread for stored in plan.stored if stored.row.key in above), default=thread)
     new = {thread: plan.new[thread]} if thread in plan.new else {}
     return replace(plan, new=new, seq=seq, thread=thread)
 
@@ -160,7 +160,7 @@ def _summarize(how: Summarising, read: Callable[[Conn], Plan]) -> Flow[MemoryUni
     for _ in range(ATTEMPTS):
         run = Renewal(how, (yield from Sql(read)))
         if run.is_current:
-            return (yield from _unit(owner, run.top.digest.key if run.top else None))
+            return (yield from _unit(owner, run.top.row.key if run.top else None))
         try:
             root = yield from run.build()
         except Unwritten:
@@ -170,7 +170,7 @@ def _summarize(how: Summarising, read: Callable[[Conn], Plan]) -> Flow[MemoryUni
             yield from drop(how.runtime, stored)
             return (yield from _unit(owner, root.key if root else None))
     raise StorageBusyError(
-        f"what was to be summarised changed {ATTEMPTS} times while it was summarised; call it again later"
+        f"the messages changed {ATTEMPTS} times while they were summarised; call it again later"
     )
 
 

@@ -95,7 +95,7 @@ def _neighbour(column: str, *, after: bool) -> object:
 
 
 def _rows() -> Select[tuple[int]]:
-    known = (
+    counts = (
         func.coalesce(unit.c.visits, _zero),
         func.coalesce(unit.c.last_visit, _zero),
         func.coalesce(unit.c.never_delete, _zero),
@@ -103,7 +103,7 @@ def _rows() -> Select[tuple[int]]:
     rows = select(
         *(node.c.key, node.c.tree, tree.c.scope, tree.c.conversation),
         *node.c["seq", "message", "role", "body", "created", "state"],
-        *(unit.c.parent, _above.c.id, *known, unit.c.forgotten),
+        *(unit.c.parent, _above.c.id, *counts, unit.c.forgotten),
         *(_neighbour("message", after=False), _neighbour("message", after=True)),  # type: ignore[call-overload]
         *digest.c["id", "rank", "level", "thread", "place"],
         *digest.c["messages", "started", "ended", "stale"],
@@ -255,12 +255,12 @@ TITLE = "title"
 
 def read_units(conn: Conn, owner: str, keys: Iterable[int]) -> list[MemoryUnit]:
     """The units with some keys, in the order of the keys; those that are not the owner's are left out."""
-    wanted = list(keys)
-    rows = {row.key: row for row in by_keys(conn, owner, wanted)}
+    ordered = list(keys)
+    rows = {row.key: row for row in by_keys(conn, owner, ordered)}
     below = children(conn, [row.key for row in rows.values() if row.id is not None])
     return units_of(
         owner,
-        [rows[key] for key in wanted if key in rows],
+        [rows[key] for key in ordered if key in rows],
         {parent: [name for _, name in found] for parent, found in below.items()},
     )
 

@@ -74,8 +74,8 @@ class Visits(Component):
 
     def _put(self, visits: Mapping[int, Visit]) -> None:
         for key, (times, round) in visits.items():
-            known = self._pending.get(key, Visit(0, 0))
-            self._pending[key] = Visit(known.times + times, max(known.round, round))
+            before = self._pending.get(key, Visit(0, 0))
+            self._pending[key] = Visit(before.times + times, max(before.round, round))
 
 
 def record(runtime: Runtime, keys: Sequence[int], interval: int) -> Flow[None]:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_threadmem.index.language import split
-from langchain_threadmem.summaries.text_rank import STOP_WORDS, words
+from langchain_threadmem.index.language import split, words
+from langchain_threadmem.summaries.text_rank import STOP_WORDS
 
 
 @pytest.mark.parametrize(
