@@ -10,9 +10,9 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.export import json_document, page, text
 from langchain_threadmem.export.json_document import Document
 from langchain_threadmem.export.text import MermaidOptions
+from langchain_threadmem.threads.conversation import ThreadedConversation
 from langchain_threadmem.threads.selectors import LinearNodeSelector, SemanticNodeSelector
 from langchain_threadmem.tree import graph, read
-from langchain_threadmem.tree.conversation import Conversation
 from langchain_threadmem.tree.node import ConversationNode
 
 Nodes = Sequence[ConversationNode]
@@ -32,7 +32,7 @@ _FORMATS: dict[str, Callable[[Nodes], str]] = {
 }
 
 
-def export(conversation: Conversation, format: str) -> Flow[str]:
+def export(conversation: ThreadedConversation, format: str) -> Flow[str]:
     """A conversation in one of the formats of `ChatMemory.export`.
 
     Raises:
@@ -52,11 +52,10 @@ def export(conversation: Conversation, format: str) -> Flow[str]:
     return _FORMATS[format](graph.living(history))
 
 
-def _document(conversation: Conversation, history: Nodes, tip: ConversationNode | None) -> str:
-    linear = isinstance(conversation.selector, LinearNodeSelector)
+def _document(conversation: ThreadedConversation, history: Nodes, tip: ConversationNode | None) -> str:
     return json_document.to_json(
         history,
-        mode="linear" if linear else "graph",
+        mode="linear" if conversation.is_linear else "graph",
         created_at=min((node.timestamp for node in history), default=None),
         metadata={
             "conversation_id": conversation.name,
@@ -101,7 +100,7 @@ def load(text: str) -> Saved:
     return Saved(document, tip, selector, depth if isinstance(depth, int) else None)
 
 
-def mime_bundle(conversation: Conversation) -> Flow[dict[str, str]]:
+def mime_bundle(conversation: ThreadedConversation) -> Flow[dict[str, str]]:
     """A picture of the tree for Jupyter, and an outline where there are no pictures."""
     history, tip = yield from read.whole(conversation)
     living = graph.living(history)

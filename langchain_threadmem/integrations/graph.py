@@ -29,9 +29,9 @@ from langchain_threadmem.messages.windows import Window, bound
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.recall.quoting import Recalled, recall_message
 from langchain_threadmem.threads import route
+from langchain_threadmem.threads.conversation import ThreadedConversation
 from langchain_threadmem.threads.route import ActiveThread, Lineage, Routed
 from langchain_threadmem.threads.selectors import AnySelector, SemanticNodeSelector
-from langchain_threadmem.tree.conversation import Conversation
 
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
@@ -99,7 +99,7 @@ def select_thread_node(
     chosen = selector if selector is not None else SemanticNodeSelector()
     conversations = _Conversations(system, conversation_id, {"node_selector": chosen, **options})
 
-    def work(state: Any, conversation: Conversation, lineage: Lineage) -> Flow[dict[str, Any]]:
+    def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         thread = _get(state, "active_thread") or {}
         messages = _list(state, messages_key)
         routed = yield from route.route(conversation, messages, thread.get("message_id"), lineage)
@@ -122,7 +122,7 @@ def store_turn_node(
     """
     conversations = _Conversations(system, conversation_id, {})
 
-    def work(state: Any, conversation: Conversation, lineage: Lineage) -> Flow[dict[str, Any]]:
+    def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         yield from route.store(conversation, _list(state, messages_key))
         return {}
 
@@ -150,7 +150,7 @@ def recall_node(
     """
     conversations = _Conversations(system, conversation_id, {})
 
-    def work(state: Any, conversation: Conversation, lineage: Lineage) -> Flow[dict[str, Any]]:
+    def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         messages = _list(state, messages_key)
         newest = newest_human(messages)
         if newest is None:
@@ -279,7 +279,9 @@ class _Conversations:
         self._given = given
         self._options = options
 
-    def node(self, name: str, work: Callable[[Any, Conversation, Lineage], Flow[dict[str, Any]]]) -> Node:
+    def node(
+        self, name: str, work: Callable[[Any, ThreadedConversation, Lineage], Flow[dict[str, Any]]]
+    ) -> Node:
         """A node that does its work in the conversation of the run."""
 
         def invoke(state: Any, config: RunnableConfig) -> dict[str, Any]:
@@ -290,7 +292,7 @@ class _Conversations:
 
         return RunnableLambda(invoke, ainvoke, name=name)
 
-    def _of(self, config: RunnableConfig) -> tuple[Conversation, Lineage]:
+    def _of(self, config: RunnableConfig) -> tuple[ThreadedConversation, Lineage]:
         check_owner(config, self._system.owner)
         name = route.conversation_name(config, self._given)
         conversation = self._system.conversation(name, **self._options)._conversation

@@ -37,9 +37,9 @@ from langchain_threadmem.messages.windows import Window, bound
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.recall.quoting import Recalled, recall_message
 from langchain_threadmem.threads import route
+from langchain_threadmem.threads.conversation import ThreadedConversation
 from langchain_threadmem.threads.route import ActiveThread, Lineage
 from langchain_threadmem.threads.selectors import AnySelector, SemanticNodeSelector
-from langchain_threadmem.tree.conversation import Conversation
 
 
 class ThreadMemState(AgentState[Any]):
@@ -174,10 +174,10 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         await arun(route.store(self._conversation(), state["messages"]), self._system.runtime)
         return None
 
-    def _conversation(self) -> Conversation:
+    def _conversation(self) -> ThreadedConversation:
         return self._run()[0]
 
-    def _run(self) -> tuple[Conversation, Lineage]:
+    def _run(self) -> tuple[ThreadedConversation, Lineage]:
         config = get_config()
         check_owner(config, self._system.owner)
         name = route.conversation_name(config, self._given)
@@ -185,7 +185,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         return conversation, route.lineage_of(config, name)
 
     def _enter(
-        self, state: ThreadMemState, conversation: Conversation, lineage: Lineage
+        self, state: ThreadMemState, conversation: ThreadedConversation, lineage: Lineage
     ) -> Flow[dict[str, Any] | None]:
         before = state.get("active_thread")
         routed = yield from route.route(
@@ -207,7 +207,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
             update["messages"] = [RemoveMessage(REMOVE_ALL_MESSAGES), *routed.messages]
         return update
 
-    def _view(self, request: ModelRequest[Any], conversation: Conversation) -> Flow[list[AnyMessage]]:
+    def _view(self, request: ModelRequest[Any], conversation: ThreadedConversation) -> Flow[list[AnyMessage]]:
         state = cast("ThreadMemState", request.state)
         # What the tools have said is stored before each call: a summary may replace it in the list.
         yield from route.store(conversation, state["messages"])

@@ -34,7 +34,6 @@ from langchain_threadmem.recall.search import (
 )
 from langchain_threadmem.recall.with_summaries import summaries_of, with_summaries
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.threads.selectors import LinearNodeSelector
 from langchain_threadmem.tree import graph, nodes, read, trees
 from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.nodes import NodeRow
@@ -242,14 +241,19 @@ def retrieve(
     context_depth: int | None,
     order: Order,
     fallback: Fallback,
+    *,
+    recent_only: bool = False,
 ) -> Flow[list[BaseMessage]]:
-    """What a model is to be shown for a query: messages with their context, each once."""
+    """What a model is to be shown for a query: messages with their context, each once.
+
+    With `recent_only` it is shown the last messages of the active thread, whatever the query.
+    """
     if order not in ("chronological", "relevance"):
         raise InputError(f"order={order!r} is neither 'chronological' nor 'relevance'")
     if fallback not in ("nothing", "recent"):
         raise InputError(f"fallback={fallback!r} is neither 'nothing' nor 'recent'")
     depth_of(conversation, context_depth)
-    if isinstance(conversation.selector, LinearNodeSelector):
+    if recent_only:
         return (yield from recent(conversation, n_results))
     hits = yield from recall(conversation, query, RecallOptions(n_results, rank=0), context_depth)
     if not hits:
