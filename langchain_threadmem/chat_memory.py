@@ -334,7 +334,7 @@ class ChatMemory:
         Raises:
             NodeNotFoundError: One of the nodes does not exist.
             InvalidGraphStateError: The parent is a descendant of the node.
-            InputError: The node is not live, or the parent is a tool call without all its results.
+            InputError: The node is not live, or the parent calls tools.
 
         Example:
             >>> memory = ChatMemory()
