@@ -88,25 +88,25 @@ class ChatMemoryOptions(ConversationOptions, total=False):
 class ChatMemory:
     """A conversation as a tree: each message is attached to the one it answers.
 
-    With no arguments it is linear, lives in memory, and asks no model of any kind. `ChatMemory.semantic()`
-    sorts messages into threads by meaning, `ChatMemory.threaded(model)` lets a language model do it. Several
-    threads and processes may use the same conversation at once.
+    Without arguments a memory is linear, keeps its messages in the process, and uses no model.
+    `ChatMemory.semantic()` selects threads by meaning, `ChatMemory.threaded(model)` by a language model.
+    Several threads and processes may use the same conversation at once.
 
     Args:
-        node_selector: Chooses the answer that a human message continues; by default the last one.
-        summarizer: Writes summaries for `summarize`.
-        context_depth: How many ancestors of a hit `retrieve` and `recall` return by default.
-        window: What `messages` shows of the thread: a `MessageWindow`, a `TokenWindow`, or any function from
-            messages to messages.
-        system: The `MemorySystem` it belongs to; by default one of its own, in memory.
-        conversation_id: Its name within the system; by default a new one.
-        embeddings: Embedding model of a system of its own: `None` for the default, `False` for words alone.
-        single_tree: Attach to the tip what the selector would make a new root.
-        on_selection_failure: Where a message goes whose selector fails: after the "latest" answer, to a new
-            "root", or nowhere ("raise").
+        node_selector: Selects the answer that a human message continues; by default the last answer.
+        summarizer: Writes the summaries of `summarize`.
+        context_depth: Number of ancestors of a hit that `retrieve` and `recall` return by default.
+        window: The part of the thread that `messages` returns: a `MessageWindow`, a `TokenWindow`, or a
+            function from a list of messages to a list of messages.
+        system: The `MemorySystem` of the conversation; by default a new system in memory.
+        conversation_id: Name of the conversation within the system; by default a new name.
+        embeddings: Embedding model of a new system: `None` for the default, `False` for words alone.
+        single_tree: Attach a message to the tip where the selector would begin a new root.
+        on_selection_failure: Place of a message whose selector fails: after the "latest" answer, at a new
+            "root", or an error ("raise").
 
     Raises:
-        InputError: An option is out of its range.
+        InputError: An option has the wrong type or is out of its range.
 
     Example:
         >>> memory = ChatMemory()
@@ -165,7 +165,7 @@ class ChatMemory:
 
     @classmethod
     def semantic(cls, **options: Unpack[ChatMemoryOptions]) -> Self:
-        """A memory that finds threads by meaning and recency: no language model, no key.
+        """A memory that selects threads by meaning and recency, without a language model.
 
         Args:
             **options: As for `ChatMemory`.
@@ -175,11 +175,11 @@ class ChatMemory:
 
     @classmethod
     def threaded(cls, model: Model = "gpt-4o-mini", **options: Unpack[ChatMemoryOptions]) -> Self:
-        """A memory whose threads a language model finds.
+        """A memory that selects threads by a language model.
 
         Args:
-            model: A chat model, or the name of one for `ChatOpenAI`; nothing is asked before it is needed.
-            **options: As for `ChatMemory`; they win over what `model` implies.
+            model: A chat model, or the name of a model for `ChatOpenAI`; first called when there is a choice.
+            **options: As for `ChatMemory`; by default `node_selector` and `summarizer` use `model`.
         """
         options.setdefault("node_selector", LLMNodeSelector(model))
         options.setdefault("summarizer", LLMSummarizer(model))
@@ -187,22 +187,22 @@ class ChatMemory:
 
     @property
     def conversation_id(self) -> str:
-        """The conversation's name within its system."""
+        """Name of the conversation within its system."""
         return self._conversation.name
 
     @property
     def context_depth(self) -> int:
-        """How many ancestors of a hit are returned by default."""
+        """Number of ancestors of a hit that are returned by default."""
         return self._conversation.context_depth
 
     @property
     def node_selector(self) -> AnySelector:
-        """What chooses the answer that a human message continues."""
+        """The selector of the answer that a human message continues."""
         return self._conversation.selector
 
     @property
     def summarizer(self) -> Summarizer | None:
-        """What writes summaries, if anything."""
+        """The summarizer of `summarize`, if there is one."""
         return self._summarizer
 
     # Writing
@@ -211,23 +211,24 @@ class ChatMemory:
     def append(self, human: Given, ai: Given | None = None, *more: Given) -> Steps[list[ConversationNode]]:
         """Store one turn: a human message and the AI and tool messages that answer it.
 
-        The human message goes where the node selector says; answers go below what they answer. An answer that
-        comes later is appended on its own and goes below the tip. A message that has an `id` is stored once,
-        however often it is appended; one without gets an id and is new each time. A system message equal to
-        the newest one is ignored.
+        The node selector selects the parent of the human message; each answer is attached to the message
+        before it. A later answer is appended without a human message and is attached to the tip. A message
+        with an `id` is stored once, however often it is appended; a message without an id gets one and is new
+        each time. A system message that equals the newest system message is ignored.
 
         Args:
-            human: A message, text, or anything LangChain takes for a message; also a list of them.
-            ai: The answer, likewise; text speaks for the AI.
+            human: A message in any form that LangChain accepts, or a list of messages; text is a human
+                message.
+            ai: The answer, in the same forms; text is an AI message.
             *more: Further answers and tool results of the same turn.
 
         Returns:
-            The nodes, in order. They are durable when this returns.
+            The nodes, in order. They are durable when the call returns.
 
         Raises:
             InputError: The messages are not one turn, or are empty.
             MessageIdConflictError: A message id is taken by other content.
-            PersistenceError: The turn could not be stored; nothing of it was.
+            PersistenceError: The turn could not be stored; no message of it is.
 
         Example:
             >>> memory = ChatMemory()
@@ -243,17 +244,19 @@ class ChatMemory:
     def extend(
         self, messages: Iterable[Given], timestamps: Iterable[datetime] | None = None
     ) -> Flow[list[ConversationNode]]:
-        """Store many messages as one chain below the tip: for imports.
+        """Store many messages as one chain below the tip, for an import.
+
+        All messages are stored in one transaction; 100,000 messages take about 3 seconds.
 
         Args:
-            messages: Messages of any role, in order; plain text speaks for the human.
-            timestamps: When each was said; by default now. A time without a zone is UTC.
+            messages: Messages of any role, in order; text is a human message.
+            timestamps: The time of each message; by default the current time. A time without a zone is UTC.
 
         Returns:
-            The nodes, in order; all are stored in one transaction, at some 100,000 messages in 3 seconds.
+            The nodes, in order.
 
         Raises:
-            InputError: A message cannot be used, or there is not one timestamp for each.
+            InputError: A message cannot be used, or the numbers of messages and timestamps differ.
 
         Example:
             >>> memory = ChatMemory()
@@ -266,14 +269,14 @@ class ChatMemory:
 
     @verb
     def edit(self, node_id: int, message: Given) -> Flow[ConversationNode]:
-        """Put a new version of a message beside it, and make it the tip.
+        """Store a new version of a message beside the message, and make it the tip.
 
-        The old version and the answers it got in its turn are superseded: they stay in `history` and leave
-        recall. Later turns stay as they are, in the thread they were said in.
+        The old version and the answers of its turn are superseded: they stay in `history` and leave recall.
+        Later turns stay in their thread.
 
         Args:
             node_id: The node to replace.
-            message: The new version, of the same role; plain text is enough.
+            message: The new version, of the same role, as a message or text.
 
         Raises:
             NodeNotFoundError: There is no such node.
@@ -291,20 +294,20 @@ class ChatMemory:
 
     @verb
     def regenerate(self, node_id: int, message: Given) -> Flow[list[ConversationNode]]:
-        """Put a new answer beside the old one, and make it the tip.
+        """Store a new answer beside the old answer, and make it the tip.
 
-        The AI and tool messages of the turn are superseded; later turns stay as they are.
+        The AI and tool messages of the turn are superseded; later turns stay in their thread.
 
         Args:
             node_id: Any message of the turn.
-            message: The new answer; a list for one with tool calls.
+            message: The new answer; a list for an answer with tool calls.
 
         Returns:
             The new nodes, below the human message of the turn.
 
         Raises:
             NodeNotFoundError: There is no such node.
-            InputError: It answers no human message, or the new answer holds one.
+            InputError: The turn has no human message, or the new answer contains one.
 
         Example:
             >>> memory = ChatMemory()
@@ -318,22 +321,22 @@ class ChatMemory:
 
     @verb
     def place(self, node_id: int, parent_id: int | None) -> Flow[ConversationNode]:
-        """Move a turn, and what follows it, to the message that it really answers.
+        """Move a message, and all messages below it, to another parent.
 
-        The message gets a new place with a new id; the old one is superseded and points at the new. What
-        follows it keeps its ids and hangs under the new place.
+        The message gets a new node with a new id; the old node is superseded and names the new node. The
+        messages below keep their ids and are attached to the new node.
 
         Args:
             node_id: The node to move, usually a human message.
-            parent_id: The node it goes below; `None` makes it a root.
+            parent_id: The new parent; `None` makes the message a root.
 
         Returns:
-            The node in its new place; its `placement` says that it was moved by hand.
+            The new node; its `placement` records the move.
 
         Raises:
             NodeNotFoundError: One of the nodes does not exist.
-            InvalidGraphStateError: The parent descends from the node.
-            InputError: The node is not live, or the parent is in the middle of a tool call.
+            InvalidGraphStateError: The parent is a descendant of the node.
+            InputError: The node is not live, or the parent calls tools.
 
         Example:
             >>> memory = ChatMemory()
@@ -347,7 +350,7 @@ class ChatMemory:
 
     @verb
     def checkout(self, node_id: int) -> Flow[ConversationNode]:
-        """Make a node the tip: the thread that ends in it is the active one.
+        """Make a node the tip; the thread that ends in it becomes the active thread.
 
         Raises:
             NodeNotFoundError: There is no such node.
@@ -358,12 +361,16 @@ class ChatMemory:
 
     @verb
     def summarize(self, node_id: int | None = None) -> Flow[list[ConversationNode]]:
-        """Write summaries with the memory's summarizer: of one node, or of every answer that has none.
+        """Write the summary of one node, or of every answer without a summary, with the memory's summarizer.
 
-        One model call for each; a failure leaves that message without, with a warning, to be tried again.
+        Each summary is one call of the summarizer. If a call fails, a warning is logged and the message stays
+        without a summary until the next call.
+
+        Args:
+            node_id: The node; by default every answer without a summary.
 
         Returns:
-            The nodes that were summarised, with their `summary`.
+            The summarised nodes, with their `summary`.
 
         Raises:
             InputError: The memory has no summarizer.
@@ -374,8 +381,9 @@ class ChatMemory:
 
     @verb
     def reset(self) -> Flow[None]:
-        """Remove every message of this conversation, with its words and vectors. Other conversations are not
-        touched. Its bytes stay in free space of the files until `MemorySystem.scrub`.
+        """Remove every message of this conversation, with its words and vectors.
+
+        The bytes stay in the free space of the files until `MemorySystem.scrub`.
         """
         return reset.reset(self._conversation)
 
@@ -385,7 +393,7 @@ class ChatMemory:
 
     @property
     def messages(self) -> list[BaseMessage]:
-        """What a model is shown: the newest system message, then the active thread through the window."""
+        """The messages for a model: the newest system message, then the active thread through the window."""
         return run(read.messages(self._conversation), self._runtime)
 
     async def amessages(self) -> list[BaseMessage]:
@@ -394,7 +402,7 @@ class ChatMemory:
 
     @property
     def tip(self) -> ConversationNode | None:
-        """The node that the active thread ends in; `None` if nothing was said yet."""
+        """The last node of the active thread; `None` in an empty conversation."""
         return run(read.tip(self._conversation), self._runtime)
 
     async def atip(self) -> ConversationNode | None:
@@ -403,7 +411,7 @@ class ChatMemory:
 
     @property
     def history(self) -> list[ConversationNode]:
-        """Every message that was ever stored, superseded ones included, in the order of writing."""
+        """The nodes of all messages, superseded messages included, in the order of writing."""
         return run(read.everything(self._conversation), self._runtime)
 
     async def ahistory(self) -> list[ConversationNode]:
@@ -412,10 +420,10 @@ class ChatMemory:
 
     @property
     def graph(self) -> nx.DiGraph[int]:
-        """The tree as a NetworkX graph: live nodes and their ancestors, node data `{"node":
+        """The tree as a NetworkX graph of live nodes and their ancestors, node data `{"node":
         ConversationNode}`.
 
-        Built anew at each use, at some 20 µs a node.
+        Each access builds the graph, which takes about 20 µs for each node.
         """
         return graph.to_graph(graph.living(self.history))
 
@@ -425,7 +433,7 @@ class ChatMemory:
 
     @verb
     def threads(self) -> Flow[list[list[ConversationNode]]]:
-        """Every thread from its root to its leaf, the oldest leaf first."""
+        """The threads, each from its root to its leaf, the oldest leaf first."""
         return graph.threads((yield from read.everything(self._conversation)))
 
     athreads = averb(threads)
@@ -593,7 +601,7 @@ class ChatMemory:
 
     @verb
     def roots(self) -> Flow[list[ConversationNode]]:
-        """The nodes that continue nothing: where threads began."""
+        """The nodes without a parent, which begin threads."""
         return graph.roots((yield from read.everything(self._conversation)))
 
     aroots = averb(roots)
@@ -608,22 +616,21 @@ class ChatMemory:
         *,
         fallback: recall_verbs.Fallback = "nothing",
     ) -> Flow[list[BaseMessage]]:
-        """The messages a model should be shown for a query; a linear memory gives its last ones.
+        """The messages for a model that fit a query: the hits of `recall` with their ancestors.
 
-        Otherwise `recall` finds them, each with its context, each message once. A tool's result never comes
-        without its call.
+        Each message is returned once, and a tool's result only with its call. A linear memory returns its
+        newest messages.
 
         Args:
-            query: What they are to be about.
-            n_results: How many hits; context comes on top.
-            context_depth: How many ancestors of each hit; `None` for the memory's default, 0 for the hits
-                alone.
-            order: "chronological": oldest first, threads in one piece; "relevance": the best hit first, then
-                its ancestors upwards.
-            fallback: What to return if nothing fits: "nothing", or the "recent" messages.
+            query: A question, or words.
+            n_results: Number of hits; their ancestors are not counted.
+            context_depth: Number of ancestors of each hit; `None` for the memory's default, 0 for none.
+            order: "chronological" for the oldest first, thread by thread; "relevance" for the best hit first,
+                then its ancestors from the nearest to the root.
+            fallback: The result without a hit: "nothing", or the "recent" messages.
 
         Raises:
-            InputError: A number is negative, or an option unknown.
+            InputError: A number is negative, or an option is unknown.
 
         Example:
             >>> from langchain_threadmem import ChatMemory
@@ -647,38 +654,37 @@ class ChatMemory:
         context_depth: int | None = None,
         **conditions: Unpack[Conditions],
     ) -> Flow[list[Recollection]]:
-        """Find what was said, by words and by meaning, the best hit first; summaries of it too.
+        """Find messages and summaries by words and by meaning, the best hit first.
 
-        The first call embeds what was said; from then on that is done in the background after each append. A
-        turn of a moment ago is found by its meaning all the same: the call embeds what is missing, up to
-        2,000 messages. When more is, as after a large import, it does not wait, and words alone speak for
-        that: call `flush` first, or pass `wait=True`. Without an embedding model words alone decide, and a
-        query that shares none with any message finds nothing. Names of people who take part
-        (`message.name`), dates and times in the query count; a message's time is `additional_kwargs["time"]`
-        where it can be read (ISO 8601, seconds since 1970, "8 May, 2023"), else when it was stored.
+        The first call embeds the messages; later messages are embedded in the background after each append. A
+        call embeds up to 2,000 messages that have no vector yet. If there are more, as after a large import,
+        these are found by their words alone: call `flush` first, or pass `wait=True`. Without an embedding
+        model words alone count, and a query that shares no word with any message finds nothing. Names of
+        speakers (`message.name`), dates and times in the query count. The time of a message is
+        `additional_kwargs["time"]` if that can be parsed (ISO 8601, seconds since 1970, "8 May, 2023"), else
+        the time of storing.
 
-        A conversation of 2,000 messages takes 1 to 2 ms beside embedding the query.
+        A conversation of 2,000 messages takes 1 to 2 ms, without the time to embed the query.
 
         Args:
             query: A question, or words.
-            n_results: How many hits at most.
-            context_depth: How many ancestors each hit's `thread` holds; `None` for the memory's default.
-            **conditions: As in `recall.options.RecallOptions`: `scope` (the active "thread", this
-                "conversation", or all of the "owner"), `include_superseded`, `speaker`, `role`
+            n_results: Maximum number of hits.
+            context_depth: Number of ancestors in the `thread` of each hit; `None` for the memory's default.
+            **conditions: The fields of `recall.options.RecallOptions`: `scope` (the active "thread", this
+                "conversation", or all conversations of the "owner"), `include_superseded`, `speaker`, `role`
                 ("human" or "ai"), `rank` (0 for messages, 1 and 2 for summaries of conversations and of the
-                long-term memory, or several),
-                `since` and `until` (datetimes), `half_life` (a timedelta in which odds halve), `max_tokens`
-                (fill so many with whole turns that the window does not show), `reranker`, `wait` (`True`:
-                embed everything first; `False`: nothing), `filters` on content, role, speaker, time, rank and
-                metadata: `{"metadata.topic": "bread"}`.
+                long-term memory, or several), `since` and `until` (datetimes), `half_life` (the timedelta in
+                which odds halve), `max_tokens` (a budget of tokens for whole turns outside the window),
+                `reranker`, `wait` (`True` to embed every message first, `False` to embed none) and `filters`
+                on content, role, speaker, time, rank and metadata: `{"metadata.topic": "bread"}`.
 
         Returns:
-            Hits with score, thread and reason; each node once. A summary says what it covers, and
-            `MemorySystem.unfold` leads from it to the messages.
+            Hits with score, thread and reason; each node once. A hit that is a summary names the messages
+            that it covers; `MemorySystem.unfold` returns them.
 
         Raises:
-            InputError: A number is negative, or an option unknown.
-            EmbeddingError: The embedding model failed; nothing is lost.
+            InputError: A number is negative, or an option is out of its range.
+            EmbeddingError: The embedding model failed; the stored messages are unchanged.
 
         Example:
             >>> from langchain_threadmem import ChatMemory
@@ -695,10 +701,12 @@ class ChatMemory:
 
     @verb
     def flush(self) -> Flow[int]:
-        """Embed now what is not embedded yet, so that no recall has to; how many messages and summaries that
-        were.
+        """Embed all messages and summaries without a vector, for example after an import.
 
-        Call it after an import, off the reply's path. An interrupted one goes on where it was.
+        An interrupted call keeps its finished batches.
+
+        Returns:
+            The number of messages and summaries that were embedded.
         """
         return (yield from embed.flush(self._runtime, (yield from tree_of(self._conversation))))
 
@@ -708,7 +716,7 @@ class ChatMemory:
 
     @verb
     def to_mermaid(self, **options: Unpack[MermaidOptions]) -> Flow[str]:
-        """The tree as a Mermaid diagram; options as for `export.text.to_mermaid`."""
+        """The tree as a Mermaid diagram; for the options see `export.text.to_mermaid`."""
         return formats.mermaid((yield from read.everything(self._conversation)), **options)
 
     ato_mermaid = averb(to_mermaid)
@@ -718,8 +726,9 @@ class ChatMemory:
         """The conversation as text.
 
         Args:
-            format: "json" (everything, superseded messages too), "jsonl" (one line a thread, OpenAI's
-                fine-tuning shape), "jsonl_messages", "text" (also "plain_text"), "mermaid", "html" or "svg".
+            format: "json" (all messages, superseded messages included), "jsonl" (a line for each thread, in
+                OpenAI's format for fine-tuning), "jsonl_messages", "text" (also "plain_text"), "mermaid",
+                "html" or "svg".
 
         Raises:
             InputError: The format is unknown.
@@ -729,7 +738,7 @@ class ChatMemory:
     aexport = averb(export)
 
     def save(self, path: str | Path) -> None:
-        """Write the conversation to a JSON file, whole or not at all.
+        """Write the conversation to a JSON file. After an error the file is unchanged.
 
         Raises:
             PersistenceError: The file cannot be written.
@@ -742,10 +751,9 @@ class ChatMemory:
 
     @classmethod
     def load(cls, path: str | Path, **options: Unpack[ChatMemoryOptions]) -> Self:
-        """Read a conversation that `save` wrote, or another program in the same shape.
+        """Read a conversation that `save` wrote, or another program in the same format.
 
-        No language model is set up: a conversation that had threads gets a semantic selector, unless one is
-        passed.
+        A conversation with threads gets a `SemanticNodeSelector`, unless a `node_selector` is passed.
 
         Args:
             path: The file.
@@ -753,8 +761,8 @@ class ChatMemory:
 
         Raises:
             PersistenceError: The file cannot be read.
-            InputError: It is no saved conversation, or the conversation it goes into is not empty.
-            InvalidGraphStateError: Its nodes do not form a tree.
+            InputError: The file holds no saved conversation, or the target conversation is not empty.
+            InvalidGraphStateError: The nodes do not form a tree.
         """
         saved = formats.load(files.read_text(path))
         memory = cls(**_loading(saved, options))
@@ -771,15 +779,17 @@ class ChatMemory:
 
     @verb
     def verify(self) -> Flow[Verification]:
-        """Check the database and every node of this conversation; `.ok` and `.problems` say what was
-        found. Damage of any kind is reported, never raised.
+        """Check the database and every node of this conversation.
+
+        Returns:
+            The result, with `ok` and `problems`; damage is reported, not raised.
         """
         return verify_conversation(self._conversation)
 
     averify = averb(verify)
 
     def close(self) -> None:
-        """Close the database behind this memory, and with it every memory of the same system."""
+        """Close the database of the system, and so every memory of the same system."""
         self._runtime.close()
 
     async def aclose(self) -> None:
@@ -790,13 +800,13 @@ class ChatMemory:
         return len(graph.living(self.history))
 
     def __bool__(self) -> bool:
-        return True  # An empty memory is still a memory: `memory or default` must not drop it.
+        return True  # Without this method `memory or default` would replace an empty memory.
 
     def __repr__(self) -> str:
         return f"ChatMemory(conversation_id={self.conversation_id!r}, node_selector={self.node_selector!r})"
 
     def _repr_mimebundle_(self, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> dict[str, str]:
-        """What Jupyter shows: a picture of the tree, and an outline where there are no pictures."""
+        """The tree for Jupyter as a picture, and as an outline for frontends without pictures."""
         return run(formats.mime_bundle(self._conversation), self._runtime)
 
 

@@ -82,48 +82,48 @@ class SystemOptions(TypedDict, total=False):
 
 
 class MemorySystem:
-    """Everything one owner has said, in as many conversations as there were.
+    """All conversations, sessions and summaries of one owner.
 
-    Nothing that one owner has stored is ever shown to another, even in the same database.
+    Owners of the same database never see each other's data.
 
-    The database is opened at once. Where an event loop is running, the first call opens it, so that nothing
-    blocks the loop; what is wrong with it is raised then. `await MemorySystem.aopen(...)` opens it first.
-    After `os.fork()` parent and child both go on, with connections of their own; of a database in memory the
-    child has a copy.
+    The constructor opens the database. On a running event loop the first call opens it instead, so that the
+    loop is not blocked, and raises the errors of opening; `await MemorySystem.aopen(...)` opens it at once.
+    After `os.fork()` both processes can use the system, each with its own connections; a child of a process
+    with a database in memory has a copy of the database.
 
     Args:
-        url: `sqlite:///memory.db` or a path, `postgresql://user@host/name`, or `None` to live in memory. A
-            database may hold tables of others: those of this package, which are made if they are not there,
-            have names that begin with `threadmem_`.
-            `sqlite:///memory.db?synchronous=FULL` waits for the disk at every turn; the default survives the
-            death of the process, not a power cut. `postgresql://user@host/name?pool_size=20&max_overflow=0`
-            says how many connections there may be.
-        owner: Whose memory it is.
-        embeddings: A LangChain embedding model; `None` for the local one where its files are at hand, `False`
-            for none. Nothing is embedded before something needs it.
-        vectors: Where search over all conversations happens: a directory for Chroma, the URL of a Chroma
-            server (`http://host:8000`, `https://TOKEN@host`), a Chroma client, or an index of one's own. By
-            default memory while there are fewer than 20,000 vectors, then Chroma in a directory beside the
-            database file.
+        url: `sqlite:///memory.db` or a path, `postgresql://user@host/name`, or `None` for a database in
+            memory. The database may contain other tables; the tables of this package, which are created if
+            they are missing, have names that begin with `threadmem_`.
+            `sqlite:///memory.db?synchronous=FULL` waits for the disk at every turn; by default stored turns
+            survive the death of the process, but not a power cut.
+            `postgresql://user@host/name?pool_size=20&max_overflow=0` sets the number of connections.
+        owner: The owner of the memory.
+        embeddings: A LangChain embedding model; `None` for the local model if its files are installed,
+            `False` for none. Texts are embedded when a call first needs vectors.
+        vectors: The vector index over all conversations: a directory for Chroma, the URL of a Chroma server
+            (`http://host:8000`, `https://TOKEN@host`), a Chroma client, or an object with the methods of
+            `index.vector_index.VectorIndex`. By default the process for fewer than 20,000 vectors, then
+            Chroma in a directory beside the database file.
         settings: `MemorySettings`, a mapping of its fields, or the path of a TOML, YAML or JSON file.
-        cipher: Encrypts what is said before it reaches the database, with summaries, vectors and values of
-            a `ThreadMemStore`: an object with `encrypt` and `decrypt` as in LangGraph's
-            `EncryptedSerializer(cipher)`. What is not encrypted is refused then, no index on disk holds any
-            words, and recall stays within a conversation. Names, keys, ids, roles, times and lengths can
-            still be seen.
-        language: How recall reads words: stems, stop words, times; `None` for English, `PLAIN` of
-            `index.language` for plain words in any script. Another name is another index, made at the next
-            recall.
-        model: A chat model, or the name of one for `ChatOpenAI`, that writes summaries of sessions; without
-            one, summaries are sentences taken from what was said.
-        summarizer: What writes them instead: an `LLMSummarizer`, an `ExtractiveSummarizer`, or your own.
-        token_counter: Counts the tokens of a text for `max_token_count`; by default one for each character,
-            which no tokenizer exceeds.
-        pool_size: How many connections to PostgreSQL are kept open, by default 5. Callers that find none free
-            wait; async ones share one for writing and a few for reading, so that any number of them may call.
-        max_overflow: How many more may be open while they are needed, by default 10.
-        read_only: Look only: nothing is written to the database, every verb that would fails, and a database
-            that is not there, holds no memory or would have to be migrated is refused.
+        cipher: Encrypts messages, summaries, vectors and values of a `ThreadMemStore` before they are
+            written: an object with `encrypt` and `decrypt` as in LangGraph's `EncryptedSerializer(cipher)`.
+            Data without encryption is then refused, no index on disk contains words, and recall searches one
+            conversation at a time. Names, keys, ids, roles, times and lengths are not encrypted.
+        language: Stems, stop words and times for recall; `None` for English, `PLAIN` of `index.language` for
+            unchanged words in any script. A language with another name has another index, which the next
+            recall builds.
+        model: A chat model, or the name of a model for `ChatOpenAI`, that writes summaries of sessions. By
+            default summaries consist of sentences of the messages.
+        summarizer: A summarizer in the place of `model`: an `LLMSummarizer`, an `ExtractiveSummarizer`, or an
+            object with `summarize(message)`.
+        token_counter: Counts the tokens of a text for `max_token_count`; by default the number of characters
+            and 1, which no tokenizer exceeds.
+        pool_size: Number of connections to PostgreSQL that stay open, by default 5. Callers wait for a free
+            connection; async callers share one connection for writes and a few for reads.
+        max_overflow: Number of further connections that are opened while they are needed, by default 10.
+        read_only: Write nothing to the database. Verbs that write fail, and a database that is missing, is
+            empty or needs a migration is refused.
 
     Raises:
         InputError: An argument has the wrong type or is out of its range.
@@ -184,14 +184,14 @@ class MemorySystem:
 
     @classmethod
     async def aopen(cls, url: str | Path | None = None, **options: Unpack[SystemOptions]) -> Self:
-        """A system whose database is open, made without blocking the event loop.
+        """Open a system without blocking the event loop.
 
         Args:
             url: As for `MemorySystem`.
             **options: As for `MemorySystem`.
 
         Raises:
-            InputError: An argument cannot be used.
+            InputError: An argument has the wrong type or is out of its range.
             PersistenceError: The database or the settings file cannot be opened.
 
         Example:
@@ -205,26 +205,25 @@ class MemorySystem:
 
     @property
     def owner(self) -> str:
-        """Whose memory it is."""
+        """The owner of the memory."""
         return self.runtime.owner
 
     @property
     def usage(self) -> Usage:
         """Model calls and tokens since the memory was opened, by purpose and conversation.
 
-        Counted is what the selectors and summarizers of this package ask, and what `create_threaded_chat`
-        answers.
+        Calls by selectors and summarizers of this package and by `create_threaded_chat` are counted.
         """
         return self.runtime.usage
 
     # Conversations and sessions
 
     def conversation(self, conversation_id: str, **options: Unpack[ConversationOptions]) -> ChatMemory:
-        """A conversation of this owner; it begins to exist with its first message.
+        """A conversation of this owner; its first message creates it in the database.
 
         Args:
-            conversation_id: Its name: a LangGraph `thread_id`, a `session_id`.
-            **options: As for `ChatMemory`; `context_depth` is that of the settings.
+            conversation_id: The name: a LangGraph `thread_id`, a `session_id`.
+            **options: As for `ChatMemory`; the default of `context_depth` is that of the settings.
 
         Raises:
             InputError: The name is no text, or an option is out of its range.
@@ -235,7 +234,7 @@ class MemorySystem:
 
     @verb
     def conversations(self) -> Flow[list[str]]:
-        """The names of the conversations that hold anything, the oldest first."""
+        """The names of the conversations with a message, the oldest first."""
         rows = yield from Sql(lambda conn: trees.conversations(conn, self.owner))
         return [name for name, _ in rows]
 
@@ -321,16 +320,16 @@ class MemorySystem:
 
     @property
     def session_id(self) -> str | None:
-        """The session at hand, if there is one."""
+        """The current session, if there is one."""
         return self._session
 
     @verb
     def start_session(self, id: str | None = None) -> Flow[str]:
-        """Begin a session, or go on with one, and make it the session at hand.
+        """Make a new or an existing session the current session.
 
         Args:
-            id: Which to go on with; one that does not exist begins under that name. "LATEST" is the one in
-                which something was said last, or a new one if there is none. By default a new one.
+            id: The name of a new or an existing session; "LATEST" for the session with the newest message,
+                or a new session if there is none. By default a new session with a random name.
 
         Returns:
             The session's id, which is also its `conversation_id`.
@@ -351,10 +350,13 @@ class MemorySystem:
 
     @verb
     def switch_session(self, id: str) -> Flow[str]:
-        """Make a session that exists the one at hand; "LATEST" is the one in which something was said last.
+        """Make an existing session the current session; "LATEST" names the session with the newest message.
+
+        Returns:
+            The session's id.
 
         Raises:
-            SessionNotFoundError: Nothing was ever said in it.
+            SessionNotFoundError: There is no such session.
 
         Example:
             >>> from langchain_threadmem import MemorySystem
@@ -372,16 +374,16 @@ class MemorySystem:
 
     @verb
     def remove_session(self, id: str, *, cascade: Cascade = "stale") -> Flow[None]:
-        """Remove a session for good: its messages, its summaries, their words and vectors. Their bytes stay
-        in free space of the files until `scrub`.
+        """Remove a session for good: its messages, its summaries, their words and vectors.
 
-        If it was the session at hand, there is none until the next is started.
+        The bytes stay in the free space of the files until `scrub`. If the session is the current session,
+        there is no current session afterwards.
 
         Args:
             id: The session.
-            cascade: What becomes of the summaries of the long-term memory that cover it: they are "stale"
-                until `summarize_long_term_memory` makes them anew, or "delete": they go as well, and with
-                them what they say about other sessions.
+            cascade: The treatment of summaries of the long-term memory that cover the session: "stale" marks
+                them until `summarize_long_term_memory` writes them anew; "delete" deletes them, with what
+                they tell of other sessions.
 
         Raises:
             SessionNotFoundError: There is no such session.
@@ -403,7 +405,7 @@ class MemorySystem:
 
     @verb
     def sessions(self) -> Flow[list[str]]:
-        """The sessions in which something was said, the oldest first, and the one at hand."""
+        """The sessions with a message, the oldest first, and the current session."""
         rows = yield from Sql(lambda conn: trees.conversations(conn, self.owner))
         names = [name for name, _ in rows]
         current = self._session
@@ -420,7 +422,7 @@ class MemorySystem:
         """A session by its id, by default the current one."""
         chosen = self._session if id is None else id
         if chosen is None:
-            raise InputError("there is no session at hand; pass the id of one, sessions() lists them")
+            raise InputError("there is no current session; pass the id of a session, sessions() lists them")
         check_name("a session id", chosen)
         return chosen
 
@@ -436,23 +438,25 @@ class MemorySystem:
         *,
         never_delete: bool = False,
     ) -> Flow[MemoryUnit]:
-        """Store a message at the end of the session at hand; without one, a session is started.
+        """Store a message at the end of the current session; without a current session a new one begins.
 
-        It is durable when this returns. A message that has an `id` is stored once, however often it is added.
+        The message is durable when the call returns. A message with an `id` is stored once, however often it
+        is added.
 
         Args:
             content: Text, or a LangChain message.
-            source: Who says the text: "ai" by default, "user", "system", or a role of one's own. A message
-                knows its source itself.
-            creation_time: When it was said; by default now. A time without a zone is UTC.
-            metadata: Values to keep with it: the message's `additional_kwargs`.
-            never_delete: Exempt it from being forgotten.
+            source: The role of the text: "ai" by default, "user", "system", or another role. A message has
+                its own source.
+            creation_time: The time of the message; by default the current time. A time without a zone is UTC.
+            metadata: Values that are added to the message's `additional_kwargs`.
+            never_delete: Exempt the message from forgetting.
 
         Returns:
-            The unit, linked to the one before it.
+            The unit, linked to the unit before it.
 
         Raises:
-            InputError: The text is empty, or the source is not the message's.
+            InputError: The text is empty, the source differs from that of the message, or an argument has the
+                wrong type.
 
         Example:
             >>> from langchain_threadmem import MemorySystem
@@ -476,10 +480,10 @@ class MemorySystem:
 
     @verb
     def get_context(self, length: int | None = None) -> Flow[list[MemoryUnit]]:
-        """The last messages of the session at hand, oldest first: what a prompt begins with.
+        """The newest messages of the current session, oldest first, for the beginning of a prompt.
 
         Args:
-            length: How many; at most, and by default, the `max_context_length` of the settings.
+            length: Number of messages; at most and by default `max_context_length` of the settings.
 
         Raises:
             InputError: `length` is negative.
@@ -493,7 +497,7 @@ class MemorySystem:
         """
         most = self.settings.max_context_length
         if not (length is None or hasattr(length, "__index__")):
-            raise InputError(f"length={length!r} is no number; pass how many messages to show")
+            raise InputError(f"length={length!r} is no number; pass the number of messages")
         shown = most if length is None else min(length, most)
         return sessions.context(self.runtime, self._session, shown)
 
@@ -503,34 +507,34 @@ class MemorySystem:
     def query(self, text: str | None = None, **options: Unpack[QueryOptions]) -> Flow[list[list[MemoryUnit]]]:
         """Find messages and summaries that fit a question, in all sessions of the owner.
 
-        Hits in short-term memory that are similar enough come first, then those in long-term memory; each
-        counts as a visit, which keeps it from being forgotten. Without embeddings, words are compared.
+        Hits in short-term memory above a threshold of similarity come first, then hits in long-term memory.
+        Each hit counts as a visit, which delays its forgetting. Without embeddings words are compared.
 
         Args:
-            text: What is asked.
-            query_vector: The same as a vector of the memory's model; it counts instead of the text.
-            filters: Which units count: `{"source": {"$eq": "ai"}}` with `$eq $ne $gt $gte $lt $lte $in $nin
-                $contains $like $and $or $not`, or `[("source", "==", "ai"), ...]`, over the fields of
-                `MemoryUnit` and the keys of its metadata (`metadata.topic`).
-            k_limit: How many hits at most, their neighbours not counted; by default 5.
-            search_range: The lowest and highest cosine of a hit, each `None` for no limit; by default
-                none, and hits are ranked as `ChatMemory.recall` ranks them. No effect without embeddings.
-            recall_context: Whether the messages before and after a hit come with it; by default they do.
-            add_ltm_to_stm: Whether hits from elsewhere enter short-term memory; by default they do.
-            query_external_first: Whether external hits come before one's own; by default they do.
-            short_term_only: Look into short-term memory alone.
-            long_term_only: Look into long-term memory alone.
-            external_only: Look into external collections alone.
-            threshold_for_stm_before_ltm: From which cosine on a hit in short-term memory comes first; by
-                default 0.8.
-            compat_k: Take a third of `k_limit` where neighbours come along, as MemForest does.
+            text: The question.
+            **options: The fields of `long_term.query.QueryOptions`; those marked with * have a default in
+                `settings`, given here as far as it is that of `MemorySettings`.
+
+                `query_vector`: the question as a vector of the memory's model, in the place of the text.
+                `filters`: a condition on units, `{"source": {"$eq": "ai"}}` with `$eq $ne $gt $gte $lt $lte
+                $in $nin $contains $like $and $or $not`, or `[("source", "==", "ai"), ...]`, over the fields
+                of `MemoryUnit` and the keys of its metadata (`metadata.topic`).
+                `k_limit`*: the maximum number of hits, without their neighbours; 5.
+                `search_range`*: the lowest and the highest cosine of a hit, each `None` for no limit; no
+                limits, and hits are ranked as by `ChatMemory.recall`. No effect without embeddings.
+                `recall_context`*: whether the messages before and after a hit are returned; `True`.
+                `add_ltm_to_stm`*: whether hits from elsewhere enter short-term memory; `True`.
+                `query_external_first`*: whether hits in external collections come first; `True`.
+                `short_term_only`, `long_term_only`, `external_only`: search one memory alone.
+                `threshold_for_stm_before_ltm`*: the lowest cosine of a hit in short-term memory that comes
+                before hits in long-term memory; 0.8.
+                `compat_k`: divide `k_limit` by 3 if neighbours are returned, as MemForest does.
 
         Returns:
-            Chains, the best first: each holds hits that follow each other, between their neighbours. Defaults
-            are those of `settings`.
+            Chains of units, the best first: hits that follow each other form one chain with their neighbours.
 
         Raises:
-            InputError: Arguments contradict each other, a filter means nothing, a vector has another length.
+            InputError: Options contradict each other, or a filter or a vector is invalid.
             EmbeddingError: The text could not be embedded.
 
         Example:
@@ -549,15 +553,15 @@ class MemorySystem:
 
     @verb
     def enable_stm(self, capacity: int | None = None, restore_session_id: str | None = None) -> Flow[None]:
-        """Keep the units used last at hand, with their vectors; `query` looks there first.
+        """Keep the units used last in short-term memory, with their vectors; `query` searches there first.
 
-        Every unit that is added enters, and so does what a query finds elsewhere. If it is enabled already,
-        its capacity changes and what fits stays.
+        Added units and hits of queries enter short-term memory. A further call changes the capacity and
+        keeps the newest units that fit.
 
         Args:
-            capacity: How many units; by default that of the settings (200).
-            restore_session_id: A session whose newest units enter at once; "LATEST" for the one in which
-                something was said last.
+            capacity: Number of units; by default that of the settings (200).
+            restore_session_id: A session whose newest units enter at once; "LATEST" for the session with the
+                newest message.
 
         Raises:
             InputError: The capacity is no whole number from 1 up.
@@ -578,22 +582,22 @@ class MemorySystem:
 
     @verb
     def disable_stm(self) -> Flow[None]:
-        """Let short-term memory go; nothing that was in it is lost."""
+        """Stop the use of short-term memory; its units stay in long-term memory."""
         self.runtime.get(Sources).short_term = None
         yield from ()
 
     adisable_stm = averb(disable_stm)
 
     def connect_external(self, collection: Collection) -> None:
-        """Let queries look into a Chroma collection too, of whatever shape; it is read and never written.
+        """Search a Chroma collection in queries too. The collection is never written.
 
         Args:
-            collection: The collection, best got with `embedding_function=None`: it is always asked with
-                vectors of this memory's model, so it has to be made with the same one. One with the name of a
-                collection that is connected takes its place.
+            collection: The collection, got with `embedding_function=None`. It is searched with vectors of
+                this memory's model, so its vectors have to be made by the same model. A collection of the
+                same name is replaced.
 
         Raises:
-            InputError: It is no collection.
+            InputError: The argument is no collection.
         """
         fresh = ExternalCollection(collection)
         self.runtime.get(Sources).external = [
@@ -602,7 +606,7 @@ class MemorySystem:
         ]
 
     def disconnect_external(self) -> None:
-        """Let queries look into no external collection any more."""
+        """Disconnect all external collections."""
         self.runtime.get(Sources).external = []
 
     @verb
@@ -610,12 +614,12 @@ class MemorySystem:
         """A message or a summary by its id.
 
         Args:
-            id: A message's id, a session's (its summary), the owner's (the long-term memory's), or that of a
-                summary in between. If several have it, the one of the highest rank is meant.
-            session: Which session a message is in, if messages of several have that id.
+            id: The id of a message, of a session (its summary), of the owner (the summary of the long-term
+                memory), or of another summary. Of several units the one of the highest rank is returned.
+            session: The session of the message, if messages of several sessions have the id.
 
         Raises:
-            UnitNotFoundError: There is none; a session that was not summarised has no summary.
+            UnitNotFoundError: There is no such unit; a session without a summary is none.
             InputError: Messages of several sessions have the id.
 
         Example:
@@ -638,27 +642,27 @@ class MemorySystem:
         """Bring the summaries of a session up to date.
 
         Its messages are summarised in groups of at most `max_group_size` units and `max_token_count` tokens,
-        the summaries likewise, until one is left: the session's, of rank 1, with the session's id. Summaries
-        are made anew only where something changed: with nothing new, none is.
+        then the summaries in the same way, until one is left: the summary of the session, of rank 1, with the
+        session's id. Only summaries of changed messages are written anew.
 
-        One call of the summarizer for each group. If one fails, nothing is changed, a warning says so, and
-        the next run goes on from there.
+        Each group is one call of the summarizer. If a call fails, a warning is logged, the stored summaries
+        stay unchanged, and the next run continues there.
 
         Args:
-            id: The session: any conversation of the owner; by default the session at hand.
-            by: Group messages as they were said ("session"), or thread by thread ("thread"), as threads are
-                the topics. By default as the session was grouped the last time, at first "session".
-            progress: Called after each summary with how many were written and how many there will be, as far
-                as that is known; a run that goes on where another failed counts from the beginning.
+            id: The session: any conversation of the owner; by default the current session.
+            by: Group messages in the order of storing ("session"), or thread by thread ("thread"). By default
+                the grouping of the last run, at first "session".
+            progress: Called after each summary with the number of written summaries and the expected number;
+                a run that continues a failed run counts from the beginning.
 
         Returns:
-            The summary of the session; `None` if a summary could not be written, or nothing is left to
+            The summary of the session; `None` if a summary could not be written, or no message is left to
             summarise.
 
         Raises:
-            SessionNotFoundError: Nothing was said in it.
-            InputError: `by` is unknown, or there is no session at hand.
-            StorageBusyError: Messages kept changing while they were summarised.
+            SessionNotFoundError: The session has no messages.
+            InputError: `by` is unknown, or there is no current session.
+            StorageBusyError: Messages kept changing during the run.
 
         Example:
             >>> from langchain_threadmem import MemorySystem
@@ -678,26 +682,26 @@ class MemorySystem:
     def summarize_thread(
         self, node_id: int, *, session: str | None = None, progress: Progress | None = None
     ) -> Flow[MemoryUnit | None]:
-        """Bring the summaries of one thread up to date, and leave those of others as they are.
+        """Bring the summaries of one thread up to date; those of other threads do not change.
 
-        They are those that `summarize_session(by="thread")` writes, which takes them up when it is called:
-        no thread is summarised twice. Until then, what lies above them is stale.
+        The summaries are those of `summarize_session(by="thread")`, which uses them in its next run; until
+        then the summaries above them are stale.
 
         Args:
-            node_id: The number of any message in the thread. What threads share belongs to the oldest of
-                them; of a later one, what comes after its fork is summarised.
+            node_id: The id of any node of the thread. Messages that threads share belong to the oldest
+                thread; of a later thread the messages after its fork are summarised.
             session: As `id` for `summarize_session`.
             progress: As for `summarize_session`.
 
         Returns:
-            The topmost summary of the thread; `None` if one could not be written.
+            The topmost summary of the thread; `None` if a summary could not be written.
 
         Raises:
-            SessionNotFoundError: Nothing was said in the session.
-            NodeNotFoundError: There is no such message in it.
-            InputError: The session is summarised as it was said, the message was superseded, or there is no
-                session at hand.
-            StorageBusyError: Messages kept changing while they were summarised.
+            SessionNotFoundError: The session has no messages.
+            NodeNotFoundError: The session has no such node.
+            InputError: The session is grouped by "session", the message was superseded, or there is no
+                current session.
+            StorageBusyError: Messages kept changing during the run.
 
         Example:
             >>> from langchain_threadmem import MemorySystem
@@ -719,14 +723,15 @@ class MemorySystem:
     def summarize_long_term_memory(self, *, progress: Progress | None = None) -> Flow[MemoryUnit | None]:
         """Bring the summaries of every session up to date, and those above them.
 
-        The summaries of the sessions are grouped like messages are, until one is left: that of the long-term
-        memory, of rank 2, whose id is the owner's name.
+        The summaries of the sessions are grouped as messages are, until one is left: the summary of the
+        long-term memory, of rank 2, whose id is the owner's name.
 
         Args:
-            progress: As for `summarize_session`; what is expected grows from session to session.
+            progress: As for `summarize_session`; the expected number grows from session to session.
 
         Returns:
-            The summary of the long-term memory; `None` if one could not be written, or nothing was said.
+            The summary of the long-term memory; `None` if a summary could not be written, or there are no
+            messages.
 
         Example:
             >>> from langchain_threadmem import MemorySystem
@@ -742,17 +747,16 @@ class MemorySystem:
     asummarize_long_term_memory = averb(summarize_long_term_memory)
 
     def summarize_in_background(self, id: str | None = None) -> Future[MemoryUnit | None]:
-        """Begin `summarize_session`, or `summarize_long_term_memory`, and return at once.
+        """Run `summarize_session` or `summarize_long_term_memory` in the background.
 
-        It runs in a thread of the memory's own, one such call after the other, so that no reply has to wait
-        for it. `close` waits for the one that is running and drops those that have not begun; what they would
-        have done, the next call does.
+        The calls run one after the other in one thread of the system. `close` waits for the running call and
+        drops the waiting calls.
 
         Args:
             id: The session; by default the whole long-term memory.
 
         Returns:
-            A future with what the verb returns or raises; an error is logged too.
+            A future with the result or the error of the verb; an error is logged too.
 
         Example:
             >>> from langchain_threadmem import MemorySystem
@@ -766,7 +770,7 @@ class MemorySystem:
         return self._background.submit(f"summarising session {id!r}", lambda: self.summarize_session(id))
 
     async def asummarize_in_background(self, id: str | None = None) -> asyncio.Future[MemoryUnit | None]:
-        """Async `summarize_in_background`: what it returns can be awaited."""
+        """Async `summarize_in_background`; the future can be awaited."""
         return asyncio.wrap_future(self.summarize_in_background(id))
 
     def _summarising(self, progress: Progress | None) -> Summarising:
@@ -776,14 +780,14 @@ class MemorySystem:
     def unfold(
         self, unit: MemoryUnit | Recollection | str, *, levels: int | None = None
     ) -> Flow[list[MemoryUnit]]:
-        """What a summary was made from, in order: by default the messages that it covers.
+        """The units that a summary covers, in order: by default the messages.
 
         Args:
-            unit: A summary, a hit of `ChatMemory.recall` that is one, or its id; a message unfolds to itself.
-            levels: How many levels to go down; 1 gives what it was made from directly.
+            unit: A summary, a hit of `ChatMemory.recall`, or the id of a unit. A message covers itself.
+            levels: Number of levels to go down; 1 for the units that the summary was written from.
 
         Raises:
-            UnitNotFoundError: There is no such unit any more.
+            UnitNotFoundError: There is no such unit.
             InputError: `levels` is negative, or messages of several sessions have the id.
 
         Example:
@@ -812,25 +816,25 @@ class MemorySystem:
         purge: bool = False,
         scorer: Scorer | None = None,
     ) -> Flow[Forgotten]:
-        """Let the least important units leave memory: they are not found any more, and stay in history.
+        """Remove the least important units from memory: queries do not find them, and history keeps them.
 
-        Units go in the order of their last visit, then of their number of visits, then of their age. Exempt
-        are units added with `never_delete`, summaries while anything is left of what they cover, and the
-        topmost summary of a session and of the owner. `add_memory` does the same by itself, one pass at a
-        time, when there are more than `settings.max_units`; it looks after every `settings.saving_interval`
-        additions. 10,000 of 100,000 units take about half a second.
+        Units are forgotten in the order of their last visit, then of their number of visits, then of their
+        age. Units added with `never_delete`, summaries of units that are left, and the topmost summaries of
+        sessions and of the owner are exempt. After every `settings.saving_interval` additions `add_memory`
+        forgets once if there are more than `settings.max_units` units. Forgetting 10,000 of 100,000 units
+        takes about half a second.
 
         Args:
-            percentage: Which share of the units that may go does, from 0 to 1, at least one; by default that
-                of the settings (0.10).
-            max_units: Do so only if the memory holds more units than this.
-            until_below: Go on, pass after pass, until it does not; `max_units` is then by default that of the
+            percentage: Share of the units that may be forgotten, from 0 to 1, at least one unit; by default
+                that of the settings (0.10).
+            max_units: Forget only if the memory has more units.
+            until_below: Repeat until the memory has at most `max_units` units, by default those of the
                 settings.
-            purge: Remove them for good, from history too; `scrub` clears their bytes from the files.
-            scorer: Who says what is important, for example `removal.scores.decay` or `centrality()`.
+            purge: Remove the units from history too; `scrub` clears their bytes from the files.
+            scorer: The measure of importance, for example `removal.scores.decay()` or `centrality()`.
 
         Returns:
-            How many were forgotten, and how many are left.
+            The number of forgotten units, and the number of units that are left.
 
         Raises:
             InputError: `percentage` is not from 0 to 1.
@@ -852,27 +856,28 @@ class MemorySystem:
 
     @verb
     def erase(self, *, conversation: str | None = None, before: datetime | None = None) -> Flow[Receipt]:
-        """Erase for good: a conversation, what was said before a time, or everything of the owner.
+        """Erase a conversation, all messages before a time, or all data of the owner, for good.
 
-        Messages go with their words, vectors, checkpoints, and with all summaries that may quote them, those
-        of the long-term memory among them; `summarize_long_term_memory` makes new ones of what is left. The
+        Messages are erased with their words, vectors and checkpoints, and with all summaries that may quote
+        them, those of the long-term memory included; `summarize_long_term_memory` writes new ones. The
         database file is written anew, which takes about a second for 100 MB and as much free space as the
-        file, so that none of its bytes hold what was erased. A Chroma index of the owner is emptied, since it
-        keeps the bytes of what is removed: the next search goes through SQL, and begins to fill it again in
-        the background (half a millisecond for each vector). Other owners keep everything.
+        file, so that it has no bytes of the erased data. A Chroma index of the owner, which keeps the bytes
+        of removed vectors, is emptied: the next search uses SQL, and fills the index again in the background
+        (half a millisecond for each vector). Data of other owners does not change.
 
         Args:
-            conversation: Only this conversation.
-            before: Only what was said before this time (without a zone: UTC), and values of the store that
-                were last changed before it. Of a conversation that goes on, what was said later stays.
-                Without either, everything of the owner goes, the store too.
+            conversation: The conversation to erase.
+            before: Erase messages before this time (without a zone: UTC), and values of the store that were
+                last changed before it; later messages of the same conversations stay. Without both
+                arguments all data of the owner is erased, the store included.
 
         Returns:
-            A receipt: how many rows of each table went, what was found to be left (nothing), and which files
-            may still hold bytes of it. `check_erased` looks again; `scrub` writes these files anew.
+            A receipt: the number of rows erased from each table, a list of rows that are left (empty), and
+            the files that may still contain their bytes. `check_erased` checks again; `scrub` writes these
+            files anew.
 
         Raises:
-            InputError: `before` is no time, `conversation` no text.
+            InputError: `before` is no time, or `conversation` is no text.
 
         Example:
             >>> from langchain_threadmem import MemorySystem
@@ -888,10 +893,13 @@ class MemorySystem:
 
     @verb
     def check_erased(self, receipt: Receipt) -> Flow[Receipt]:
-        """A receipt of `erase` with what is there now of what it says is gone; `ok` if that is nothing.
+        """Check again that the erased data of a receipt of `erase` is gone.
+
+        Returns:
+            The receipt with the data that is there now; it is `ok` if there is none.
 
         Raises:
-            InputError: It is the receipt of another owner.
+            InputError: The receipt is that of another owner.
         """
         return erase.check(self.runtime, receipt)
 
@@ -899,17 +907,16 @@ class MemorySystem:
 
     @verb
     def scrub(self) -> Flow[Scrubbed]:
-        """Write the files of the memory anew, so that they hold no bytes of what was deleted.
+        """Write the files of the memory anew, so that they have no bytes of deleted data.
 
         `reset`, `remove_session`, `forget(purge=True)` and a checkpointer's `delete_thread` remove rows and
-        vectors at once, and leave their bytes in the free pages of the database file and in Chroma's files,
-        as every deletion of a database does. `erase` scrubs by itself. This takes about a second for 100 MB
-        of database, in which nobody else can write, and empties a Chroma index, which is filled again in the
-        background.
+        vectors at once; their bytes stay in the free pages of the database file and in Chroma's files.
+        `erase` scrubs by itself. The call takes about a second for 100 MB of database, during which no other
+        caller can write, and empties a Chroma index, which is filled again in the background.
 
         Returns:
-            Which files may still hold bytes of what was deleted, and why: somebody was reading an older
-            state, the disk was full, or a server looks after its files itself.
+            The files that may still have bytes of deleted data, and the reasons: a reader of an older state,
+            a full disk, or a server with files of its own.
 
         Example:
             >>> from langchain_threadmem import MemorySystem
@@ -927,16 +934,16 @@ class MemorySystem:
 
     @verb
     def flush(self, progress: Progress | None = None) -> Flow[int]:
-        """Embed now what is not embedded yet in any conversation, so that no recall has to.
+        """Embed all messages and summaries without a vector, in all conversations.
 
-        After a change of the embedding model this embeds everything anew. What was embedded is kept batch by
-        batch: an interrupted flush goes on where it was.
+        After a change of the embedding model all are embedded anew. An interrupted call keeps its finished
+        batches.
 
         Args:
-            progress: Called after each conversation with how many of how many are done.
+            progress: Called after each conversation with the number of finished conversations and of all.
 
         Returns:
-            How many messages were embedded.
+            The number of messages and summaries that were embedded.
         """
         return flush(self.runtime, on_progress=progress)
 
@@ -944,10 +951,10 @@ class MemorySystem:
 
     @verb
     def reindex(self) -> Flow[int]:
-        """Build the owner-wide vector index again from SQL; nothing is embedded again.
+        """Build the vector index over all conversations anew from the vectors in SQL.
 
         Returns:
-            How many vectors the index holds; 0 if SQL serves instead.
+            The number of vectors in the index; 0 if vectors are searched in SQL.
         """
         return reindex(self.runtime)
 
@@ -955,16 +962,18 @@ class MemorySystem:
 
     @verb
     def verify(self) -> Flow[Verification]:
-        """Check the database, every node of every conversation, that checkpoints lead to nodes, and that the
-        vector index holds what SQL says; `.ok` and `.problems` say what was found. Damage of any kind is
-        reported, never raised. Reads all that is stored.
+        """Check the database, every node of every conversation, the nodes that checkpoints name, and the
+        agreement of the vector index with SQL. Reads all stored data.
+
+        Returns:
+            The result, with `ok` and `problems`; damage is reported, not raised.
         """
         return verify_system(self.runtime)
 
     averify = averb(verify)
 
     def close(self) -> None:
-        """Finish what is queued and close the database; everything acknowledged is stored already."""
+        """Finish the queued work and close the database."""
         self._background.close()
         self.runtime.close()
 

@@ -1,8 +1,7 @@
-"""One structured question to a chat model.
+"""A question to a chat model whose answer has a schema.
 
-Models that can are asked through `with_structured_output`; others are asked for JSON in their own words.
-Either way the answer is checked here: a missing, malformed or cut-off answer is an
-`UnusableAnswerError`, whose text can be sent back to the model.
+Models are called through `with_structured_output`; a model without it gets the JSON schema in the prompt. A
+missing, malformed or truncated answer is an `UnusableAnswerError`, whose text can be sent back to the model.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ S = TypeVar("S", bound=BaseModel)
 
 
 class UnusableAnswerError(ModelError):
-    """The model answered, but not with what was asked for."""
+    """The answer of a model does not have the schema."""
 
 
 def check_model(model: Model) -> Model:
-    """A chat model, or the name of one.
+    """A chat model or the name of a model, checked.
 
     Raises:
-        InputError: It is neither.
+        InputError: The argument is neither.
     """
     if not (isinstance(model, str) or hasattr(model, "invoke")):
         raise InputError(f"{model!r} is no chat model; pass a BaseChatModel or the name of an OpenAI model")
@@ -44,10 +43,10 @@ def check_model(model: Model) -> Model:
 
 
 def chat_model(model: Model) -> BaseChatModel:
-    """The model itself, or `ChatOpenAI` for a name.
+    """A chat model; `ChatOpenAI` for a name.
 
     Raises:
-        InputError: It is neither a name nor a chat model.
+        InputError: The argument is neither a name nor a chat model.
     """
     model = check_model(model)
     if isinstance(model, str):
@@ -65,18 +64,18 @@ def ask(
     purpose: Purpose,
     conversation: str = "",
 ) -> Flow[S]:
-    """One question, one answer of the given shape.
+    """The answer of a model to a question.
 
     Args:
-        model: A chat model, or the name of one.
+        model: A chat model, or the name of a model.
         messages: The question.
-        schema: The shape.
-        usage: Where the call is counted, also if it fails.
-        purpose: What for.
-        conversation: In which conversation, if it is about one.
+        schema: The schema of the answer.
+        usage: Counts the call, also if it fails.
+        purpose: The purpose of the call.
+        conversation: The conversation that the call is counted for, if there is one.
 
     Raises:
-        UnusableAnswerError: The answer is missing, malformed, or was cut off by length.
+        UnusableAnswerError: The answer is missing, malformed or truncated.
     """
     asked: Any = chat_model(model)
     prompt = list(messages)
@@ -105,7 +104,7 @@ def _structured(model: Any, schema: type[S]) -> Any:
     try:
         return model.with_structured_output(schema, include_raw=True)
     except NotImplementedError:
-        return None  # A model without tools or a JSON mode: plain text will do.
+        return None  # The model has neither tools nor a JSON mode.
 
 
 def _read(answer: Any, schema: type[S]) -> S:

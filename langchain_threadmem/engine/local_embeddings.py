@@ -1,14 +1,13 @@
 """Sentence embeddings by all-MiniLM-L6-v2 on the CPU, offline.
 
-`LocalEmbeddings` runs all-MiniLM-L6-v2 (384 dimensions) with onnxruntime and tokenizers,
-which Chroma brings along. Only the model files are missing then, and they are looked for
-in three places: a folder you name, the two data files that the extra
-`langchain-threadmem[local]` installs, and Chroma's own cache, which Chroma can fill once
-over the network. The installed files belong to packages of others, so they are read as
-plain files, checked by their full sha256, and those packages are never imported.
+`LocalEmbeddings` runs all-MiniLM-L6-v2 (384 dimensions) with onnxruntime and tokenizers, which are
+dependencies of Chroma. The model files are read from a directory that the caller names, else from the two
+data files that the extra `langchain-threadmem[local]` installs, else from the cache of Chroma, which Chroma
+can fill over the network. The installed files belong to other packages: these are not imported, and their
+files are checked by sha256.
 
-The int8 file stores its weights in 8 bits and computes in 32, so a vector does not depend
-on the other texts of its batch nor on the padding (measured: differences below 1e-6).
+The int8 file has weights of 8 bits and computes in 32 bits, so that a vector does not depend on the other
+texts of its batch or on padding (measured differences are below 1e-6).
 """
 
 from __future__ import annotations
@@ -38,10 +37,9 @@ logger = logging.getLogger(__name__)
 
 DIMENSIONS = 384
 MAX_TOKENS = 256
-# No text needs more for 256 tokens unless it is mostly blanks or unbroken blobs, and
-# tokenizing a pasted megabyte only to truncate it takes a second.
+# Enough for 256 tokens of any prose; tokenizing a megabyte only to truncate it takes a second.
 MAX_CHARACTERS = 16_384
-# Short texts gain from company. A long one keeps the processor busy alone, and takes 60 MB.
+# Short texts are faster in batches; a long text uses the processor alone, and takes 60 MB.
 BATCH_BYTES = 2_048
 MAX_DEFAULT_THREADS = 4
 
@@ -50,11 +48,11 @@ _LOCK = forking.rlock()
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """The two files that make the model.
+    """The two files of the model.
 
     Attributes:
         weights: An ONNX file of all-MiniLM-L6-v2.
-        tokenizer: The `tokenizer.json` that goes with it.
+        tokenizer: The `tokenizer.json` of the model.
     """
 
     weights: Path
@@ -66,14 +64,14 @@ class ModelFiles:
         return cls(folder / "model.onnx", folder / "tokenizer.json")
 
     def missing(self) -> list[Path]:
-        """Those of the two that are no files."""
+        """The paths at which there is no file."""
         return [path for path in (self.weights, self.tokenizer) if not path.is_file()]
 
     @property
     def name(self) -> str:
-        """Model and weights: the same weights have the same name wherever they lie."""
-        # Chroma's weights have their name before they are there, so that asking for the
-        # name never downloads; Chroma pins their digest itself.
+        """The name of model and weights, which does not depend on their path."""
+        # Chroma's weights are named without being read, so that the name needs no download; Chroma checks
+        # their digest.
         weights = "chroma" if self == CHROMA_FILES else _sha256(self.weights)[:8]
         return f"all-MiniLM-L6-v2@{weights}"
 
@@ -120,30 +118,28 @@ CHROMA_FILES = ModelFiles.in_folder(
 
 
 def _cores() -> int:
-    """How many this process may use, which in a container may be fewer than there are."""
+    """Number of cores that this process may use, which may be fewer in a container."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class LocalEmbeddings(Embeddings):
     """Embeds text with all-MiniLM-L6-v2 in this process.
 
-    Vectors have 384 dimensions and length 1, so a dot product is the cosine. A text counts
-    up to its 256th token (about 200 words; 16,384 characters at most are looked at). The
-    empty string has a vector like any other. A lone surrogate, which is no text, counts as `?`.
+    Vectors have 384 dimensions and length 1, so their dot product is the cosine. The first 256 tokens of a
+    text count (about 200 words, at most 16,384 characters). The empty string has a vector too. A lone
+    surrogate is read as `?`.
 
-    Nothing is loaded before the first text. The model is then loaded once per process
-    (0.2-0.6 s, about 180 MB) and shared by all objects with the same files and threads. One
-    object may be used from many Python threads at once. Measured on 2 cores: one thread
-    takes 4.5 ms for a short query and embeds 112 texts of 30 words a second; two take 3.5 ms
-    and embed 205. The async methods work in a thread and leave the event loop free.
+    The first text loads the model, once in a process (0.2 to 0.6 s, about 180 MB) for all objects with the
+    same files and threads. Several Python threads may use one object at once. On 2 cores one thread takes
+    4.5 ms for a short query and embeds 112 texts of 30 words a second; two threads take 3.5 ms and embed 205.
+    The async methods run in a thread.
 
     Args:
-        directory: A folder with `model.onnx` and `tokenizer.json`, used instead of all
-            other places. Its files are not checked against a digest.
-        threads: Threads that onnxruntime uses for one batch. `None` is one per core, at
-            most 4.
-        download: Whether Chroma may download the model once (80 MB, into its own cache)
-            when it is nowhere else. A failed download is not tried again in this process.
+        directory: A directory with `model.onnx` and `tokenizer.json`, which are not checked by sha256. No
+            other place is searched.
+        threads: Number of threads of onnxruntime for one batch; `None` for one thread per core, at most 4.
+        download: Whether Chroma may download the model (80 MB, to its cache) if it is not installed. A failed
+            download is not repeated in the process.
 
     Raises:
         InputError: `threads` is not positive.
@@ -175,9 +171,9 @@ class LocalEmbeddings(Embeddings):
 
     @classmethod
     def available(cls) -> bool:
-        """Whether embedding needs no download: a look at the disk (0.5 ms), nothing is loaded.
+        """Whether the model files are on this machine; looks at the disk (0.5 ms) and loads no file.
 
-        Digests are not computed, so a file that was tampered with is found on first use only.
+        Digests are checked at the first use, not here.
 
         Example:
             >>> embeddings = LocalEmbeddings() if LocalEmbeddings.available() else False
@@ -187,33 +183,33 @@ class LocalEmbeddings(Embeddings):
 
     @property
     def model_name(self) -> str:
-        """Model and weights, the key under which vectors are stored.
+        """The name of model and weights, under which vectors are stored.
 
-        Vectors of one name can be compared with each other, those of two names cannot.
-        Never downloads; the first reading computes a digest (15-50 ms).
+        Only vectors of the same name can be compared. The first access computes a digest (15 to 50 ms), and
+        never downloads.
 
         Raises:
-            EmbeddingError: `directory` lacks a file.
+            EmbeddingError: A file is missing in `directory`.
         """
         if self._files is not None:
             return self._files.name
-        files, problems = _at_hand(self.directory)
+        files, problems = _local_files(self.directory)
         if files is None and self.directory is not None:
             raise _not_found(problems)
         return (files or CHROMA_FILES).name
 
     def embed_array(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embeds texts, one row each, in the order given.
+        """Embed texts as the rows of an array.
 
         Args:
-            texts: Any number of texts; they are batched by length, so that little is padded.
+            texts: Any number of texts; batches contain texts of similar length.
 
         Returns:
             An array of shape `(len(texts), 384)` whose rows have length 1.
 
         Raises:
-            InputError: `texts` is a single string, or holds something that is no string.
-            EmbeddingError: The model files are nowhere, or do not run.
+            InputError: `texts` is a string, or an item is no string.
+            EmbeddingError: The model files are missing, or cannot be run.
 
         Example:
             >>> LocalEmbeddings().embed_array(["one", "two"]).shape
@@ -235,34 +231,34 @@ class LocalEmbeddings(Embeddings):
         return model.embed(texts)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embeds texts, as `embed_array` does, into lists of 384 floats."""
+        """Embed texts as lists of 384 numbers; see `embed_array`."""
         vectors: list[list[float]] = self.embed_array(texts).tolist()
         return vectors
 
     def embed_query(self, text: str) -> list[float]:
-        """Embeds one text; this model treats queries and documents alike."""
+        """Embed one text; the model embeds queries and documents in the same way."""
         return self.embed_documents([text])[0]
 
 
 def find_model_files(directory: str | Path | None = None, *, download: bool = True) -> ModelFiles:
-    """Finds the model: in `directory` if given, else installed, else in Chroma's cache.
+    """Find the model files: in a directory, else installed, else in Chroma's cache.
 
     Args:
-        directory: The only place to look, if given.
-        download: Whether Chroma may fill its cache. Tried once per process.
+        directory: The only directory to search, if there is one.
+        download: Whether Chroma may fill its cache, once in a process.
 
     Returns:
-        Files that exist; the installed ones with the sha256 that is expected of them.
+        Files that exist; the sha256 of installed files is checked.
 
     Raises:
-        EmbeddingError: There are none. The message says what was looked for, and the ways out.
+        EmbeddingError: There are no files; the message names the searched places and the next steps.
 
     Example:
         >>> find_model_files().tokenizer.name
         'tokenizer.json'
     """
     with _LOCK:
-        files, problems = _at_hand(directory)
+        files, problems = _local_files(directory)
         if files is None and directory is None:
             if failure := _chroma_download() if download else "download=False":
                 problems.append(f"not downloaded by Chroma: {failure}")
@@ -275,13 +271,13 @@ def find_model_files(directory: str | Path | None = None, *, download: bool = Tr
 
 
 def _installed() -> ModelFiles | None:
-    """The installed files, not yet checked."""
+    """The installed files, without a check of their digests."""
     weights, tokenizer = WEIGHTS.find(), TOKENIZER.find()
     return ModelFiles(weights, tokenizer) if weights and tokenizer else None
 
 
-def _at_hand(directory: str | Path | None) -> tuple[ModelFiles | None, list[str]]:
-    """The files that need no download, and what is wrong with each place before them."""
+def _local_files(directory: str | Path | None) -> tuple[ModelFiles | None, list[str]]:
+    """The files on this machine, and the problem of each place searched before."""
     if directory is not None:
         files = ModelFiles.in_folder(Path(directory).expanduser().resolve())
         problems = [f"no file {str(path)!r} (directory={directory!r})" for path in files.missing()]
@@ -296,7 +292,7 @@ def _at_hand(directory: str | Path | None) -> tuple[ModelFiles | None, list[str]
 
 def _not_found(problems: list[str]) -> EmbeddingError:
     return EmbeddingError(
-        f"no files of the model all-MiniLM-L6-v2: {'; '.join(problems)}. Three ways out: "
+        f"no files of the model all-MiniLM-L6-v2: {'; '.join(problems)}. Next steps: "
         '(1) pip install "langchain-threadmem[local]"; '
         "(2) let Chroma download them once where there is a network (download=True, no directory); "
         "(3) pass any LangChain Embeddings object, or embeddings=False for lexical recall alone."
@@ -305,7 +301,7 @@ def _not_found(problems: list[str]) -> EmbeddingError:
 
 @functools.cache
 def _chroma_download() -> str | None:
-    """Lets Chroma fill its cache, once per process; the reason if that failed."""
+    """Let Chroma fill its cache, once in a process; the reason of a failure."""
     try:
         from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2
 
@@ -323,9 +319,9 @@ def _sha256(path: Path) -> str:
 
 @functools.cache
 def _load(files: ModelFiles, threads: int, process: int) -> _Model:
-    """Builds a model; called under the lock, so once per process, files and threads.
+    """The loaded model, one for each process, files and number of threads; called under the lock.
 
-    A forked child has its parent's model and not the threads that it computes with, so it builds its own.
+    A forked child has its parent's model without the model's threads, so it loads the model anew.
     """
     try:
         import onnxruntime
@@ -333,9 +329,9 @@ def _load(files: ModelFiles, threads: int, process: int) -> _Model:
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
-        # A thread that spins for its next piece of work starves everything else here.
+        # Threads that spin while they wait take the processor from all others.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        # As fast without these two, which keep the memory of the longest batch for ever (300 MB).
+        # These two would keep the memory of the longest batch (300 MB), and are no faster.
         options.enable_cpu_mem_arena = False
         options.enable_mem_pattern = False
         options.log_severity_level = 3
@@ -346,7 +342,7 @@ def _load(files: ModelFiles, threads: int, process: int) -> _Model:
         tokenizer.no_padding()
         tokenizer.enable_truncation(MAX_TOKENS)
         model = _Model(session, tokenizer)
-        model.embed(["another model would fail here, not in the middle of a conversation"])
+        model.embed(["a test that the files are those of the model"])
     except Exception as error:  # Both libraries raise bare exceptions.
         raise EmbeddingError(
             f"{str(files.weights)!r} with {str(files.tokenizer)!r} does not run as all-MiniLM-L6-v2: "
@@ -357,7 +353,7 @@ def _load(files: ModelFiles, threads: int, process: int) -> _Model:
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """A session and its tokenizer; neither changes, so Python threads may share them."""
+    """A session and its tokenizer, which threads may share."""
 
     session: Any
     tokenizer: Any
@@ -385,7 +381,7 @@ class _Model:
         """Token ids and attention mask, padded with zeros to the longest text."""
         import numpy as np
 
-        # One by one is 1 % of the time; encode_batch would start a thread pool of its own for it.
+        # Takes 1 % of the time; encode_batch would start a thread pool.
         tokens = [self.tokenizer.encode(text).ids for text in texts]
         ids = np.zeros((len(tokens), max(map(len, tokens))), np.int64)
         mask = np.zeros_like(ids)

@@ -51,14 +51,14 @@ class Component:
         self.runtime = runtime
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:
-        """Drop all that was derived from removed nodes.
+        """Drop all values that were derived from removed nodes.
 
         Args:
             removed: Keys of the nodes, by tree.
         """
 
     def settle(self) -> Flow[None]:
-        """Write down what is only counted in memory; called before the database closes."""
+        """Store values that are only in memory; called before the database closes."""
         yield from ()
 
     def close(self) -> None:
@@ -101,14 +101,14 @@ class Runtime(forking.Forkable):
         self.owner = owner
         self.embedder = embedder
         self.parts = Parts()
-        """Writes and reads parts of messages that JSON does not know; a saver puts its own in their place."""
+        """Writes and reads parts of messages that JSON does not know; a saver may replace it."""
         self.ahead = Gradual("indexing in the background")
         """The background work of the owner: embedding, filling the index."""
         self.usage = Usage()
         self.embedders = WeakSet([embedder])
         """The embedding models that texts of the owner are passed to; each caches vectors by text."""
         self.gone: set[int] = set()
-        """Trees that were erased: a conversation that knows one looks its tree up again."""
+        """Erased trees: a conversation of an erased tree looks up its new tree."""
         self._components: dict[type[Component], Component] = {}
         self._lock = forking.rlock()
         self.watch()
@@ -125,11 +125,11 @@ class Runtime(forking.Forkable):
         return component
 
     def drop(self, removed: Mapping[int, Collection[int]], trees: Iterable[int] = ()) -> None:
-        """Drop from memory all that was derived from removed nodes.
+        """Drop from memory all values that were derived from removed nodes.
 
         Args:
             removed: Keys of the nodes, by tree.
-            trees: Trees that are gone themselves.
+            trees: Trees that were erased.
         """
         self.gone.update(trees)
         for component in list(self._components.values()):
@@ -146,10 +146,11 @@ class Runtime(forking.Forkable):
             self.database.seal.forget()
 
     def after_fork(self, *, child: bool) -> None:
-        """In a child most components are made anew: another thread may have been changing them."""
+        """Let a child make most components anew: another thread may have been changing them."""
         if child:
-            kept = {kind: one for kind, one in self._components.items() if one.survives_fork()}
-            self._components = kept
+            self._components = {
+                kind: component for kind, component in self._components.items() if component.survives_fork()
+            }
 
     @classmethod
     def open(
@@ -165,7 +166,7 @@ class Runtime(forking.Forkable):
     ) -> Runtime:
         """Open the database behind a URL; see `MemorySystem` for the arguments.
 
-        On an event loop, where opening would block all that run on it, the first transaction opens it.
+        On an event loop, which opening would block, the first transaction opens the database.
         """
         check_name("an owner", owner)
         database = unopened(url, pool_size=pool_size, max_overflow=max_overflow, read_only=read_only)
@@ -181,11 +182,11 @@ class Runtime(forking.Forkable):
         return runtime
 
     def encrypt(self, cipher: Cipher) -> None:
-        """Encrypt what is said from now on, and read nothing else.
+        """Encrypt the owner's data from now on, and refuse data without encryption.
 
         Raises:
-            InputError: It is encrypted with another key already, or `cipher` is no cipher.
-            EncryptionError: What is stored was written with another key.
+            InputError: The data is encrypted with another key, or `cipher` is no cipher.
+            EncryptionError: The stored data was written with another key.
         """
         if not (callable(getattr(cipher, "encrypt", None)) and callable(getattr(cipher, "decrypt", None))):
             raise InputError(
@@ -210,13 +211,13 @@ class Runtime(forking.Forkable):
 
     @property
     def encrypted(self) -> bool:
-        """Whether what is said is encrypted: then no index on disk may hold it."""
+        """Whether messages are encrypted; an index on disk must not contain their text then."""
         return self.database.seal is not None
 
     def close(self) -> None:
-        """Write down what is counted only, close the database and let go of the index.
+        """Store values that are only in memory, close the database and the vector index.
 
-        What is being embedded is waited for a little; what is not embedded yet is when it is next needed.
+        The call waits for the batch that is being embedded; the next search embeds the rest.
         """
         self.ahead.close()
         try:
@@ -227,7 +228,7 @@ class Runtime(forking.Forkable):
             self._release()
 
     async def aclose(self) -> None:
-        """`close`, on the event loop."""
+        """Async `close`."""
         await asyncio.to_thread(self.ahead.close)
         try:
             if not self.database.closed:
@@ -248,5 +249,5 @@ class Runtime(forking.Forkable):
 
 @cache
 def bare() -> Runtime:
-    """A runtime for flows that ask a model and touch no memory: one for the process, empty."""
+    """The runtime of the process for flows that call a model and use no database."""
     return Runtime.open(None, owner="nobody", embeddings=False)

@@ -177,7 +177,7 @@ def test_without_an_embedding_model_the_demo_goes_by_words_and_says_so_once(
     write(Path("chat.jsonl"), *records())
     assert main(["demo", "chat.jsonl"]) == 0
     said = capsys.readouterr()
-    assert said.err.startswith("threadmem: no embedding model at hand")
+    assert said.err.startswith("threadmem: no embedding model is installed")
     assert said.err.count("\n") == 1
     assert "similarity" not in said.out
 

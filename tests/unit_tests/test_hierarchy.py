@@ -491,7 +491,7 @@ def test_a_memory_in_which_nothing_was_said_has_no_summary(opened: Open) -> None
 def test_without_an_id_the_session_at_hand_is_summarised(opened: Open, verbs: Wrap) -> None:
     system = opened()
     verb = verbs(system)
-    with pytest.raises(InputError, match="no session at hand"):
+    with pytest.raises(InputError, match="no current session"):
         verb.summarize_session()
     unit = verb.add_memory("Hello")
     assert verb.summarize_session().id == unit.group_id

@@ -73,7 +73,7 @@ def test_a_failing_model_loses_no_turn_and_the_next_recall_goes_on(
         memory = verbs(system.conversation("c"))
         memory.append("stars", "helium")
         model.broken = True
-        with pytest.raises(EmbeddingError, match="what was said is stored"):
+        with pytest.raises(EmbeddingError, match="the messages are stored"):
             memory.recall("stars")
         memory.append("bread", "flour")
         model.broken = False
