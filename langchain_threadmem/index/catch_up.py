@@ -1,9 +1,9 @@
 """Verbs that bring words and the owner-wide index up to date.
 
-An append writes messages and nothing else. Whoever needs an index first brings it up to date: words in one
-transaction, vectors in batches (`index.embed`), the owner-wide index from the vectors in SQL. Each piece
-of this work takes in the news of as many conversations as fill it, so it costs by messages, not by
-conversations.
+An append writes messages and nothing else. A verb that needs an index first brings it up to date: words in
+one transaction, vectors in batches (`index.embed`), the owner-wide index from the vectors in SQL. Each piece
+of this work takes in the new messages of as many conversations as fill it, so its cost grows with messages,
+not with conversations.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def documents_of(runtime: Runtime, rows: list[nodes.NodeRow]) -> list[tuple[int,
 
 
 def catch_up_words(runtime: Runtime, tree: int) -> Flow[None]:
-    """Enter into the lexicon what was said in a conversation since it was last asked."""
+    """Enter the new messages of a conversation into the lexicon."""
     lexicon_name = runtime.get(Indexes).lexicon
     if (yield from Sql(lambda conn: is_behind(conn, tree, lexicon_name))):
         while (yield from Sql(lambda conn: _enter_words(conn, runtime, [tree]), write=True)):
@@ -81,7 +81,7 @@ def _enter_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
     name, owner = runtime.get(Indexes).lexicon, runtime.owner
     trees.lock_all(conn, chosen)
     for tree, other in watermarks.other_lexicons(conn, chosen, name):
-        # It was entered under another language: those words are found by nobody any more.
+        # The tree was entered under another language: its words are of no use any more.
         document_queries.forget_words(conn, tree, owner)
         watermarks.drop(conn, tree, other)
     at = {tree: reached.watermark for tree, reached in watermarks.of_trees(conn, name, chosen).items()}
@@ -124,7 +124,7 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
     when they were more. So are all as long as the index lacks many, which enter it in the background.
 
     Args:
-        runtime: What to work with.
+        runtime: Whose memory.
         wait: As for `index.embed.catch_up_vectors`.
     """
     owner, model, indexes = runtime.owner, (yield from model_of(runtime)), runtime.get(Indexes)
@@ -165,7 +165,7 @@ def _fill(runtime: Runtime, index: VectorIndex) -> Flow[None]:
 
 
 def _compare(runtime: Runtime, index: VectorIndex) -> Flow[None]:
-    """Empty an index that does not hold what it should: it was deleted, put back from a copy, or missed a
+    """Empty an index that differs from SQL: it was deleted, put back from a copy, or missed a
     removal. Looked at once, or whenever it is empty.
     """
     indexes = runtime.get(Indexes)
@@ -183,7 +183,7 @@ def _fill_some(runtime: Runtime, index: VectorIndex, lacking: dict[int, int]) ->
     """Enter the next vectors that an index lacks; whether there may be more.
 
     Args:
-        runtime: What to work with.
+        runtime: Whose memory.
         index: The index.
         lacking: The trees that are left to do, and how many vectors of each; looked up if there is none.
     """
@@ -224,7 +224,7 @@ def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
         )
         before = whole.reached if grown and whole.model == model else {}
         news = [tree for tree in now if tree not in before]
-        # Those that have grown since the last time are not more than what was said.
+        # The trees that have grown are read one by one: they are not more than the new messages.
         parts = [
             embedded(conn, tree, model, old.watermark.seq)
             for tree, old in before.items()
@@ -290,13 +290,13 @@ def _enter_some(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) -> 
         reached = {
             tree: Watermark(ends[tree], at[tree].watermark.documents + counts[tree])
             for tree in same
-            if now[tree].watermark == at[tree].watermark  # Else somebody else has changed them too.
+            if now[tree].watermark == at[tree].watermark  # Else another process has changed it too.
         }
         watermarks.put_all(conn, name, reached)
         return len(here) < len(entered)
 
     if (yield from Sql(record, write=True)):
-        # An index that is told to remove a vector may keep its bytes.
+        # An index that removes a vector may keep its bytes.
         yield from empty(index, runtime.owner)
         return None
     return more
@@ -308,7 +308,7 @@ def needs_index(runtime: Runtime, vectors: int) -> bool:
 
 
 def is_behind(conn: Conn, tree: int, name: str) -> bool:
-    """Whether an index does not know yet what was said last in a tree."""
+    """Whether a tree has messages above the watermark of an index."""
     return watermarks.get(conn, tree, name).seq < trees.head(conn, tree).next_seq - 1
 
 
@@ -322,7 +322,7 @@ def index_problems(runtime: Runtime) -> Flow[list[str]]:
     index = (yield from Call(runtime.get(Indexes).index)) if model and (yield from Sql(used)) else None
     if index is None:
         return []
-    # What somebody is entering or removing just now is no damage: before and after, SQL says otherwise.
+    # A vector that is entered or removed just now is no damage: SQL differs before and after.
     before = yield from Sql(lambda conn: embeddings.entered(conn, owner, model, index.name))
     indexed = set((yield from Call(index.keys)))
     after, made = yield from Sql(

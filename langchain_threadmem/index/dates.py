@@ -1,8 +1,8 @@
 """Dates: the time of a message, and the time that a question names.
 
-A message's time is what `additional_kwargs["time"]` says, if it can be read (ISO 8601, seconds since 1970,
+A message's time is `additional_kwargs["time"]`, if it can be read (ISO 8601, seconds since 1970,
 "2023/05/20 02:21", or a date with a month's name: "1:56 pm on 8 May, 2023", "March-15-2024"); else the time
-it was stored under. A time without a zone is taken for UTC: what counts is the distance between times.
+it was stored under. A time without a zone is taken for UTC: only the distance between times counts.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def span_of(question: str, months: Mapping[str, int], newest: float, now: float)
             first = date(year, month, day)
             after = first + timedelta(days=1)
     except ValueError:
-        return None  # There is no such day.
+        return None  # No month has that day.
     return Span(_seconds(first), _seconds(after))
 
 

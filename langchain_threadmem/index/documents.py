@@ -17,11 +17,11 @@ from langchain_threadmem.units.unit import MemoryUnit
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _NUMBER = re.compile(r"\d+")
 CODE = 0.3
-"""What a word of code counts, beside one that was said."""
+"""The weight of a word of code, beside a spoken word."""
 LEAD = 35
-"""How many of its first words tell what a long message is about."""
+"""How many words are the lead of a message."""
 ROLES_AS_NAMES = frozenset({*TYPES, "bot", "chatbot", "model"})
-"""Names that say a role, not who somebody is."""
+"""Names that are roles, not names of people."""
 
 
 class Traits(NamedTuple):
@@ -71,7 +71,7 @@ class Document(NamedTuple):
     """The terms and traits of a message, by which it is ranked.
 
     Attributes:
-        terms: The terms of what was said, a line of them; those of code, if any, on a second line.
+        terms: The terms of the text, a line of them; those of code, if any, on a second line.
         traits: `Traits`, packed.
         speaker: The name of its speaker, lower-cased; empty if only the role is known.
         time: When it was said, in seconds since 1970.
@@ -83,12 +83,12 @@ class Document(NamedTuple):
     time: float
 
     def lines(self) -> tuple[list[str], list[str]]:
-        """The terms of what was said, and of code."""
+        """The terms of the text, and of code."""
         return lines_of(self.terms)
 
 
 def lines_of(terms: str) -> tuple[list[str], list[str]]:
-    """The terms of what was said, and of code, of a document."""
+    """The terms of the text, and of code, of a document."""
     spoken, _, code = terms.partition("\n")
     return spoken.split(), code.split() if code else []
 

@@ -1,13 +1,13 @@
 """Verbs that embed messages: in order, in batches, in the background.
 
-An append writes messages and nothing else. Once meanings were asked for, what is appended is embedded off the
-reply's path, by one thread for each memory (`embed_soon`). Whoever needs vectors earlier embeds what is
-missing, up to `FEW` messages: a turn is found by its meaning at once, and so is a conversation that was just
-imported. Is it more, what has no vector yet is found by its words, and `flush` waits for all. If embedding
-fails, the messages are safe and the mark stays where it was, so the next call goes on from there.
+An append writes messages and nothing else. Once vectors were searched, new messages are embedded off the
+reply's path, by one thread for each memory (`embed_soon`). A verb that needs vectors earlier embeds the
+missing ones, up to `FEW` messages. Of more messages, those without a vector are found by their words, and
+`flush` waits for all. If embedding fails, the messages are safe and the watermark stays where it was, so the
+next call goes on from there.
 
-A batch holds messages of as many conversations as fill it: what a batch costs, two transactions and a call of
-the model, is paid by messages, not by conversations. No transaction is open while the model works.
+A batch holds messages of as many conversations as fill it: the cost of a batch, two transactions and a call
+of the model, grows with messages, not with conversations. No transaction is open while the model works.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Progress = Callable[[int, int], None]
 
 
 EMBEDDING = "embedding"
-"""The job of the background that embeds what waits in an `EmbeddingQueue`."""
+"""The job of the background that embeds the trees in an `EmbeddingQueue`."""
 
 
 class EmbeddingQueue(Component):
@@ -56,7 +56,7 @@ class EmbeddingQueue(Component):
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
         self.searched = False
-        """Whether meanings were searched: what is appended from then on is embedded in the background."""
+        """Whether vectors were searched: new messages are embedded in the background from then on."""
         self._begin()
 
     def _begin(self) -> None:
@@ -66,7 +66,7 @@ class EmbeddingQueue(Component):
         """Trees that are being embedded."""
 
     def survives_fork(self) -> bool:
-        """The parent embeds what waits."""
+        """The parent embeds the waiting trees."""
         self._begin()
         return True
 
@@ -86,7 +86,7 @@ def embed(runtime: Runtime, texts: Sequence[str], *, query: bool = False) -> Flo
         lambda: embedder.embed(texts, query=query), lambda: embedder.aembed(texts, query=query)
     )
     if made.size and not embedder.compared:
-        # Once for each memory: another model may have made what is stored under the same name.
+        # Once for each memory: another model may have made the vectors under the same name.
         owner, model = runtime.owner, embedder.model
         embedder.expect(
             (yield from Sql(lambda conn: embeddings.dimensions(conn, owner, model))), made.shape[1]
@@ -133,7 +133,7 @@ def catch_up_vectors(runtime: Runtime, tree: int, wait: bool | None = True) -> F
     """Embed new messages; all vectors of the conversation, or `None` without a model.
 
     Args:
-        runtime: What to work with.
+        runtime: Whose memory.
         tree: The conversation.
         wait: Whether to embed new messages at all. `None`: a few messages at once, many in the background.
     """
@@ -184,7 +184,7 @@ def embed_trees(runtime: Runtime, missing: Mapping[int, int], wait: bool | None)
     """Embed the new messages of trees: at once if `wait` or if they are few, else in the background.
 
     Args:
-        runtime: What to work with.
+        runtime: Whose memory.
         missing: How many messages are not embedded yet, by tree.
         wait: As for `catch_up_vectors`.
 
@@ -203,7 +203,7 @@ def embed_soon(runtime: Runtime, trees: Iterable[int]) -> None:
     """Embed new messages in the background, if vectors were ever searched.
 
     Before that no model is loaded or paid for, and a memory that only threads itself needs no stored vectors.
-    What goes wrong is logged, and raised by the next call that embeds or finds much left to embed.
+    An error is logged, and raised by the next call that embeds or finds many messages left to embed.
     """
     queue = runtime.get(EmbeddingQueue)
     if queue.searched and runtime.get(Indexes).model:
@@ -241,7 +241,7 @@ def embed_missing(
     """Embed the new messages of trees, batch by batch, each stored at once.
 
     Args:
-        runtime: What to work with.
+        runtime: Whose memory.
         missing: About how many messages of each tree are not embedded; of a single tree this says nothing.
         on_progress: Called after each group of trees with how many trees it was.
 
@@ -298,7 +298,7 @@ def flush(runtime: Runtime, only: int | None = None, on_progress: Progress | Non
     embedding model this embeds everything anew.
 
     Args:
-        runtime: What to work with.
+        runtime: Whose memory.
         only: The conversation.
         on_progress: Called for each conversation with how many of how many are done.
 
@@ -362,8 +362,8 @@ def _embed(runtime: Runtime, batch: _Batch) -> Flow[None]:
     def store(conn: Conn) -> None:
         trees.lock_all(conn, batch.parts)
         at = watermarks.of_trees(conn, name, batch.parts)
-        # A tree that was emptied while the model worked has lost what was embedded, and in one that is
-        # further on somebody else was faster.
+        # A tree that was emptied while the model worked has lost the embedded messages, and in one that is
+        # further on another process was faster.
         reached = {
             tree: Watermark(part.last, at[tree].watermark.documents + part.made)
             for tree, part in batch.parts.items()

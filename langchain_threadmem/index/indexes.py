@@ -46,7 +46,7 @@ class Indexes(Component):
         language: Language = ENGLISH,
         history: int = 1,
     ) -> None:
-        """Set what the indexes are made of; see `MemorySystem` for the arguments.
+        """Configure the indexes; see `MemorySystem` for the arguments.
 
         Args:
             vectors: A directory, the URL of a Chroma server, a Chroma client or an index of one's own for

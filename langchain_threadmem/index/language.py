@@ -14,27 +14,27 @@ from langchain_threadmem.common import forking
 
 _WORD = re.compile(r"\w+")
 _CUT_OFF = re.compile(r"['’](?<=\w['’])[^\W_]+")
-"""What an apostrophe cuts off a word; the apostrophe comes first, since that can be looked for fast."""
+"""The end of a word from an apostrophe on; the pattern begins with the apostrophe, which is found fast."""
 _TO_SPACES = str.maketrans({chr(n): " " for n in range(128) if not (chr(n).isalnum() or chr(n) == "_")})
 REMEMBERED = 200_000
 
 
 @dataclass(frozen=True, eq=False)
 class Language:
-    """What recall knows of a language; everything but the name may be left out.
+    """A language as recall reads it; every field but the name is optional.
 
     Attributes:
-        name: What the words in a database were made with: another name is another index.
+        name: The name of the lexicon: another name is another index.
         stem: Reduces a lower-case word to its stem.
-        stop_words: Words that say nothing about what a text is about: not counted, not asked for.
+        stop_words: Words without a subject: not counted, not asked for.
         asking_words: Words that belong to the asking ("mention", "order", "different"): not asked for.
         self_words: Words by which people speak of themselves.
         other_words: Words by which people speak to their partner.
         number_words: Words that name a number.
         months: Numbers of the months, by all their names.
-        time_expression: Finds what says when something happened ("last week"), in lower case.
-        asks_when: Finds what makes a question ask for a time.
-        asks_amount: Finds what makes a question ask for a number.
+        time_expression: Finds expressions of time ("last week"), in lower case.
+        asks_when: Finds phrases by which a question asks for a time.
+        asks_amount: Finds phrases by which a question asks for a number.
     """
 
     name: str

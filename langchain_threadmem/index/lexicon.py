@@ -5,8 +5,8 @@ the newest nodes that hold it, some 0.1 ms a word. Ranking is `recall.scoring`, 
 
 Each entry also holds two words that no text can spell, one for its tree and one for its owner, so that a
 search in one conversation or for one owner is an intersection inside the index. FTS5 reads the whole list
-of such a word for that, so SQLite is first asked for the word alone, and intersects only if what it found
-may not be all.
+of such a word for that, so SQLite is first asked for the word alone, and intersects only if the result may
+not be complete.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_PER_WORD = 400
 LONGEST_WORD = 500
 """Letters of a word that count; PostgreSQL holds 2,046 bytes of one."""
 MOST_BYTES = 500_000
-"""What is entered of one node; PostgreSQL holds 1 MB."""
+"""Bytes of words of one node that are entered; PostgreSQL holds 1 MB."""
 
 Keys = NDArray[np.int64]
 NO_KEYS: Keys = np.empty(0, np.int64)
@@ -98,7 +98,7 @@ def owner_word(owner: str) -> str:
 
 
 def name_word(word: str) -> str:
-    """The word that marks what somebody of that name has said."""
+    """The word that marks messages of a speaker with that word in the name."""
     return f"§n{word}"
 
 

@@ -1,6 +1,6 @@
 """Vector indexes: exact search in memory, and Chroma.
 
-SQL holds every vector; what is here can be rebuilt from it without embedding anything again.
+SQL holds every vector; these indexes can be rebuilt from it without embedding anything again.
 
 One conversation is searched exactly (0.3 ms over 1,000 vectors with NumPy), and so is an owner with few
 vectors (`index.catch_up.EXACT_BELOW`). One with many is searched in a Chroma collection of the owner's own: a
@@ -50,7 +50,7 @@ SCRUB_SECONDS = 10.0
 """How long to wait for Chroma's own use of its database."""
 _SECRET = re.compile("//.*@")
 _inherited: list[object] = []
-"""What a parent process had open when it forked this one; to let go of it would be to close it."""
+"""Objects that a parent process had open when it forked this one; dropping them would close them."""
 
 
 class Found(NamedTuple):
@@ -208,7 +208,7 @@ class ChromaIndex:
 
         try:
             return question(self._collection)
-        except NotFoundError:  # It was cleared meanwhile, by whoever has it open too.
+        except NotFoundError:  # Another process has cleared it meanwhile.
             self._collection = self._made()
             return question(self._collection)
 
@@ -260,7 +260,7 @@ class ChromaIndex:
         sample = self._ask(
             lambda collection: collection.get(limit=PROBES, include=["embeddings"])["embeddings"]
         )
-        with suppress(NotFoundError):  # Somebody else may be faster.
+        with suppress(NotFoundError):  # Another process may be faster.
             self._client.delete_collection(self._title)
         self._collection = self._made()
         settings = self._client.get_settings()
@@ -278,7 +278,7 @@ class ChromaIndex:
 
 
 def _scrub(directory: Path, probes: Sequence[bytes]) -> str:
-    """Remove what deleted collections have left in a directory of Chroma's; what is still left of them.
+    """Remove the files of deleted collections from a directory of Chroma's; why some are left, else empty.
 
     Raises:
         OSError: A folder cannot be removed.
@@ -385,7 +385,7 @@ def leave_to_parent(client: ClientAPI | None) -> None:
 
 
 def chroma_server(url: str) -> Callable[[], ClientAPI]:
-    """What connects to the Chroma server behind a URL; nothing is asked of it before.
+    """A function that connects to the Chroma server behind a URL.
 
     Args:
         url: `http://host:8000` or `https://host`. `https://TOKEN@host` sends a bearer token,
@@ -430,7 +430,7 @@ def chroma_server(url: str) -> Callable[[], ClientAPI]:
             return chromadb.HttpClient(
                 host, port or (443 if secure else 8000), secure, None, settings, **options
             )
-        except Exception as error:  # Chroma raises bare ValueErrors here, and whatever its parts do.
+        except Exception as error:  # Chroma raises bare ValueErrors here, and errors of its parts.
             raise PersistenceError(
                 f"cannot use the Chroma server {shown!r}: {error}; is it running, and is the token right?"
             ) from error

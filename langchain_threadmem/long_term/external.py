@@ -1,6 +1,6 @@
 """External Chroma collections, searched and never written.
 
-Whatever its shape, its texts become units that are marked as external: they are not counted as visits, never
+The texts of a collection become units that are marked as external: they are not counted as visits, never
 forgotten, never stored. Similarity is the cosine of the collection's own vectors, whichever distance it was
 made with. The collection is never asked to embed anything, since that would run code that is named in stored
 data (CVE-2026-45829).

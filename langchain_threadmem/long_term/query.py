@@ -1,8 +1,8 @@
 """Queries: short-term memory, long-term memory, external collections.
 
 A query finds *core hits*, at most `k_limit`, and returns chains: each hit with the messages before and after
-it, hits that follow each other in one chain. What is in short-term memory is read from storage again before
-it is shown, so nothing is shown that was erased, forgotten or superseded, wherever that happened.
+it, hits that follow each other in one chain. Hits in short-term memory are read from storage again before
+they are shown, so no unit is shown that was erased, forgotten or superseded, by this process or another.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ FIELDS = {
     "node_id": Kind.NUMBER,
     "metadata": Kind.MAP,
 }
-"""What a query may filter by: the fields of `MemoryUnit`."""
+"""The fields of filters: those of `MemoryUnit`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, checked.
+    """A query with its options, checked.
 
     Attributes:
         text: In words, or `None`.
@@ -118,7 +118,7 @@ def question(runtime: Runtime, settings: MemorySettings, text: str | None, optio
     """Check the arguments of a query, and complete them from the settings.
 
     Raises:
-        TypeError: There is no such option.
+        TypeError: An option is unknown.
         InputError: Options contradict each other, or a value is out of its range.
     """
     if unknown := options.keys() - QueryOptions.__annotations__.keys():
@@ -227,7 +227,7 @@ def _own(runtime: Runtime, asked: Question, vector: Vector | None) -> Flow[list[
     """Hits in short-term memory, then in long-term memory.
 
     Beside long-term memory only those hits in short-term memory count that are similar enough to come first.
-    Words have no such measure, and long-term memory holds everything that short-term memory does: it ranks
+    Words have no measure for that, and long-term memory holds all units that short-term memory does: it ranks
     alone then.
     """
     found: list[UnitHit] = []
@@ -270,7 +270,7 @@ def enable(runtime: Runtime, capacity: int, restore: str | None) -> Flow[None]:
 
     Raises:
         InputError: The capacity is no number from 1 up.
-        SessionNotFoundError: There is no such session.
+        SessionNotFoundError: There is no session with that id.
     """
     fresh = runtime.get(Sources).short_term
     if fresh is None:

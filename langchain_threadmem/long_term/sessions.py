@@ -1,7 +1,7 @@
 """Verbs of sessions: start, switch, add, context.
 
-A session is a conversation, whoever wrote it: what `ChatMemory.append` or a LangGraph checkpointer stored is
-in its session like what `add` stores. Everything is stored when it is added; the context is a view of it.
+A session is a conversation: messages that `ChatMemory.append` or a LangGraph checkpointer stored are in their
+session like those that `add` stores. The context is a view of the stored messages.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def remove(runtime: Runtime, session: str, cascade: Cascade) -> Flow[None]:
     """Remove a session with its summaries; those above it are stale, or go as well.
 
     Raises:
-        SessionNotFoundError: There is no such session.
+        SessionNotFoundError: There is no session with that id.
         InputError: `cascade` is unknown.
     """
     if cascade not in get_args(Cascade):

@@ -4,7 +4,7 @@ It is a cache in front of long-term memory and nothing else: it may be dropped a
 lost. A unit that is found becomes the one used last.
 
 Vectors lie in the rows of one array, and one matrix product compares them all. They may come later than the
-units, since nothing is embedded before somebody asks. Where there are vectors they decide alone, since the
+units, since nothing is embedded before the first query. Where there are vectors they decide alone, since the
 cosine tells whether a hit is good enough to come before long-term memory. Without them words do, in postings
 like those of a conversation, where each unit stands alone (`scoring.alone`): its neighbours need not be here.
 """

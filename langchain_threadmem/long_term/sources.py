@@ -70,7 +70,7 @@ class Sources(Component):
 
 
 class Query(NamedTuple):
-    """What is searched for.
+    """A query as sources read it.
 
     Attributes:
         text: The words of the query; `None` if a vector was passed.
@@ -119,7 +119,7 @@ class LongTermSource:
     def _by_text(self, text: str, count: int) -> Flow[Candidates[int]]:
         runtime, only, filtered = self._runtime, self._only, self._query.condition is not None
         vector = NO_VECTOR if self._query.vector is None else self._query.vector
-        # Without a filter, what is not among the newest that hold a word would not come first either.
+        # Without a filter, a unit that is not among the newest that hold a word would not come first either.
         each = max(lexicon.MOST_PER_WORD, count) if filtered else lexicon.MOST_PER_WORD
         now = time.time()
         suggested = yield from Sql(lambda conn: by_words(conn, runtime, None, text, count, now, each))
@@ -253,7 +253,7 @@ class ExternalSource:
         return Candidates(hits, complete=past or len(near) < count)
 
     def _by_words(self, text: str, most: int) -> Flow[list[Hit[Hashable]]]:
-        """What Chroma finds by letters, ranked as texts that stand alone: nothing else is kept of them."""
+        """Texts that Chroma finds by letters, ranked as texts that stand alone."""
         language = self._runtime.get(Indexes).language
         words = question_of(text, language)
         # Most stems begin their words, and a text that holds the word then holds the stem.

@@ -29,7 +29,7 @@ from langchain_threadmem.tree import nodes
 
 
 class Suggestions(NamedTuple):
-    """Candidates by words: what the lexicon says of a query, without a look at any message.
+    """Candidates by words, from the lexicon alone.
 
     Attributes:
         question: The query, understood.

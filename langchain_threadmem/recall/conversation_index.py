@@ -33,7 +33,7 @@ def postings_of(runtime: Runtime, tree: int, *, shared: bool = True) -> Flow[tup
     Encrypted messages are in no index on disk: their postings are made from the messages themselves.
 
     Args:
-        runtime: What to work with.
+        runtime: Whose memory.
         tree: The conversation.
         shared: Whether to take the postings in memory, which another thread may bring further up.
     """

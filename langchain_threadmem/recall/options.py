@@ -27,13 +27,13 @@ FIELDS = {
     "rank": Kind.NUMBER,
     "metadata": Kind.MAP,
 }
-"""What `filters` may name: a message's text, type, `name`, time of storing, rank and `additional_kwargs`."""
+"""The fields of `filters`: a message's text, type, `name`, time of storing, rank and `additional_kwargs`."""
 ROLES = {name: kind == "human" for name, kind in TYPES.items() if kind in ("human", "ai")}
 """The roles that recall can be limited to, and whether the role is that of the human."""
 
 
 class Conditions(TypedDict, total=False):
-    """What `recall` takes beside query, number and depth; described in `RecallOptions`."""
+    """Options of `recall` beside query, number and depth; described in `RecallOptions`."""
 
     scope: Scope
     include_superseded: bool
@@ -64,21 +64,21 @@ class RecallOptions:
         n_results: How many hits at most.
         scope: The active "thread", this "conversation", or everything of the "owner".
         include_superseded: Also messages that were edited, regenerated or moved.
-        speaker: Only what somebody of this name said (`message.name`; one of its words is enough).
-        role: Only what the "human" said, or the "ai".
+        speaker: Only messages of a speaker with this name (`message.name`; one of its words is enough).
+        role: Only messages of the "human", or of the "ai".
         rank: 0 for messages, 1 for summaries within a conversation, 2 for those of the long-term memory (in
-            the scope of an "owner"), or several of these; `None` for all. Nobody said a summary, so there is
-            none where a speaker or a role is asked for.
-        since: Nothing that was said before, and no summary of it.
-        until: Nothing that was said at this time or later, and no summary of it.
+            the scope of an "owner"), or several of these; `None` for all. A summary has no speaker, so there
+            is none where a speaker or a role is asked for.
+        since: No message from before, and no summary of one.
+        until: No message of this time or later, and no summary of one.
         half_life: The time in which the odds of a message halve.
         max_tokens: Fill so many tokens with whole turns; see `recall.packing`.
         reranker: Puts the best `RERANKED` in an order of its own.
         filters: Conditions on `FIELDS`, as `filters.conditions` reads them: `{"metadata.topic": "bread"}`.
-            Messages are read for it until enough pass, the best first: some 4 µs each.
-        wait: Whether to embed first what is not embedded yet (`True`), or let words alone speak for it
-            (`False`). By default up to 2,000 messages are embedded first; of more, as after a large import,
-            words alone speak while they are embedded in the background.
+            Messages are read until enough of them meet it, the best first: some 4 µs each.
+        wait: Whether to embed new messages first (`True`), or to find them by words alone (`False`). By
+            default up to 2,000 messages are embedded first; more, as after a large import, are found by
+            words alone while they are embedded in the background.
 
     Raises:
         InputError: A value is out of its range.
@@ -132,7 +132,7 @@ class RecallOptions:
 
     @property
     def condition(self) -> Condition | None:
-        """What `filters` ask of a message."""
+        """The condition of `filters`."""
         return parse(self.filters, FIELDS)
 
     @property
@@ -148,7 +148,7 @@ class RecallOptions:
 
     @property
     def narrow(self) -> bool:
-        """Whether a condition may exclude most of what fits the query."""
+        """Whether a condition may exclude most messages that fit the query."""
         given = (self.speaker, self.role, self.since, self.until, self.condition)
         return self.scope == "thread" or any(option is not None for option in given)
 

@@ -1,8 +1,8 @@
 """Packing whole turns into a token budget.
 
 A model can use a message only with the turn it belongs to, so whole turns are packed: the turn of each hit,
-the best first, and then, as far as there is room, the turns above it in its thread. What the window shows
-anyway is left out, and nothing is packed twice. A turn that does not fit is passed over for smaller ones.
+the best first, and then, as far as there is room, the turns above it in its thread. Messages that the window
+shows are left out, and nothing is packed twice. A turn that does not fit is passed over for smaller ones.
 
 A summary is packed alone. One that covers nothing but messages that are shown or packed already adds nothing,
 and is left out; messages below a packed summary are packed all the same, since they say more.
@@ -41,22 +41,22 @@ def packed(
     """As many hits as fit, each with whole turns of its thread.
 
     Args:
-        conversation: The conversation that asks; what its window shows is left out.
-        hits: What was found, the best first.
+        conversation: The conversation at hand.
+        hits: The hits, the best first.
         depth: How many messages above a hit's turn are considered.
         max_tokens: How many tokens all of it may have, approximately
             (`langchain_core.messages.utils.count_tokens_approximately`).
-        shown: Ids of the messages that its window shows.
+        shown: Ids of the messages that its window shows; they are left out.
     """
     owner = conversation.runtime.owner
 
-    def look(conn: Conn) -> list[_Seen | Recollection]:
+    def look(conn: Conn) -> list[_Context | Recollection]:
         found = {row.key: (row, name) for row, _, name in nodes.of_owner(conn, owner, [h.key for h in hits])}
         summaries = summaries_of(conn, owner, hits)
         return [
             summaries[hit.key]
             if hit.rank
-            else _Seen(
+            else _Context(
                 hit, *found[hit.key], nodes.thread(conn, hit.key), nodes.below(conn, hit.key, LONGEST_TURN)
             )
             for hit in hits
@@ -102,8 +102,8 @@ def packed(
     return result
 
 
-class _Seen(NamedTuple):
-    """A message that was found: its row and conversation, its thread, and what comes after it."""
+class _Context(NamedTuple):
+    """A hit with its row, its conversation, its thread and the messages after it."""
 
     hit: Hit[int]
     row: NodeRow
@@ -118,7 +118,7 @@ def adds_nothing(
     shown: Collection[str | None],
     taken: Collection[int] = (),
 ) -> Flow[bool]:
-    """Whether a summary covers nothing but what a model sees anyway.
+    """Whether a summary covers nothing but messages that a model sees anyway.
 
     Args:
         conversation: The conversation at hand.
@@ -133,7 +133,7 @@ def adds_nothing(
     def look(conn: Conn) -> bool:
         found = nodes.of_owner(conn, owner, leaves(conn, [key_of_hit(conn, owner, summary)]))
         if len(found) < covers.messages:
-            return False  # It is all that is left in memory of what was forgotten.
+            return False  # It is all that memory has left of forgotten messages.
         return all(row.key in taken or _is_shown(row, name, conversation, shown) for row, _, name in found)
 
     return (yield from Sql(look))

@@ -21,7 +21,7 @@ from langchain_threadmem.index.language import split
 REACH = 8
 """How many messages before and after one are its neighbourhood."""
 SESSION = 6 * 3600.0
-"""Seconds of silence that part two sessions: what was said before is no neighbour any more."""
+"""Seconds of silence that separate two sessions: messages of different sessions are no neighbours."""
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")
@@ -63,8 +63,8 @@ class Figures(NamedTuple):
 
     Attributes:
         documents: How many messages.
-        human: Average length of what people said, in terms.
-        answer: Average length of what was answered.
+        human: Average length of messages by people, in terms.
+        answer: Average length of answers.
         frequency: For each term of the question, how many messages hold it.
     """
 
@@ -223,15 +223,15 @@ class Postings:
         return list(self._speakers)
 
     def spoken_by(self, words: Iterable[str]) -> NDArray[np.bool_]:
-        """Which messages were said by somebody whose name holds one of some words."""
+        """Which messages have a speaker whose name holds one of some words."""
         named = frozenset(words)
         chosen = [n for name, n in self._speakers.items() if named & set(split(name))]
         return np.isin(self.rows["speaker"], chosen)
 
     def line(self) -> NDArray[np.intp]:
-        """A place for each row such that neighbours in a thread and session stand side by side.
+        """A place for each row; neighbours in a thread and session have neighbouring places.
 
-        Keys rise by one along a segment of a thread. What is no neighbour is more than `REACH` places away.
+        Keys rise by one along a segment of a thread. Other messages are more than `REACH` places away.
         """
         return self.once("line", self._places)
 

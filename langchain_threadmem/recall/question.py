@@ -43,7 +43,7 @@ def question_of(
 
     Args:
         query: As it was asked.
-        language: What its words mean.
+        language: The language of the query.
         names: Lower-case words that are names of people in the conversation.
         newest: When the newest message was said, in seconds since 1970.
         now: The present, likewise.

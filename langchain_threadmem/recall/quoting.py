@@ -1,9 +1,9 @@
 """Recalled text as one fenced block of data for a prompt.
 
-Whatever was stored may have been written by anyone, and a model cannot tell a quotation from an order by
-itself. So recalled text is quoted inside tags, each quotation says who said it, when and where, and nothing
-inside can end its quotation: every `<` of it, and what looks like one, is written as `&lt;`. A fence is made
-for one model call and is never stored; `is_made_up` tells such messages from what was really said.
+Stored text may have been written by anyone, and a model cannot tell a quotation from an instruction by
+itself. So recalled text is quoted inside tags that name its role, time and conversation, and no text inside
+can end its quotation: every `<`, and every character that looks like it, is written as `&lt;`. A fence is
+made for one model call and is never stored; `messages.quoting.is_made_up` recognises it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Recalled(TypedDict):
         node_id: Its number there; of a summary its number among summaries.
         role: Who said it: human, ai ...; "ai-summary" for a summary.
         time: When, in ISO 8601; of a summary, when the last message that it covers was said.
-        text: What was said.
+        text: The text of the message.
         score: How well it fits; comparable within one recall only.
-        why: The reason for the hit; of a summary also what it covers.
+        why: The reason for the hit; of a summary also the messages that it covers.
         rank: 0 for a message, 1 or 2 for a summary.
-        covers: What a summary covers, in words; empty for a message.
+        covers: The messages that a summary covers, in words; empty for a message.
     """
 
     conversation_id: str
@@ -82,7 +82,7 @@ def fenced(found: Sequence[Recalled], *, longest: int = _LONGEST) -> str:
     """Recalled messages as one block of text for a prompt.
 
     Args:
-        found: What was recalled, in the order in which it is shown.
+        found: The recalled messages, in the order in which they are shown.
         longest: Characters of each message at most; the rest is cut off.
 
     Returns:

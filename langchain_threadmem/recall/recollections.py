@@ -81,7 +81,7 @@ def _is_torn(path: Sequence[NodeRow]) -> bool:
 
 
 def summaries_of(conn: Conn, owner: str, hits: Iterable[Hit[int]]) -> dict[int, Recollection]:
-    """The summaries among some hits, by their keys; each says what it covers."""
+    """The summaries among some hits, by their keys, each with the extent that it covers."""
     hit_of = {hit.key: hit for hit in hits if hit.rank}
     rows = unit_queries.by_keys(conn, owner, hit_of) if hit_of else []
     return {

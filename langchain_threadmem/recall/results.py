@@ -1,10 +1,4 @@
-"""Results of recall: `Recollection`, `Why`, `Covers`.
-
-A *node* is one stored message with its place in the tree. Nodes are values: they know
-nothing of storage, are never changed, and compare by content. Storage gives them identity
-(`id`, rising by one within a conversation: 1, 2, 3 ...); `dataclasses.replace` makes a
-changed copy, for instance one with a summary.
-"""
+"""Results of recall: `Recollection`, `Why`, `Covers`."""
 
 from __future__ import annotations
 
@@ -17,13 +11,13 @@ from langchain_threadmem.tree.node import ConversationNode
 
 @dataclass(frozen=True, slots=True)
 class Covers:
-    """What a summary covers.
+    """The messages that a summary covers.
 
     Attributes:
-        messages: How many messages it was made from, those below other summaries included.
-        started: When the first of them was said.
-        ended: When the last of them was.
-        stale: Whether some of them changed or went since it was written.
+        messages: How many messages, those below other summaries included.
+        started: The time of the first message.
+        ended: The time of the last message.
+        stale: Whether a message was changed or removed since the summary was written.
 
     Example:
         >>> from langchain_threadmem.tree.node import EPOCH
@@ -57,10 +51,10 @@ class Why:
         terms: Words that the query and the message share, the rarest first.
         lexical: Score of those words: 0.0 if none, about 1 if it holds all of the query.
         similarity: Cosine of query and message, -1 to 1; `None` without embeddings.
-        neighbours: What the messages around it share with the query, on the scale of `lexical`.
+        neighbours: Score of the words that the messages around it share with the query, like `lexical`.
         person: Who said it, if the query names them; else empty.
         date: How near it was said to the time that the query names, 0 to 1; 0.0 if it names none.
-        covers: What it covers, if it is a summary.
+        covers: The messages that it covers, if it is a summary.
 
     Example:
         >>> str(Why(terms=("csv", "read"), lexical=0.9, similarity=0.71, person="ada"))
@@ -101,10 +95,10 @@ class Recollection:
             id, and the number of its node counts summaries, not messages.
         score: How well it fits; comparable within one call only.
         thread: The hit after its ancestors, oldest first, as deep as was asked; of a summary itself alone.
-        why: The reason for the hit; of a summary also what it covers.
+        why: The reason for the hit; of a summary also the messages that it covers.
         conversation_id: The conversation it was said in; empty for a summary of the long-term memory.
         rank: 0 for a message, 1 for a summary within a conversation, 2 for one of the long-term memory.
-            `MemorySystem.unfold` goes from a summary to what it covers.
+            `MemorySystem.unfold` goes from a summary to its messages.
     """
 
     node: ConversationNode

@@ -45,14 +45,14 @@ DAYS_BEFORE, DAYS_AFTER = 4.0, 12.0
 
 
 class Parts(NamedTuple):
-    """What the score of each message is made of, for the sum and for the reason of a hit.
+    """The parts of the score of each message, for the sum and for the reason of a hit.
 
     Attributes:
         own: Lexical score of the message itself.
         lead: Lexical score of its first words.
         window: Lexical score of its neighbourhood, itself included.
         beside: Lexical score of the messages right around it, itself included.
-        person: Whether somebody who is named said it.
+        person: Whether its speaker is named in the question.
         date: How near it is to a time that is named, 0 to 1.
         cosine: Similarity of meaning, the mean where it is not known; `None` where it never is.
         known: Whether `cosine` is known.
@@ -105,7 +105,7 @@ def rarity(documents: int, frequency: int) -> float:
 
 
 def _lexical(postings: Postings, question: Question, figures: Figures) -> tuple[Floats, Floats]:
-    """BM25 of whole messages, and of their leads, as shares of what the question holds."""
+    """BM25 of whole messages and of their leads, as shares of the rarity of all terms of the question."""
     rows = postings.rows
     count = len(rows)
     own, lead = np.zeros(count), np.zeros(count)
@@ -129,7 +129,7 @@ def _lexical(postings: Postings, question: Question, figures: Figures) -> tuple[
 
 
 def nearness(question: Question, started: Floats, ended: Floats) -> Floats:
-    """How near what was said in some times is to the one that a question names: 1 within it, falling to 0."""
+    """How near some times are to the time that a question names: 1 within it, falling to 0."""
     if question.span is None:
         return np.zeros(len(started))
     early = (question.span.start - ended) / (DAYS_BEFORE * DAY)
@@ -139,7 +139,7 @@ def nearness(question: Question, started: Floats, ended: Floats) -> Floats:
 
 
 def people_parts(postings: Postings, question: Question, parts: Parts) -> dict[str, Floats]:
-    """What counts for a message in a chat between people; see `recall_weights.PEOPLE`."""
+    """The parts of a message in a chat between people; see `recall.weights.PEOPLE`."""
     rows = postings.rows
     before = rows["parent"]
     above = np.where(before >= 0, before, 0)
@@ -165,9 +165,7 @@ def people_parts(postings: Postings, question: Question, parts: Parts) -> dict[s
 
 
 def turn_parts(postings: Postings, question: Question, parts: Parts) -> dict[str, Floats]:
-    """What counts for a turn in a chat with an assistant, at each of its messages; see
-    `recall_weights.ASSISTANT`.
-    """
+    """The parts of a turn in a chat with an assistant, at each message; see `recall.weights.ASSISTANT`."""
     rows = postings.rows
     turn = rows["turn"]
     answers = ~rows["human"] & rows["live"] & rows["recallable"]
@@ -194,8 +192,8 @@ def turn_parts(postings: Postings, question: Question, parts: Parts) -> dict[str
 def _meaning_of_turns_around(postings: Postings, cosine: Floats) -> Floats:
     """How near the questions of the `NEAR` turns before and after come, beside all others: at each question.
 
-    Turns about one thing follow each other and are all near. What is asked for is as a rule in one of them,
-    and in one of some other day: so this counts against a turn.
+    Turns about one subject follow each other and are all near. As a rule the answer is in one of them, and in
+    one of another day: so this counts against a turn.
     """
     human = postings.rows["human"]
     apart = np.where(human, cosine - cosine[human].mean(), 0.0) if human.any() else np.zeros(len(human))
@@ -234,7 +232,7 @@ def _assistance(postings: Postings) -> Floats:
 
 
 def scores(postings: Postings, question: Question, parts: Parts) -> Floats:
-    """The score of each message: odds, on a logarithmic scale, of being what is asked for."""
+    """The score of each message: odds, on a logarithmic scale, of being the message asked for."""
     share = assistance(postings)
     alone = parts.cosine is None
     total = np.zeros(len(postings.rows))
@@ -254,13 +252,13 @@ def parts_alone(postings: Postings, question: Question) -> Parts:
 def alone(parts: Parts, share: float = 0.0) -> Floats:
     """The score of texts that nothing stands beside, on the scale of `scores`.
 
-    Summaries are such, and texts whose neighbours are not at hand. Among messages of people each is its own
-    neighbourhood, in a chat with an assistant a turn without an answer. With summaries by
+    Such texts are summaries, and texts whose neighbours are not at hand. Among messages of people each is its
+    own neighbourhood, in a chat with an assistant a turn without an answer. With summaries by
     `ExtractiveSummarizer` added to the conversations of `benchmarks/recall.py`, R@10 stays in chats between
     people and falls by 0.7 of 77 in chats with an assistant; one or two of a hundred hits are summaries.
 
     Args:
-        parts: What speaks for each text.
+        parts: The parts of the score of each text.
         share: How much the messages that they are compared with are like a chat with an assistant.
     """
     words = parts.cosine is None

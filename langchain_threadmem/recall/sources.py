@@ -55,7 +55,7 @@ NARROW = 8
 
 
 class PreparedQuery(NamedTuple):
-    """A query, and what the model and the index say of it.
+    """A query with its vector and its nearest nodes.
 
     Attributes:
         text: The query.
@@ -189,7 +189,7 @@ def _by_postings(runtime: Runtime, tree: int, query: PreparedQuery, options: Rec
     def score(postings: Postings) -> Scored | None:
         with postings.lock:
             if postings.last >= head.next_seq or postings.version > head.version:
-                return None  # Another thread has brought them further up than what is read here.
+                return None  # Another thread has brought them further up than the rows that are read here.
             rows = postings.rows
             newest = float(rows["time"].max()) if len(rows) else 0.0
             language = runtime.get(Indexes).language
@@ -240,7 +240,7 @@ def _most(runtime: Runtime, tree: int | None, options: RecallOptions) -> int:
 def _by_indexes(
     runtime: Runtime, tree: int | None, query: PreparedQuery, options: RecallOptions
 ) -> Flow[Scored]:
-    """Score what words and meaning suggest: in one tree, or in all of an owner's."""
+    """Score the candidates by words and by meaning of one tree, or of all of an owner's."""
     most, now, near = _most(runtime, tree, options), time.time(), query.near
     suggested = yield from Sql(lambda conn: by_words(conn, runtime, tree, query.text, most, now))
     only = None
@@ -264,7 +264,7 @@ def scored(
     *,
     singles: bool = False,
 ) -> Flow[Scored]:
-    """The best of what words and meaning suggested.
+    """The best of the candidates by words and by meaning.
 
     Args:
         runtime: Whose memory.

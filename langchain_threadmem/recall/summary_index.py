@@ -1,9 +1,9 @@
 """Summaries of a conversation as scored texts.
 
-A summary is scored as a text that stands alone (`scoring.alone`): what stands beside it is another summary,
-no part of its neighbourhood. Lengths are compared with those of messages, so a summary is one more long text,
+A summary is scored as a text that stands alone (`scoring.alone`): the summary beside it is no part of its
+neighbourhood. Lengths are compared with those of messages, so a summary is one more long text,
 and holding a word among many others counts little: the message that says it comes before the summary that
-quotes it. A summary comes first where it brings together what no single message says.
+quotes it. A summary comes first where it brings together words of several messages.
 """
 
 from __future__ import annotations

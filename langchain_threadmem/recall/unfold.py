@@ -37,7 +37,7 @@ def unfold(
     """The units some levels below one, or the messages that it covers, in order.
 
     Raises:
-        UnitNotFoundError: There is no such unit.
+        UnitNotFoundError: There is no unit with that id.
         InputError: `levels` is negative, or the id is that of several messages.
     """
     if levels is not None and levels < 0:
@@ -62,7 +62,7 @@ def unfold(
 
 
 def leaves(conn: Conn, keys: Sequence[int], levels: int | None = None) -> list[int]:
-    """The keys of what lies some levels below units, or of the messages below them, in order."""
+    """The keys of the units some levels below units, or of the messages below them, in order."""
     found = list(keys)
     while levels is None or levels > 0:
         below = unit_queries.children(conn, found)
@@ -78,7 +78,7 @@ def leaves(conn: Conn, keys: Sequence[int], levels: int | None = None) -> list[i
 
 
 def key_of_hit(conn: Conn, owner: str, hit: Recollection) -> int:
-    """The key of what recall found.
+    """The key of a hit of recall.
 
     Raises:
         UnitNotFoundError: It is not there any more.

@@ -34,9 +34,9 @@ T = TypeVar("T")
 Order = Literal["chronological", "relevance"]
 Fallback = Literal["nothing", "recent"]
 Show = Callable[[Sequence[Hit[int]]], Flow[list[T]]]
-"""Reads what is returned of hits."""
+"""Reads the results that stand for hits."""
 LOOKS = 3
-"""How often words are entered and read again, if somebody writes in between."""
+"""How often words are entered and read again, if messages are written in between."""
 
 
 def recall(
@@ -93,9 +93,9 @@ def _look(
     *,
     sure: bool,
 ) -> Flow[tuple[list[Hit[int]], list[T]] | None]:
-    """The hits and what is returned of them, of one state; with a reranker the hits alone.
+    """The hits and their results, of one state; with a reranker the hits alone.
 
-    `None` if somebody wrote since words were entered, and it is to be `sure`: a message that was edited
+    `None` if it is to be `sure` and messages were written since words were entered: a message that was edited
     meanwhile is found by its old words no more, and by its new ones not yet.
     """
     runtime = conversation.runtime
@@ -160,7 +160,7 @@ def retrieve(
         context_depth: How many ancestors of each hit; `None` for the conversation's default.
         order: Oldest first, or the best hit first.
         fallback: What to return if nothing fits.
-        linear: Whether the conversation is one thread: its last messages are returned, whatever the query.
+        linear: Whether the conversation is one thread: its last messages are returned for any query.
     """
     if order not in ("chronological", "relevance"):
         raise InputError(f"order={order!r} is neither 'chronological' nor 'relevance'")

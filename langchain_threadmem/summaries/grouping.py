@@ -4,7 +4,7 @@ Units are grouped in their order, greedily: a group takes the next units while i
 by tokens. The summaries of the groups are grouped in the same way, level by level, until one is left.
 
 Each level has fewer groups than units, or it would never end: where every unit is too large to share a group,
-they are taken in pairs, whatever their tokens. So there are never more levels than units, and about
+they are taken in pairs. So there are never more levels than units, and about
 log(units) / log(group size) of them for texts that get shorter by being summarised.
 
 A summarised group stays as it is when messages are added; only the last group takes in more units. So new

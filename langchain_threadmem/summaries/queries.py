@@ -84,7 +84,7 @@ _PUT_PARENT = Statement(
 )
 _ABOVE = Statement(select(unit.c.parent).where(unit.c.key == bindparam("key")), "key")
 _HEIR = Statement(
-    # The summary that takes another's place takes over what memory knows of it.
+    # A summary that replaces another takes over its parent, its visits and its protection.
     unit.insert().from_select(
         [column.name for column in unit.columns],
         select(bindparam("new", type_=BigInteger()), *unit.c["parent", "visits", "last_visit"])

@@ -143,7 +143,7 @@ class Renewal:
         )
 
     def build(self) -> Flow[Piece | None]:
-        """Write what is missing; the root of the hierarchy."""
+        """Write the missing summaries; the root of the hierarchy."""
         levels: dict[int, dict[int, list[Piece]]] = {}
         if self.plan.fresh:
             self.condenser.gone += self.pieces.values()

@@ -33,7 +33,7 @@ STOP_WORDS = frozenset(
     us very was we were what when where which who whom whose why will with would you your yours
     """.split()
 )
-"""English words that say little about what a text is about."""
+"""English words that say little about the subject of a text."""
 
 
 def sentences(text: str) -> list[str]:

@@ -58,7 +58,7 @@ def summarize_thread(how: Summarising, session: str, node: int) -> Flow[MemoryUn
 
     Raises:
         SessionNotFoundError: Nothing was said in the session.
-        NodeNotFoundError: There is no such node.
+        NodeNotFoundError: The session has no node with that number.
         InputError: The session is not summarised by thread, or no message of the thread is live.
     """
     source, tree = yield from _trees(how, session)

@@ -34,7 +34,7 @@ from langchain_threadmem.units import queries as unit_queries
 _ZERO: ColumnElement[int] = literal_column("0")
 _OWNED = and_(tree.c.owner == bindparam("owner"), recallable)
 _SAID = node.c.role.in_([literal_column(f"'{role}'") for role in SPOKEN])
-"""What people and models said; system messages and tools are in history, and never recalled."""
+"""Messages of people and models; system messages and tools are in history, and never recalled."""
 _IN_MEMORY = and_(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None), _SAID)
 _covered = node.alias("covered")
 _covered_unit = unit.alias("covered_unit")
@@ -47,7 +47,7 @@ _has_children = exists().where(
 _MAY_GO = and_(
     _IN_MEMORY,
     func.coalesce(unit.c.never_delete, _ZERO) == _ZERO,
-    # A summary may go when nothing is left of what it covers, the topmost of a session or an owner never.
+    # A summary may go when none of its units is left, the topmost of a session or an owner never.
     or_(
         digest.c.key.is_(None),
         and_(digest.c.id != tree.c.conversation, digest.c.id != tree.c.owner, ~_has_children),
@@ -65,7 +65,7 @@ def _known(nodes: Join) -> Join:
     return nodes.outerjoin(unit, unit.c.key == node.c.key).outerjoin(digest, digest.c.key == node.c.key)
 
 
-# For all of an owner's, and for some that are named by their keys: SQLite begins with what is named first.
+# Two joins, for all units of an owner and for keys: SQLite begins with the table that is named first.
 _units = _known(tree.join(segment, segment.c.tree == tree.c.id).join(node, node_keys.inside(node.c.key)))
 _named_units = _known(node.join(tree, tree.c.id == node.c.tree))
 

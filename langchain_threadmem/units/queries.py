@@ -1,4 +1,4 @@
-"""SQL: units, their links and what memory stores about them."""
+"""SQL: units and their links."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class UnitRow(NamedTuple):
         parent: Key of the summary that covers it.
         previous: For messages: id of the live message before it in the conversation.
         following: Likewise after it.
-        id: Of a summary; what follows is null for messages.
+        id: Of a summary; null for messages, like all fields after it.
     """
 
     key: int
@@ -210,7 +210,7 @@ def by_keys(conn: Conn, owner: str, keys: Iterable[int]) -> list[UnitRow]:
 
 
 def children(conn: Conn, keys: Iterable[int]) -> dict[int, list[tuple[int, str]]]:
-    """Key and id of what some summaries were made from, in order: a message after the one it follows."""
+    """Key and id of the units that some summaries were made from, in order."""
     below: dict[int, dict[int, tuple[int, str]]] = {}
     parents: dict[int, dict[int, int | None]] = {}
     for summary, key, name, seq, above in conn.all(_CHILDREN, json.dumps(list(keys))):

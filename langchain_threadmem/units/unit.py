@@ -1,7 +1,7 @@
 """Units of memory: messages (rank 0), summaries of a session (1) and of long-term memory (2).
 
-Units are values, read from storage and never changed. A message becomes a unit by being stored; whoever adds
-plain text to a session says who its source is, and gets the message that stands for it.
+Units are values, read from storage and never changed. A message becomes a unit by being stored; plain text
+that is added to a session becomes a message of its source.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class MemoryUnit:
         rank: 0 for a message, 1 for a summary within a session, 2 for one of the long-term memory.
         group_id: The session it belongs to; for rank 2 the owner.
         parent_id: `id` of the summary that covers it.
-        children_ids: Of a summary: the ids of what it was made from, in order.
+        children_ids: Of a summary: the ids of the units that it was made from, in order.
         pre_id: Of a message: the message before it in the session.
         next_id: Of a message: the one after it.
         visit_count: How often it was recalled.
@@ -82,7 +82,7 @@ class MemoryUnit:
 def message_from(
     content: str | BaseMessage, source: str | None = None, metadata: Mapping[str, Any] | None = None
 ) -> BaseMessage:
-    """The message that stands for what somebody adds to a memory.
+    """The message for content that is added to a memory.
 
     Args:
         content: A message, which is kept as it is, or text.

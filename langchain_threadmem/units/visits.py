@@ -1,6 +1,6 @@
 """Recall counts and rounds of units, written in batches.
 
-A query is a read, and should not wait for whoever is writing. So its visits are collected here and written
+A query is a read, and should not wait for a writer. So its visits are collected here and written
 together, every few units and whenever something depends on them. A crash loses a few visits and nothing else.
 """
 
@@ -49,7 +49,7 @@ class Visits(Component):
             return taken
 
     def put_back(self, visits: Mapping[int, Visit]) -> None:
-        """Keep what could not be written after all."""
+        """Take back visits that could not be written."""
         with self._lock:
             self._put(visits)
 

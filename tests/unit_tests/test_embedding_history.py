@@ -90,7 +90,8 @@ def test_what_is_forgotten_is_in_no_other_vector(url: str, owner: str, purge: bo
         model.texts.clear()
         assert system.forget(0.25, purge=purge)
         memory.recall("bread", 1, scope="owner")
-        assert model.texts == ["ai: helium"]  # The model's answers to the other texts are at hand.
+        assert "ai: helium" in model.texts
+        assert not [text for text in model.texts if "stars" in text]
         assert system.verify().ok
 
 
