@@ -1,7 +1,7 @@
-"""The numbers of a memory, in one place: how much it keeps, shows, groups, finds and forgets.
+"""`MemorySettings`: the numbers of a memory, such as limits, thresholds and group sizes.
 
-They can be changed from arguments or from a file, so that a deployment is tuned without touching a program.
-What is no number is passed where it is used: models, selectors, windows.
+Settings are read from arguments or from a file. Objects such as models, selectors and windows are passed to
+the classes that use them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from langchain_threadmem.errors import InputError, PersistenceError
 
 
 def _bounds(given: Any) -> Any:
-    """A range as a pair; TOML has no null, so an upper end that is missing may be left out."""
+    """A range as a pair; TOML has no null, so missing bounds may be left out."""
     if given is None:
         return None, None
     return [*given, None, None][:2] if isinstance(given, list | tuple) and len(given) < 2 else given
 
 
-# Strict: the text "10" or the word yes in a file is a slip, not a number.
+# Strict: the text "10" or the word yes in a file is a mistake.
 Count = Annotated[int, Field(strict=True, ge=1)]
 Amount = Annotated[int, Field(strict=True, ge=0)]
 Fraction = Annotated[float, Field(strict=True, ge=0, le=1)]
@@ -35,12 +35,12 @@ Range = Annotated[tuple[Similarity | None, Similarity | None], BeforeValidator(_
 
 
 class MemorySettings(BaseModel):
-    """How a `MemorySystem` behaves; frozen, and checked when it is made.
+    """The settings of a `MemorySystem`; immutable and validated.
 
-    The defaults are those of the programs this package takes after, but for `search_range`.
+    The defaults are those of the original designs, except `search_range` (see `docs/decisions.md`).
 
     Args:
-        **data: The fields; those left out keep their defaults.
+        **data: The fields; omitted fields have their defaults.
 
     Raises:
         InputError: A field is unknown, or a value is out of its range.
@@ -57,55 +57,55 @@ class MemorySettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     context_depth: Amount = 5
-    """How many ancestors of a hit `retrieve` and `recall` return, unless a conversation says otherwise."""
+    """The default number of ancestors that `retrieve` and `recall` return with a hit."""
 
     max_context_length: Count = 10
-    """How many of a session's newest messages are its context, which `get_context` shows."""
+    """The number of newest messages of a session that `get_context` returns."""
 
     saving_interval: Count = 20
-    """After how many additions the size of the memory is looked at; what is added is stored at once."""
+    """The number of additions between two checks of the memory size. Each addition is stored at once."""
 
     visit_update_interval: Count = 20
-    """After how many visited units their visits are written down."""
+    """The number of visited units after which visits are written."""
 
     max_units: Amount = 20_000
-    """How many units are kept before the least important are forgotten; 0 for no limit."""
+    """The number of units above which the least important units are forgotten; 0 for no limit."""
 
     forget_percentage: Fraction = 0.10
-    """Which part of the units that may be forgotten goes at a time, from 0 (none) to 1 (all)."""
+    """The share of the forgettable units that one pass forgets, from 0 to 1."""
 
     max_group_size: Annotated[Count, Field(ge=2)] = 60
-    """How many units one summary covers at most."""
+    """The largest number of units that one summary covers."""
 
     max_token_count: Count = 2000
-    """How many tokens the units that one summary covers have at most."""
+    """The largest number of tokens of the units that one summary covers."""
 
     stm_capacity: Count = 200
-    """How many units short-term memory holds."""
+    """The capacity of short-term memory, in units."""
 
     stm_threshold: Similarity = 0.8
-    """From which cosine similarity on a unit in short-term memory comes before those in long-term memory."""
+    """The cosine similarity from which units of short-term memory precede units of long-term memory."""
 
     embedding_history_length: Count = 1
-    """How many messages are embedded together: each with those before it in its thread, or 1 for it alone."""
-    # Alone found most when it was measured, and is what recall and the choice of threads are fitted to. With
-    # more, what is taken out of a conversation has the rest embedded anew, since vectors were made of it too.
+    """The number of messages embedded together: a message with its predecessors in the thread; 1 for none."""
+    # 1 gave the best results, and the weights of recall and of selection are fitted to it. With larger
+    # numbers, the removal of a message requires new vectors of the messages after it.
 
     k_limit: Count = 5
-    """How many hits a query returns at most, their neighbours not counted."""
+    """The largest number of hits of a query, without their neighbours."""
 
     search_range: Range = (None, None)
-    """Lowest and highest cosine similarity of a hit; null, or left out, for no limit on that side. By default
-    there is none, and a query ranks as `recall` does, by words and meaning; MemForest's was (0.75, None)."""
+    """The lowest and the highest cosine similarity of a hit; `None` for no bound. Without bounds, a query
+    ranks by words and meaning, as `recall` does. The default of MemForest is (0.75, None)."""
 
     recall_context: Switch = True
-    """Whether a hit comes with the message before and the message after it."""
+    """Whether a hit is returned with the messages before and after it."""
 
     add_ltm_to_stm: Switch = True
-    """Whether what was found in long-term memory enters short-term memory."""
+    """Whether hits in long-term memory enter short-term memory."""
 
     query_external_first: Switch = True
-    """Whether hits in external collections come before one's own."""
+    """Whether hits in external collections precede the others."""
 
     if not TYPE_CHECKING:  # Type checkers know the fields.
 
@@ -113,25 +113,25 @@ class MemorySettings(BaseModel):
             try:
                 super().__init__(**data)
             except ValidationError as error:
-                raise InputError("; ".join(_explained(one) for one in error.errors())) from None
+                raise InputError("; ".join(_explained(each) for each in error.errors())) from None
 
     @classmethod
     def from_file(cls, path: str | Path) -> MemorySettings:
-        """Read settings from a file; what it does not name keeps its default.
+        """Read settings from a file; omitted fields have their defaults.
 
         Args:
-            path: A `.toml`, `.yaml`, `.yml` or `.json` file with a value for each field, on one level.
+            path: A `.toml`, `.yaml`, `.yml` or `.json` file with fields and values on one level.
 
         Raises:
             PersistenceError: The file cannot be read.
-            InputError: It is no such file, a field is unknown, or a value is out of its range.
+            InputError: The file has another format, a field is unknown, or a value is out of range.
         """
         file = Path(path)
         parse = _PARSERS.get(file.suffix.lower())
         if parse is None:
             raise InputError(f"settings are read from a file that ends in {_ENDINGS}, not from {str(path)!r}")
         try:
-            found = parse(file.read_text(encoding="utf-8"))
+            data = parse(file.read_text(encoding="utf-8"))
         except OSError as error:
             raise PersistenceError(
                 f"cannot read settings from {str(path)!r}: {error.strerror}; check the path"
@@ -141,20 +141,20 @@ class MemorySettings(BaseModel):
                 f"the settings in {str(path)!r} cannot be read: {error}; correct the file"
             ) from error
         try:
-            return cls.of({} if found is None else found)
+            return cls.of({} if data is None else data)
         except InputError as error:
             raise InputError(f"in the settings file {str(path)!r}: {error}") from None
 
     @classmethod
     def of(cls, given: MemorySettings | Mapping[str, Any] | str | Path | None) -> MemorySettings:
-        """Settings in any form in which they can be passed.
+        """Settings from any accepted form.
 
         Args:
             given: Settings, a mapping of fields to values, the path of a file, or `None` for the defaults.
 
         Raises:
             PersistenceError: The file cannot be read.
-            InputError: It is none of these, a field is unknown, or a value is out of its range.
+            InputError: The argument has another type, a field is unknown, or a value is out of range.
 
         Example:
             >>> MemorySettings.of({"k_limit": 3}).k_limit
@@ -174,7 +174,7 @@ class MemorySettings(BaseModel):
 
 
 def _yaml(text: str) -> Any:
-    # A few lines of aliases may stand for gigabytes, and settings need none.
+    # A few lines of aliases can expand to gigabytes.
     if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
         raise ValueError("an alias (*name) is not read, write its value out")
     return yaml.safe_load(text)

@@ -1,1 +1,1 @@
-"""Moving memories between databases."""
+"""Copies of memories between databases, folders and LangGraph's checkpointers."""

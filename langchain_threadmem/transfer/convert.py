@@ -1,9 +1,9 @@
-"""Copying a memory into another database, or into a folder of JSON and back.
+"""Conversion: copies of a memory into another database, or into a folder of JSON and back.
 
-Everything goes through a folder (see `transfer.folder`), a temporary one between two databases, so no
-transaction waits for another and no more than one conversation is held at a time. What was written is read
-back and compared before it counts: in the transaction that wrote it, or before the folder gets its name. So
-a conversion is whole, or nothing of it is there.
+All copies go through a folder (see `transfer.folder`), between two databases a temporary one, so that no
+transaction waits for another, and at most one conversation is in memory at a time. The copy is read and
+compared with the source before it becomes visible: in the transaction that wrote it, or before the folder
+gets its name. A conversion is therefore complete or leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from langchain_threadmem.transfer.folder import Contents, Manifest
 from langchain_threadmem.verify import problems_of
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is, and how much there is (0 if that is not known yet)."""
+"""A callback of the current activity, the steps done, and all steps (0 if the number is unknown)."""
 
 
 @dataclass(frozen=True)
 class Converted:
-    """What a conversion carried over.
+    """The result of a conversion.
 
     Attributes:
-        owners: Whose memory.
-        rows: How many rows of each table.
+        owners: The owners of the copied memories.
+        rows: The number of copied rows, by table.
     """
 
     owners: tuple[str, ...]
@@ -46,17 +46,17 @@ class Converted:
 
     @property
     def conversations(self) -> int:
-        """How many trees of messages."""
+        """The number of conversations."""
         return self.rows.get("tree", 0)
 
     @property
     def messages(self) -> int:
-        """How many messages, whatever their state."""
+        """The number of messages of any state."""
         return self.rows.get("node", 0)
 
     @property
     def items(self) -> int:
-        """How many values of the store."""
+        """The number of values of the store."""
         return self.rows.get("item", 0)
 
 
@@ -65,25 +65,24 @@ def convert(
     target: str | Path,
     *,
     owner: str | None = "user",
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = lambda activity, done, total: None,
 ) -> Converted:
-    """Copy a memory from one place to another, and make sure that the copy is the same.
+    """Copy a memory from one place to another, and compare the copy with the source.
 
-    Messages, whatever their state, summaries, vectors, what memory knows of each unit, checkpoints and the
-    store's values go along. The index of words and that over all vectors are made anew when they are needed.
+    The copy contains messages of any state, summaries, vectors, visits of units, checkpoints and values of
+    the store. The lexicon and the index over all vectors are rebuilt at their first use.
 
     Args:
-        source: A database (a file or a URL), or a folder that this function wrote. It is only read.
-        target: A database, made if it is not there, in which the owner has nothing yet; or a folder, which
+        source: A database (a file or a URL), or a folder that this function wrote; opened read-only.
+        target: A database without data of the owner, which is made if it does not exist; or a folder, which
             must not exist. A name without a suffix is a folder.
-        owner: Whose memory; `None` for everybody's.
-        progress: Called as it goes on.
+        owner: The owner of the memory; `None` for all owners.
+        progress: Called after each step.
 
     Raises:
-        InputError: The source is not there or is no memory, the target holds something of the owner already,
-            or both are folders. Nothing was changed.
-        PersistenceError: One of them cannot be read or written, or the copy was not the same. Nothing was
-            changed.
+        InputError: The source does not exist or is not a memory, the target has data of the owner, or both
+            are folders. Nothing was changed.
+        PersistenceError: A place cannot be read or written, or the copy differs. Nothing was changed.
 
     Example:
         >>> from langchain_threadmem import MemorySystem
@@ -102,7 +101,7 @@ def convert(
             raise InputError(f"{str(source)!r} and {str(target)!r} are both folders; copy the files instead")
         return _into_database(Path(source), target, owner, progress)
     with ExitStack() as stack:
-        database = stack.enter_context(closing(_opened(source)))
+        database = stack.enter_context(closing(_open(source)))
         if is_folder(target):
             return _into_folder(database, Path(target), owner, progress)
         spool = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="threadmem-")))
@@ -111,15 +110,15 @@ def convert(
 
 
 def is_folder(place: str | Path) -> bool:
-    """Whether a place is meant to be a folder: it is one, or its name has no suffix."""
+    """Whether a place is an existing folder, or a new name without a suffix."""
     if is_url(place):
         return False
     path = Path(place)
     return path.is_dir() or (not path.exists() and path.suffix == "")
 
 
-def _opened(source: str | Path) -> Database:
-    """A database to read from, which has to be there."""
+def _open(source: str | Path) -> Database:
+    """Open an existing database read-only."""
     file = sqlite_file(source)
     if file is not None and not file.is_file():
         raise InputError(f"there is no database file {str(file)!r} to convert")
@@ -133,10 +132,10 @@ def _into_folder(database: Database, target: Path, owner: str | None, progress: 
     try:
         draft.mkdir(parents=True)
         manifest = _write(database, draft, owner, progress)
-        found = Contents()
-        for count, _ in enumerate(folder.read(draft, found), 1):
+        copied = Contents()
+        for count, _ in enumerate(folder.read(draft, copied), 1):
             progress("compare", count, sum(manifest.contents.rows.values()))
-        _same(manifest.contents, found, str(target))
+        _check_same(manifest.contents, copied, str(target))
         os.rename(draft, target)
     except OSError as error:
         raise PersistenceError(f"cannot write {str(target)!r}: {error}; choose another place") from error
@@ -183,29 +182,28 @@ def _into_database(place: Path, target: str | Path, owner: str | None, progress:
             done += count
             progress("read", done, total)
 
-        found = Contents()
-        memory_rows.load(conn, folder.read(place, found), written)
+        contents = Contents()
+        memory_rows.load(conn, folder.read(place, contents), written)
         if manifest.contents.rows:
-            _same(manifest.contents, found, str(place))
+            _check_same(manifest.contents, contents, str(place))
         copied = Contents()
         for count, (part, rows) in enumerate(memory_rows.dump(conn, manifest.owners), 1):
             for row in rows:
                 copied.add(part, folder.line_of(part, row))
             progress("compare", count, 0)
-        _same(found, copied, str(target))
+        _check_same(contents, copied, str(target))
         for name in manifest.owners:
             if problems := problems_of(conn, name):
                 raise InputError(f"{str(place)!r} holds no whole memory: {problems[0]}")
+        return contents
 
-        return found
-
-    with _made(target) as database:
+    with _target(target) as database:
         return Converted(manifest.owners, database.write(write).rows)
 
 
 @contextmanager
-def _made(target: str | Path) -> Iterator[Database]:
-    """A database to write into; if that fails and its file is new, the file goes again."""
+def _target(target: str | Path) -> Iterator[Database]:
+    """Open the database to write; after an error, a new file is deleted."""
     path = sqlite_file(target)
     fresh = path is not None and not path.exists()
     with closing(open_database(target)) as database:
@@ -219,15 +217,15 @@ def _made(target: str | Path) -> Iterator[Database]:
             raise
 
 
-def _same(expected: Contents, found: Contents, where: str) -> None:
-    """Refuse a copy that differs."""
-    for table in sorted({*expected.rows, *found.rows}):
-        counts = expected.rows.get(table, 0), found.rows.get(table, 0)
+def _check_same(expected: Contents, actual: Contents, where: str) -> None:
+    """Raise an error if the contents of a copy differ."""
+    for table in sorted({*expected.rows, *actual.rows}):
+        counts = expected.rows.get(table, 0), actual.rows.get(table, 0)
         if counts[0] != counts[1]:
             raise PersistenceError(
                 f"{where!r} has {counts[1]} rows of {table!r}, and {counts[0]} are expected; nothing was kept"
             )
-        if expected.digests.get(table) != found.digests.get(table):
+        if expected.digests.get(table) != actual.digests.get(table):
             raise PersistenceError(
                 f"the rows of {table!r} in {where!r} are not those that were written; nothing was kept. "
                 f"Was a file changed by hand? Then delete 'tables' in {folder.MANIFEST!r}"

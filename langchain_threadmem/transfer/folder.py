@@ -1,9 +1,8 @@
 """A memory as a folder of JSON: one file of lines for each table, and a manifest.
 
-Rows are written with ids of their own (see `transfer.rows`), so folders can be compared, kept under
-version control and read into any database. Messages stand in them as JSON, in LangChain's own shape; bytes
-as base64. A folder is data: every line is checked against the columns of its table before anything is made
-of it.
+Rows have ids that are independent of the database (see `transfer.rows`), so folders can be compared, put
+under version control and read into any database. Messages are JSON in LangChain's format, bytes are base64.
+Folders are untrusted: every line is checked against the columns of its table.
 """
 
 from __future__ import annotations
@@ -30,33 +29,33 @@ VERSION: Final = 1
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _MODULUS = 1 << 256
 _LATEST = datetime.max.replace(tzinfo=UTC).timestamp()
-"""Most numbers that are not whole are times, and no other is as great."""
+"""The latest time that `datetime` can represent; all other floats are smaller."""
 _JSON = {"body": dict, "refs": list, "chances": list}
-"""Columns that hold JSON, and of which kind."""
+"""Columns with JSON text, and the type of the value."""
 
 
 @dataclass
 class Contents:
-    """What a memory consists of: how many rows of each table, and a digest of them in any order."""
+    """The number of rows of each table, and a digest of the rows that does not depend on their order."""
 
     rows: dict[str, int] = field(default_factory=dict)
     digests: dict[str, int] = field(default_factory=dict)
 
     def add(self, part: Part, line: str) -> None:
-        """Count a row."""
+        """Add a row."""
         name = name_of(part)
-        found = int.from_bytes(hashlib.sha256(line.encode()).digest())
+        digest = int.from_bytes(hashlib.sha256(line.encode()).digest())
         self.rows[name] = self.rows.get(name, 0) + 1
-        self.digests[name] = (self.digests.get(name, 0) + found) % _MODULUS
+        self.digests[name] = (self.digests.get(name, 0) + digest) % _MODULUS
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a folder holds.
+    """The manifest of a folder.
 
     Attributes:
-        owners: Whose memory it is, in the order in which they are numbered.
-        contents: What the files hold; nothing if it does not say.
+        owners: The owners of the memories, in the order of their numbers.
+        contents: The contents of the files; empty if the manifest does not list them.
     """
 
     owners: tuple[str, ...]
@@ -64,7 +63,7 @@ class Manifest:
 
 
 def line_of(part: Part, row: Row) -> str:
-    """A row as one line of JSON; a message's body is JSON inside of it if it can be written back exactly."""
+    """A row as one line of JSON; the body of a message is nested JSON if that is exactly reversible."""
     record = {}
     for column in part.table.c:
         value = row[column.name]
@@ -74,16 +73,16 @@ def line_of(part: Part, row: Row) -> str:
             parsed = json.loads(value)
             value = parsed if _compact(parsed) == value else value
         elif isinstance(column.type, Boolean):
-            value = bool(value)  # SQLite has no such values.
+            value = bool(value)  # SQLite returns integers.
         record[column.name] = value
     return _compact(record)
 
 
 def row_of(part: Part, line: str, where: str) -> Row:
-    """The row that a line stands for.
+    """The row of a line.
 
     Raises:
-        InputError: It is none of this table; says where and what is wrong.
+        InputError: The line is not a row of the table; the error names the line and the cause.
     """
     try:
         record = json.loads(line)
@@ -119,7 +118,7 @@ def _value(column: Column[Any], value: object, where: str) -> Any:
 
 
 def _fits(column: Column[Any], text: str) -> bool:
-    """Whether a text can be stored, and is the JSON that the column holds, if it holds such."""
+    """Whether a text can be stored and, in a column of JSON, is JSON of the right type."""
     try:
         text.encode()
         kind = _JSON.get(column.name)
@@ -131,7 +130,7 @@ def _fits(column: Column[Any], text: str) -> bool:
 def write(
     folder: Path, owners: Iterable[str], blocks: Iterable[tuple[Part, list[Row]]], written: Callable[[], None]
 ) -> Manifest:
-    """Write rows into a folder that is there and empty; `written` is called after each block."""
+    """Write rows into an empty folder; `written` is called after each block."""
     contents = Contents()
     files: dict[str, TextIO] = {}
     try:
@@ -159,10 +158,10 @@ def write(
 
 
 def manifest_of(folder: Path) -> Manifest:
-    """What a folder says that it holds.
+    """Read the manifest of a folder.
 
     Raises:
-        InputError: It is no folder that `write` made, or of a newer version.
+        InputError: `write` did not write the folder, or a newer version did.
     """
     path = folder / MANIFEST
     try:
@@ -192,10 +191,10 @@ def manifest_of(folder: Path) -> Manifest:
 
 
 def read(folder: Path, contents: Contents) -> Iterator[tuple[Part, Row]]:
-    """The rows of a folder, table by table; what was read is counted in `contents`.
+    """Read the rows of a folder, table by table, and add them to `contents`.
 
     Raises:
-        InputError: A line is no row of its table.
+        InputError: A line is not a row of its table.
         PersistenceError: A file cannot be read.
     """
     for part in COPIED:

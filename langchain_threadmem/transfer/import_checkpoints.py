@@ -1,9 +1,9 @@
-"""Importing threads of LangGraph's SQLite and PostgreSQL checkpointers.
+"""Import of threads from LangGraph's SQLite and PostgreSQL checkpointers.
 
-The source is read with the library that wrote it, on a connection that cannot write and that sees one
-unchanging snapshot. Checkpoints are copied one at a time, parents before children, under their own ids; what
-is there already is skipped, so a copy that was interrupted goes on where it stopped. In the end each
-checkpoint is read from both sides and compared, since only that shows that nothing was lost.
+The source is read with the library that wrote it, on a read-only connection with one snapshot. Checkpoints
+are copied one at a time, parents before children, under their own ids. Existing checkpoints are skipped, so
+that an interrupted import can be resumed. At the end, each checkpoint is read from both databases and
+compared.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Classes = Sequence[tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import did, and what its check found.
+    """The result of an import.
 
     Attributes:
-        threads: How many threads were looked at.
-        checkpoints: How many checkpoints they have in the source.
-        copied: How many of these were not there before.
-        writes: How many pending writes were not there before.
-        differences: A sentence for each thing that is not the same on both sides.
+        threads: The number of threads.
+        checkpoints: The number of their checkpoints in the source.
+        copied: The number of checkpoints that were copied.
+        writes: The number of pending writes that were copied.
+        differences: A sentence for each difference between source and target.
     """
 
     threads: int
@@ -47,7 +47,7 @@ class Imported:
 
     @property
     def ok(self) -> bool:
-        """Whether both sides say the same."""
+        """Whether source and target are equal."""
         return not self.differences
 
 
@@ -62,24 +62,24 @@ def import_checkpoints(
 ) -> Imported:
     """Copy threads of a LangGraph checkpointer into a memory database, and compare both sides.
 
-    Each checkpoint is read in whole twice and compared, one at a time: the time grows with the size of the
-    source, the memory only with the size of a state. A thread that went on in the target since it was copied
-    keeps what came later.
+    Each checkpoint is read twice and compared, one at a time: the time depends on the size of the source, the
+    memory on the size of a state. A thread that was continued in the target after an earlier import keeps its
+    later checkpoints.
 
     Args:
         source: A file or `sqlite:///` URL of `SqliteSaver`, or a `postgresql://` URL of `PostgresSaver`; it
             is never written.
-        target: As for `MemorySystem`; made if it is not there.
-        owner: Whose memory the threads go into.
-        threads: The threads to copy; none for all of them.
-        classes: Classes of your own in the states, each as `(module, name)`; they have to be importable.
+        target: As for `MemorySystem`; made if it does not exist.
+        owner: The owner of the copied threads.
+        threads: The threads to copy; empty for all threads.
+        classes: Custom classes in the states, each as `(module, name)`; they must be importable.
         progress: Called with the steps done and all steps, two for each checkpoint.
 
     Raises:
-        InputError: The source is not there or holds no checkpoints, a thread is not in it, its name is taken
-            by another one in the target, a state holds a class that is not listed in `classes`, or the
-            package that reads the source is not installed.
-        PersistenceError: A database could not be read or written.
+        InputError: The source does not exist or has no checkpoints, a thread is unknown, the target has
+            another thread of the same name, a state contains a class that is not in `classes`, or the package
+            that reads the source is not installed.
+        PersistenceError: A database cannot be read or written.
 
     Example:
         >>> import_checkpoints("nowhere.sqlite", "memory.db")
@@ -113,7 +113,7 @@ def import_checkpoints(
 
 
 def _check_classes(classes: Classes) -> None:
-    """A class that cannot be imported would silently be read as plain data, and stored as that."""
+    """Refuse classes that cannot be imported: their objects would be read and stored as plain data."""
     for names in classes:
         try:
             module, name = names
@@ -125,7 +125,7 @@ def _check_classes(classes: Classes) -> None:
 
 
 def _refuse_strangers(saver: ThreadMemSaver, places: Mapping[str, Sequence[Place]]) -> None:
-    """Two threads of one name are not mixed: what is there already has to come from this source."""
+    """Refuse a thread of the target that has the name of a source thread and no checkpoint of it."""
     for thread in saver.system.conversations():
         found = {(place.ns, place.id) for place in places.get(thread, ())}
         if found and not found & _ids(saver, thread):
@@ -258,5 +258,5 @@ def _same(left: Any, right: Any) -> bool:
         return True
     try:
         return type(left) is type(right) and bool(left == right)
-    except Exception:  # A class that cannot compare itself, and whose bytes differ.
+    except Exception:  # The class has no comparison, and the bytes differ.
         return False

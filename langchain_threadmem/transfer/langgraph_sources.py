@@ -1,7 +1,7 @@
 """SQL: the tables of LangGraph's own checkpointers, opened read-only.
 
-Whole checkpoints are read by the library that wrote them. What its saver does not tell (which threads there
-are, the indices and paths of pending writes) is asked in SQL, in the same unchanging snapshot.
+Checkpoints are read by the library that wrote them. The names of threads, and the indices and paths of
+pending writes, which its saver does not return, are read with SQL in the same snapshot.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Calls = dict[tuple[str, str], list[tuple[int, str, Any]]]
 
 
 class Place(NamedTuple):
-    """Where a checkpoint lies."""
+    """The identity of a checkpoint in the source."""
 
     thread: str
     ns: str
@@ -45,14 +45,13 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Origin:
-    """The database that is copied from.
+    """The source database.
 
     Attributes:
-        saver: Reads whole checkpoints.
-        query: Runs SQL, with `%s` for a value; a saver tells neither which threads there are nor the indices
-            and paths of pending writes.
+        saver: Reads checkpoints.
+        query: Runs SQL, with `%s` for a value.
         writes: The columns and the table of pending writes.
-        blocked: Classes that a state holds and that nobody has listed.
+        blocked: Classes of the states that were not allowed.
     """
 
     saver: BaseCheckpointSaver[Any]
@@ -61,7 +60,7 @@ class Origin:
     blocked: set[str]
 
     def places(self, threads: Sequence[str]) -> dict[str, list[Place]]:
-        """Where the checkpoints of threads lie, parents before children and else the oldest first."""
+        """The checkpoints of threads, parents before children, otherwise the oldest first."""
         found: dict[str, list[Place]] = defaultdict(list)
         for row in self.query(
             "SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id FROM checkpoints"
@@ -69,20 +68,20 @@ class Origin:
             found[row[0]].append(Place(*row))
         for thread in threads:
             if thread not in found:
-                known = ", ".join(map(repr, sorted(found)[:5])) + (" ..." if len(found) > 5 else "")
-                raise InputError(f"the source has no thread {thread!r}; it has {known or 'none'}")
+                names = ", ".join(map(repr, sorted(found)[:5])) + (" ..." if len(found) > 5 else "")
+                raise InputError(f"the source has no thread {thread!r}; it has {names or 'none'}")
         return {thread: _parents_first(found[thread]) for thread in sorted(set(threads or found))}
 
     def read(self, place: Place, checkpoint: str | None = None) -> CheckpointTuple | None:
-        """A checkpoint: the one at a place, or another one of its namespace."""
+        """The checkpoint of a place, or another checkpoint of its namespace."""
         try:
             found = self.saver.get_tuple(place.config(checkpoint))
-        except Exception as error:  # Whatever bytes of any age make a serializer raise.
+        except Exception as error:  # A serializer may raise anything for old or damaged bytes.
             raise PersistenceError(f"{place} cannot be read from the source: {error!r}") from error
         if self.blocked:
             raise InputError(
                 f"{place} holds objects of {', '.join(sorted(self.blocked))}; "
-                "if they are yours, allow them: --allow MODULE:CLASS"
+                "if you trust them, allow them: --allow MODULE:CLASS"
             )
         return found
 
@@ -128,7 +127,7 @@ def open_origin(source: str | Path, target: str | Path, serde: JsonPlusSerialize
 
 
 def _url(database: str | Path) -> URL | None:
-    """The URL; none for the path of a file."""
+    """The URL; `None` for the path of a file."""
     if "://" not in str(database):
         return None
     try:
@@ -164,7 +163,7 @@ def _open_sqlite(file: Path, target: str | Path, serde: JsonPlusSerializer) -> I
             conn.execute("SELECT 1 FROM checkpoints LIMIT 1")
             has_path = "task_path" in [row[1] for row in conn.execute("PRAGMA table_info(writes)")]
             saver = SqliteSaver(conn, serde=serde)
-            saver.is_setup = True  # It would write tables.
+            saver.is_setup = True  # Otherwise the saver creates tables.
             saver._has_task_path = has_path
             yield Origin(
                 saver,

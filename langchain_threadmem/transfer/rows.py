@@ -1,11 +1,10 @@
-"""SQL: all rows of a memory, independent of the database they come from.
+"""SQL: all rows of a memory, with ids that do not depend on the database.
 
-Ids of trees, segments, namespaces and items are a database's own. Rows leave it numbered 1, 2, 3 ... in the
-order of those ids, keys of nodes with them, and enter another one under new ids that rise in the same order.
-So a memory that was written and read back gives the same rows, byte for byte, which is how a copy is checked.
+Ids of trees, segments, namespaces and items belong to a database. Rows are dumped with the ids 1, 2, 3 ... in
+the order of these ids, and keys of nodes accordingly, and loaded under new ids in the same order. A memory
+that was dumped and loaded therefore gives the same rows, byte for byte, by which a copy is checked.
 
-What can be made again from these rows is left out: the lexicon, and how far an index outside of the database
-has come.
+Derived data is left out: the lexicon, and the watermarks of indexes outside of the database.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from langchain_threadmem.tree import nodes
 Row = dict[str, Any]
 """The columns of a row."""
 ROWS_AT_ONCE = 1000
-_KEPT_MARKS = (watermarks.embeddings_of(""), watermarks.SUMMARIES_OF)
+_COPIED_MARKS = (watermarks.embeddings_of(""), watermarks.SUMMARIES_OF)
 
 
 _READ = {part.table.name: Statement(select(part.table).where(scope(part)), "under") for part in COPIED}
@@ -56,21 +55,21 @@ _OWNERS = Statement(
 
 
 class Numbers:
-    """Which number here stands for which there."""
+    """A mapping from ids of one database to ids of the other."""
 
     def __init__(self) -> None:
         self._new: dict[Id, dict[int, int]] = {kind: {} for kind in Id}
 
     def give(self, kind: Id, old: int, new: int | None = None) -> None:
-        """Let a number stand for another; by default for the next one, from 1."""
-        known = self._new[kind]
-        known[old] = len(known) + 1 if new is None else new
+        """Map an id; by default to the next number, from 1."""
+        ids = self._new[kind]
+        ids[old] = len(ids) + 1 if new is None else new
 
     def of(self, kind: Id, old: int) -> int:
-        """The number that stands for another.
+        """The new id of an old id.
 
         Raises:
-            PersistenceError: None does.
+            PersistenceError: The id is unknown.
         """
         try:
             if kind is Id.NODE:
@@ -78,16 +77,16 @@ class Numbers:
             return self._new[kind][old]
         except KeyError:
             raise PersistenceError(
-                f"a row refers to {kind.value} {old!r}, which is not there; `threadmem verify` says more"
+                f"a row refers to {kind.value} {old!r}, which does not exist; see `threadmem verify`"
             ) from None
 
     def moved(self, part: Part, row: Row) -> Row:
-        """A row with the numbers that stand for its own."""
+        """A row with new ids."""
         changed: Row = {
             name: self.of(kind, row[name]) for name, kind in part.ids.items() if row[name] is not None
         }
         if row.get("kind") == KIND:
-            # A list of messages among a graph's values says where the messages are.
+            # A stored list of messages contains keys of nodes.
             changed["data"] = unpack(bytes(row["data"])).mapped(self._item).pack()
         return {**row, **changed}
 
@@ -96,31 +95,29 @@ class Numbers:
 
 
 def owners(conn: Conn) -> list[str]:
-    """Everyone who has a memory here, in alphabetical order."""
+    """All owners, in alphabetical order."""
     return sorted(row[0] for row in conn.all(_OWNERS))
 
 
 def check_owner(conn: Conn, owner: str) -> None:
-    """Make sure that somebody has a memory here.
+    """Refuse an owner without a memory.
 
     Raises:
-        InputError: They have none.
+        InputError: The owner has no memory in the database.
     """
-    found = owners(conn)
-    if owner not in found:
-        known = ", ".join(map(repr, found[:5])) + (" ..." if len(found) > 5 else "")
-        raise InputError(
-            f"there is no memory of {owner!r}; there is {known or 'none'}: name an owner there is"
-        )
+    existing = owners(conn)
+    if owner not in existing:
+        names = ", ".join(map(repr, existing[:5])) + (" ..." if len(existing) > 5 else "")
+        raise InputError(f"there is no memory of {owner!r}; there is {names or 'none'}")
 
 
 def holds(conn: Conn, owner: str) -> bool:
-    """Whether an owner has anything here."""
+    """Whether an owner has any row."""
     return any(conn.all(_READ[part.table.name], owner) for part in COPIED if part.under is None)
 
 
 def count(conn: Conn, of: Sequence[str]) -> int:
-    """How many blocks of rows `dump` gives: some for each conversation and each namespace of the store."""
+    """The number of blocks of rows that `dump` yields."""
     return sum(
         len(conn.all(_READ[part.table.name], owner))
         * (1 + sum(below.under is part.ids.get("id", 0) for below in COPIED))
@@ -131,11 +128,11 @@ def count(conn: Conn, of: Sequence[str]) -> int:
 
 
 def dump(conn: Conn, of: Sequence[str]) -> Iterator[tuple[Part, list[Row]]]:
-    """The rows of some owners' memories, one conversation or namespace of the store after the other.
+    """The rows of memories, one conversation or namespace of the store after the other.
 
     Args:
         conn: A transaction.
-        of: The owners, in the order in which they are to be numbered.
+        of: The owners, in the order of their numbers.
     """
     numbers = Numbers()
     for owner in of:
@@ -150,7 +147,7 @@ def dump(conn: Conn, of: Sequence[str]) -> Iterator[tuple[Part, list[Row]]]:
 
 
 def _number(conn: Conn, numbers: Numbers, kind: Id, number: int) -> None:
-    """Give numbers to a tree or a namespace, and to what is named by numbers in it."""
+    """Map the id of a tree or a namespace, and the ids below it."""
     numbers.give(kind, number)
     for part in COPIED:
         if part.under is kind and (below := part.ids.get("id")):
@@ -159,7 +156,7 @@ def _number(conn: Conn, numbers: Numbers, kind: Id, number: int) -> None:
 
 
 def _below(conn: Conn, numbers: Numbers, kind: Id, number: int) -> Iterator[tuple[Part, list[Row]]]:
-    """What is in a tree or in a namespace."""
+    """The rows of a tree or of a namespace."""
     for part in COPIED:
         if part.under is kind:
             rows = [numbers.moved(part, row) for row in _rows(conn, part, number)]
@@ -170,24 +167,24 @@ def _rows(conn: Conn, part: Part, under: object) -> list[Row]:
     names = part.table.c.keys()
     rows = [dict(zip(names, row, strict=True)) for row in conn.all(_READ[part.table.name], under)]
     if part.table is schema.mark:
-        return [row for row in rows if row["name"].startswith(_KEPT_MARKS)]
+        return [row for row in rows if row["name"].startswith(_COPIED_MARKS)]
     return sorted(rows, key=lambda row: row["id"]) if "id" in part.ids else rows
 
 
 def _place(part: Part, row: Row) -> tuple[Any, ...]:
-    """Where a row stands among others, whatever the database sorts by."""
+    """The sort key of a row, independent of the database."""
     return tuple(row[column.name] for column in part.table.primary_key)
 
 
 def load(
     conn: Conn, rows: Iterable[tuple[Part, Row]], written: Callable[[int], None] = lambda count: None
 ) -> None:
-    """Write rows as `dump` gave them, all of a table before those of the next, in the order of `COPIED`.
+    """Write rows of `dump`, table by table in the order of `COPIED`.
 
     Args:
         conn: A write transaction.
         rows: The rows.
-        written: Called with how many were written since the last time.
+        written: Called with the number of rows of each batch.
     """
     numbers = Numbers()
     ends: list[tuple[int | None, int | None, int]] = []
@@ -212,7 +209,7 @@ def load(
 def _enter(
     conn: Conn, numbers: Numbers, part: Part, kind: Id, row: Row
 ) -> Iterator[tuple[int | None, int | None, int]]:
-    """Write a row that gets an id of its own; of a tree, where it ends, which is known when its nodes are."""
+    """Write a row that gets a new id; yields the tip and system message of a tree, to set after its nodes."""
     plain = {**row, "tip": None, "system": None} if kind is Id.TREE else row
     numbers.give(kind, row["id"], 0)
     values = numbers.moved(part, plain)
