@@ -33,6 +33,7 @@ from langchain_threadmem.removal import reset
 from langchain_threadmem.summaries import summarizers
 from langchain_threadmem.summaries.summarizers import LLMSummarizer, Summarizer, check_summarizer
 from langchain_threadmem.threads import append
+from langchain_threadmem.threads.conversation import ThreadedConversation
 from langchain_threadmem.threads.llm_selector import LLMNodeSelector
 from langchain_threadmem.threads.selectors import (
     AnySelector,
@@ -40,8 +41,9 @@ from langchain_threadmem.threads.selectors import (
     NodeSelector,
     SemanticNodeSelector,
 )
+from langchain_threadmem.threads.tree_view import OnFailure, check_on_failure
 from langchain_threadmem.tree import graph, navigate, read, restore, revise
-from langchain_threadmem.tree.conversation import Conversation, OnFailure, check_on_failure, tree_of
+from langchain_threadmem.tree.conversation import tree_of
 from langchain_threadmem.tree.navigate import MessageRef
 from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.verify import Verification, verify_conversation
@@ -150,13 +152,13 @@ class ChatMemory:
             raise InputError(f"system is a MemorySystem, not {system!r}; pass MemorySystem(url)")
         self._runtime = system.runtime if system else Runtime.open(None, owner="user", embeddings=embeddings)
         name = conversation_id or str(uuid4())
-        self._conversation = Conversation(
+        self._summarizer = summarizer
+        self._conversation = ThreadedConversation(
             self._runtime,
             name,
-            node_selector or LinearNodeSelector(),
-            summarizer,
             context_depth,
             bound(window, name),
+            node_selector or LinearNodeSelector(),
             single_tree,
             on_selection_failure,
         )
@@ -201,7 +203,7 @@ class ChatMemory:
     @property
     def summarizer(self) -> Summarizer | None:
         """What writes summaries, if anything."""
-        return self._conversation.summarizer
+        return self._summarizer
 
     # Writing
 
@@ -366,7 +368,7 @@ class ChatMemory:
         Raises:
             InputError: The memory has no summarizer.
         """
-        return summarizers.summarize(self._conversation, node_id)
+        return summarizers.summarize(self._conversation, self._summarizer, node_id)
 
     asummarize = averb(summarize)
 
@@ -630,9 +632,9 @@ class ChatMemory:
             >>> [message.content for message in memory.retrieve("anything", n_results=3)]
             ['two', 'three', 'four']
         """
-        linear = isinstance(self._conversation.selector, LinearNodeSelector)
+        conversation = self._conversation
         return recall_verbs.retrieve(
-            self._conversation, query, n_results, context_depth, order, fallback, linear=linear
+            conversation, query, n_results, context_depth, order, fallback, linear=conversation.is_linear
         )
 
     aretrieve = averb(retrieve)

@@ -9,9 +9,9 @@ from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.export import json, page, text
 from langchain_threadmem.export.text import MermaidOptions
+from langchain_threadmem.threads.conversation import ThreadedConversation
 from langchain_threadmem.threads.selectors import LinearNodeSelector, SemanticNodeSelector
 from langchain_threadmem.tree import graph, read
-from langchain_threadmem.tree.conversation import Conversation
 from langchain_threadmem.tree.node import ConversationNode
 
 Nodes = Sequence[ConversationNode]
@@ -31,7 +31,7 @@ _FORMATS: dict[str, Callable[[Nodes], str]] = {
 }
 
 
-def export(conversation: Conversation, format: str) -> Flow[str]:
+def export(conversation: ThreadedConversation, format: str) -> Flow[str]:
     """The text of a conversation in a format of `ChatMemory.export`.
 
     Raises:
@@ -51,11 +51,10 @@ def export(conversation: Conversation, format: str) -> Flow[str]:
     return _FORMATS[format](graph.living(history))
 
 
-def _document(conversation: Conversation, history: Nodes, tip: ConversationNode | None) -> str:
-    linear = isinstance(conversation.selector, LinearNodeSelector)
+def _document(conversation: ThreadedConversation, history: Nodes, tip: ConversationNode | None) -> str:
     return json.to_json(
         history,
-        mode="linear" if linear else "graph",
+        mode="linear" if conversation.is_linear else "graph",
         metadata={
             "conversation_id": conversation.name,
             "context_depth": conversation.context_depth,
@@ -98,7 +97,7 @@ def load(text: str) -> Saved:
     return Saved(document, tip, selector, depth if isinstance(depth, int) else None)
 
 
-def mime_bundle(conversation: Conversation) -> Flow[dict[str, str]]:
+def mime_bundle(conversation: ThreadedConversation) -> Flow[dict[str, str]]:
     """The tree for Jupyter: a picture as HTML, and an outline as plain text."""
     history, tip = yield from read.whole(conversation)
     living = graph.living(history)

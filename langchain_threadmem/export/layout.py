@@ -18,7 +18,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.errors import NodeNotFoundError
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.roles import role_of
-from langchain_threadmem.messages.text import one_line, plural, visible
+from langchain_threadmem.messages.text import cut, one_line, plural, visible
 from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import ConversationNode
 
@@ -139,7 +139,7 @@ def content_of(message: BaseMessage) -> str:
         parts += [f"[{kind}]" for kind in kinds if kind not in ("text", "tool_use", "tool_call")]
     for call in getattr(message, "tool_calls", ()):
         arguments = ", ".join(f"{name}={value!r}" for name, value in call["args"].items())
-        parts.append(f"[calls {call['name']}({arguments if len(arguments) < 80 else arguments[:79] + '…'})]")
+        parts.append(f"[calls {call['name']}({cut(arguments, 80)})]")
     return visible(" ".join(part for part in parts if part))
 
 

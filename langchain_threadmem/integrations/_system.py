@@ -14,9 +14,9 @@ from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, OwnerMismatchError
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.threads import route
+from langchain_threadmem.threads.conversation import ThreadedConversation
 from langchain_threadmem.threads.route import Lineage
 from langchain_threadmem.threads.selectors import AnySelector
-from langchain_threadmem.tree.conversation import Conversation
 
 ConversationId = str | Callable[[Mapping[str, Any]], str] | None
 """The conversation of a run: its name, a function from the run's configuration; `None`: the `thread_id`."""
@@ -149,7 +149,7 @@ class RunConversations:
         self._selector = selector
         self._options = options
 
-    def of(self, config: Mapping[str, Any]) -> tuple[Conversation, Lineage]:
+    def of(self, config: Mapping[str, Any]) -> tuple[ThreadedConversation, Lineage]:
         """The conversation of a run, and the origin of the run.
 
         Raises:

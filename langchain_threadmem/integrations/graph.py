@@ -30,9 +30,9 @@ from langchain_threadmem.messages.windows import Window, bound
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.recall.quoting import Recalled, recall_message
 from langchain_threadmem.threads import route
+from langchain_threadmem.threads.conversation import ThreadedConversation
 from langchain_threadmem.threads.route import ActiveThread, Lineage, Routed
 from langchain_threadmem.threads.selectors import AnySelector, SemanticNodeSelector
-from langchain_threadmem.tree.conversation import Conversation
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -98,7 +98,7 @@ def select_thread_node(
     chosen = selector if selector is not None else SemanticNodeSelector()
     conversations = RunConversations(system, conversation_id, chosen, **options)
 
-    def work(state: Any, conversation: Conversation, lineage: Lineage) -> Flow[dict[str, Any]]:
+    def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         thread = _get(state, "active_thread") or {}
         messages = _list(state, messages_key)
         routed = yield from route.route(conversation, messages, thread.get("message_id"), lineage)
@@ -121,7 +121,7 @@ def store_turn_node(
     """
     conversations = RunConversations(system, conversation_id)
 
-    def work(state: Any, conversation: Conversation, lineage: Lineage) -> Flow[dict[str, Any]]:
+    def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         yield from route.store(conversation, _list(state, messages_key))
         return {}
 
@@ -149,7 +149,7 @@ def recall_node(
     """
     conversations = RunConversations(system, conversation_id)
 
-    def work(state: Any, conversation: Conversation, lineage: Lineage) -> Flow[dict[str, Any]]:
+    def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         messages = _list(state, messages_key)
         newest = newest_human(messages)
         if newest is None:
@@ -272,7 +272,7 @@ def _model_node(
 def _node(
     name: str,
     conversations: RunConversations,
-    work: Callable[[Any, Conversation, Lineage], Flow[dict[str, Any]]],
+    work: Callable[[Any, ThreadedConversation, Lineage], Flow[dict[str, Any]]],
 ) -> Node:
     """A node that works in the conversation of the run."""
 

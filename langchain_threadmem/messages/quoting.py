@@ -13,6 +13,8 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.messages.text import cut
+
 SOURCE = "threadmem_recall"
 """What `additional_kwargs["lc_source"]` of a recall message says."""
 MADE_UP = frozenset({SOURCE, "summarization"})
@@ -45,5 +47,5 @@ def is_made_up(message: BaseMessage) -> bool:
 
 
 def quote(text: str, longest: int) -> str:
-    cut = text if len(text) <= longest else text[: longest - 1] + "…"
-    return _ANGLES.sub("&lt;", cut)
+    """At most `longest` characters of a text, of which nothing can end a tag."""
+    return _ANGLES.sub("&lt;", cut(text, longest))

@@ -35,6 +35,16 @@ def plural(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+def cut(text: str, width: int) -> str:
+    """At most `width` characters of a text; the last one is an ellipsis where something is left out.
+
+    Example:
+        >>> cut("say this, then that", 10)
+        'say this,…'
+    """
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
 def one_line(text: str, width: int | None = None) -> str:
     """Put a text on one line, line ends and tabs as spaces, `visible`; cut to `width` characters, if given.
 

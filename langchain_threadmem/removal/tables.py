@@ -1,4 +1,4 @@
-"""The list of all tables: which rows belong to an owner, a conversation or the store.
+"""SQL: all tables, and the rows of each that belong to an owner, a conversation or the store.
 
 Whoever has to reach everything (a copy, an erasure) goes by this list, so that a new table cannot be missed:
 a test holds that each is named here.

@@ -14,6 +14,7 @@ import networkx as nx
 import numpy as np
 
 from langchain_threadmem.index.language import words
+from langchain_threadmem.messages.text import cut
 
 _END = re.compile(r"(?<=[.!?。！？…])\s+|\n+")
 _SPEAKER = re.compile(r"^[\w-]{1,30}: ")
@@ -43,7 +44,7 @@ def sentences(text: str) -> list[str]:
         ['It rained.', 'We stayed in!']
     """
     found = (" ".join(part.split()) for part in _END.split(text))
-    return list(dict.fromkeys(_cut(part) for part in found if part))
+    return list(dict.fromkeys(cut(part, LONGEST) for part in found if part))
 
 
 def sentence_graph(found: Sequence[str]) -> nx.Graph[int]:
@@ -131,7 +132,3 @@ def _sample(found: list[str]) -> list[str]:
         return found
     step = (len(found) - 1) / (MOST_SENTENCES - 1)
     return [found[round(n * step)] for n in range(MOST_SENTENCES)]
-
-
-def _cut(sentence: str) -> str:
-    return sentence if len(sentence) <= LONGEST else sentence[: LONGEST - 1] + "…"

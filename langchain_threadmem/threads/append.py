@@ -15,30 +15,29 @@ from langchain_threadmem.messages.convert import Given, messages_of
 from langchain_threadmem.messages.roles import OPENING, TYPES
 from langchain_threadmem.messages.tool_pairs import call_ids
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.threads.conversation import ThreadedConversation
 from langchain_threadmem.threads.select import select
-from langchain_threadmem.threads.selectors import LinearNodeSelector
 from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.append import TIP, Draft, Parent, Said
-from langchain_threadmem.tree.conversation import Conversation, tree_of
+from langchain_threadmem.tree.conversation import tree_of
 from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.rows import all_new, chain_of, drafts_of, new_turn, placed_nodes
 
 
 def append(
-    conversation: Conversation, human: Given, *answers: Given
+    conversation: ThreadedConversation, human: Given, *answers: Given
 ) -> Flow[list[ConversationNode]] | Step[list[ConversationNode]]:
     """Store one turn: its human message where the selector says, answers below what they answer."""
-    linear = isinstance(conversation.selector, LinearNodeSelector)
-    if linear and (said := new_turn(human, answers, conversation.runtime.parts.write)):
+    if conversation.is_linear and (said := new_turn(human, answers, conversation.runtime.parts.write)):
         if not (tree := conversation.tree) or conversation.runtime.get(EmbeddingQueue).searched:
             return _follow(conversation, said)
         return Sql(chain_of(tree, said), write=True)  # Nothing comes before it, nothing after.
-    return _place(conversation, human, answers, linear)
+    return _place(conversation, human, answers)
 
 
 def _place(
-    conversation: Conversation, human: Given, answers: Iterable[Given], linear: bool
+    conversation: ThreadedConversation, human: Given, answers: Iterable[Given]
 ) -> Flow[list[ConversationNode]]:
     messages = messages_of(human)
     for answer in answers:
@@ -46,14 +45,18 @@ def _place(
     whole = not messages or messages[0].type == "human"
     open_calls = set() if whole else (yield from _calls_above(conversation, messages))
     check_turn(messages, open_calls)
-    if linear or messages[0].type != "human" or (yield from _is_stored(conversation, messages[0])):
+    if (
+        conversation.is_linear
+        or messages[0].type != "human"
+        or (yield from _is_stored(conversation, messages[0]))
+    ):
         return (yield from _write_below(conversation, messages))
     drafts = drafts_of(messages, other=conversation.runtime.parts.write)
     selected = yield from select(conversation, messages[0])
     return (yield from _write(conversation, messages, selected.explains(drafts), selected.parent))
 
 
-def _is_stored(conversation: Conversation, message: BaseMessage) -> Flow[bool]:
+def _is_stored(conversation: ThreadedConversation, message: BaseMessage) -> Flow[bool]:
     """Whether a message that brings its id is there already, so that a retry asks no selector again."""
     if message.id is None:
         return False
@@ -62,7 +65,7 @@ def _is_stored(conversation: Conversation, message: BaseMessage) -> Flow[bool]:
 
 
 def extend(
-    conversation: Conversation, given: Iterable[Given], timestamps: Iterable[datetime] | None = None
+    conversation: ThreadedConversation, given: Iterable[Given], timestamps: Iterable[datetime] | None = None
 ) -> Flow[list[ConversationNode]]:
     """Store messages as one chain below the tip, without asking the selector."""
     if not isinstance(given, Iterable) or isinstance(given, str | Mapping | BaseMessage) or _is_pair(given):
@@ -90,7 +93,7 @@ def _is_pair(given: Iterable[Given]) -> bool:
 
 
 def remember(
-    conversation: Conversation, given: Sequence[BaseMessage], seen: Parent
+    conversation: ThreadedConversation, given: Sequence[BaseMessage], seen: Parent
 ) -> Flow[list[ConversationNode]]:
     """Store what a finished call said, in one write: below the tip that the call saw, or where the selector
     says.
@@ -98,13 +101,15 @@ def remember(
     messages = [message for item in given for message in messages_of(item)]
     drafts, parent = drafts_of(messages, other=conversation.runtime.parts.write), seen
     first = next((message for message in messages if message.type == "human"), None)
-    if first is not None and not isinstance(conversation.selector, LinearNodeSelector):
+    if first is not None and not conversation.is_linear:
         selected = yield from select(conversation, first)
         parent, drafts = selected.parent, selected.explains(drafts)
     return (yield from _write(conversation, messages, drafts, parent))
 
 
-def _write_below(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[list[ConversationNode]]:
+def _write_below(
+    conversation: ThreadedConversation, messages: Sequence[BaseMessage]
+) -> Flow[list[ConversationNode]]:
     """Write messages below the tip, now."""
     if said := all_new(messages, conversation.runtime.parts.write):
         return (yield from _follow(conversation, said))
@@ -115,7 +120,7 @@ def _write_below(conversation: Conversation, messages: Sequence[BaseMessage]) ->
     )
 
 
-def _follow(conversation: Conversation, said: Sequence[Said]) -> Flow[list[ConversationNode]]:
+def _follow(conversation: ThreadedConversation, said: Sequence[Said]) -> Flow[list[ConversationNode]]:
     # Only now: what cannot be stored is to leave no trace.
     tree = conversation.tree or (yield from tree_of(conversation))
     nodes = yield from Sql(chain_of(tree, said), write=True)
@@ -124,7 +129,10 @@ def _follow(conversation: Conversation, said: Sequence[Said]) -> Flow[list[Conve
 
 
 def _write(
-    conversation: Conversation, messages: Sequence[BaseMessage], drafts: Sequence[Draft], parent: Parent
+    conversation: ThreadedConversation,
+    messages: Sequence[BaseMessage],
+    drafts: Sequence[Draft],
+    parent: Parent,
 ) -> Flow[list[ConversationNode]]:
     if not drafts:
         return []
@@ -134,7 +142,9 @@ def _write(
     return placed_nodes(messages, drafts, places)
 
 
-def _calls_above(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[set[str | None]]:
+def _calls_above(
+    conversation: ThreadedConversation, messages: Sequence[BaseMessage]
+) -> Flow[set[str | None]]:
     """Ids of the tool calls in the active thread, if any message may be the result of one."""
     if not any(isinstance(message, ToolMessage) for message in messages):
         return set()

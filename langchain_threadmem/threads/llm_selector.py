@@ -18,11 +18,11 @@ from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import InputError, SelectionError
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.quoting import marked
+from langchain_threadmem.messages.text import cut, plural
 from langchain_threadmem.threads.choice import Choice
 from langchain_threadmem.threads.selectors import FlowSelector, SemanticNodeSelector
-from langchain_threadmem.threads.tree_view import TreeView
+from langchain_threadmem.threads.tree_view import OnFailure, TreeView, check_on_failure
 from langchain_threadmem.threads.turn_ends import TurnEnd
-from langchain_threadmem.tree.conversation import OnFailure, check_on_failure
 
 if TYPE_CHECKING:
     from langchain_threadmem.engine.chat_model import Model
@@ -185,35 +185,30 @@ def _question(shown: Sequence[TurnEnd], ends: Sequence[TurnEnd], message: BaseMe
     by_id = {end.id: end for end in ends}
     age = {end.id: len(ends) - place for place, end in enumerate(ends)}
     lines = [
-        f"Node {end.id}: {marked(_brief(end, by_id))} ({_count(age[end.id], 'turn')} ago)" for end in shown
+        f"Node {end.id}: {marked(_brief(end, by_id))} ({plural(age[end.id], 'turn')} ago)" for end in shown
     ]
     return "\n".join(
         [
             "Earlier exchanges, oldest first:",
             *lines,
             "",
-            f"New message: {marked(_cut(text_of(message), 1000))}",
+            f"New message: {marked(_flat(text_of(message), 1000))}",
         ]
     )
 
 
 def _brief(end: TurnEnd, by_id: Mapping[int, TurnEnd]) -> str:
     if end.summary is not None:
-        return f"{_cut(end.summary.title, 80)}: {_cut(end.summary.summary, 320)}"
+        return f"{_flat(end.summary.title, 80)}: {_flat(end.summary.summary, 320)}"
     opening = end
     while opening.previous is not None and opening.previous in by_id:
         opening = by_id[opening.previous]
-    topic = "" if opening is end else f"topic: {_cut(opening.human, 80)} | "
-    return f"{topic}user: {_cut(end.human, 140)} | assistant: {_cut(end.answer, 200)}"
+    topic = "" if opening is end else f"topic: {_flat(opening.human, 80)} | "
+    return f"{topic}user: {_flat(end.human, 140)} | assistant: {_flat(end.answer, 200)}"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _cut(text: str, most: int) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= most else flat[: most - 1] + "…"
+def _flat(text: str, most: int) -> str:
+    return cut(" ".join(text.split()), most)
 
 
 def _shortlist(ends: Sequence[TurnEnd], most: int, weighed: Choice | None) -> list[TurnEnd]:

@@ -37,6 +37,7 @@ from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.recall.verbs import recall
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.threads.conversation import ThreadedConversation
 from langchain_threadmem.threads.select import EVERYTHING, Past, select
 from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.tree import append as writer
@@ -44,7 +45,7 @@ from langchain_threadmem.tree import grafts, nodes, revise, revision, trees
 from langchain_threadmem.tree import lineage as lineage_sql
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import TIP, Draft
-from langchain_threadmem.tree.conversation import Conversation, tree_of
+from langchain_threadmem.tree.conversation import tree_of
 from langchain_threadmem.tree.lineage import Span
 from langchain_threadmem.tree.nodes import NodeRow, Outline
 from langchain_threadmem.tree.rows import drafts_of
@@ -100,7 +101,7 @@ class Routed(NamedTuple):
 
 
 def route(
-    conversation: Conversation,
+    conversation: ThreadedConversation,
     given: Sequence[BaseMessage],
     routed: str | None = None,
     lineage: Lineage = NO_LINEAGE,
@@ -157,7 +158,7 @@ def route(
 
 
 def _route(
-    conversation: Conversation,
+    conversation: ThreadedConversation,
     said: Sequence[BaseMessage],
     newest: int,
     routed: str | None,
@@ -204,7 +205,7 @@ def _route(
     return reason
 
 
-def store(conversation: Conversation, given: Sequence[BaseMessage]) -> Flow[int]:
+def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> Flow[int]:
     """Store the end of a list: what follows the last message of it that is stored already.
 
     A message with a known id and other content is a new version of the old one; an answer beside older
@@ -237,7 +238,7 @@ def store(conversation: Conversation, given: Sequence[BaseMessage]) -> Flow[int]
     return written + (yield from Sql(write, write=True))
 
 
-def _answer_calls(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[int]:
+def _answer_calls(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[int]:
     """Store results that were put behind the calls of a turn that was left; how many.
 
     Only where the turn was left does a tool's result come right before a human message.
@@ -252,7 +253,7 @@ def _answer_calls(conversation: Conversation, messages: Sequence[BaseMessage]) -
     return written
 
 
-def _answer_call(conversation: Conversation, messages: Sequence[BaseMessage]) -> Flow[int]:
+def _answer_call(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[int]:
     """Store the results between a call and what followed it, and let that hang below the last of them.
 
     Both have to be stored as they are here: of other versions what is stored is left as it is.
@@ -288,7 +289,7 @@ def _answer_call(conversation: Conversation, messages: Sequence[BaseMessage]) ->
 
 
 def recall_elsewhere(
-    conversation: Conversation,
+    conversation: ThreadedConversation,
     query: str,
     path: Sequence[BaseMessage],
     n_results: int,
@@ -379,7 +380,7 @@ def lineage_of(config: Mapping[str, Any], conversation: str) -> Lineage:
     return Lineage("" if thread == conversation else thread, rewound)
 
 
-def thread_to(conversation: Conversation, message_id: str) -> Flow[list[BaseMessage]]:
+def thread_to(conversation: ThreadedConversation, message_id: str) -> Flow[list[BaseMessage]]:
     """The messages from the root to a stored message, without system messages; empty if it is not stored."""
     tree = yield from tree_of(conversation)
 

@@ -10,11 +10,12 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import DriverError, PersistenceError, SelectionError
-from langchain_threadmem.threads.selectors import AnySelector, LinearNodeSelector, choice_of
+from langchain_threadmem.threads.conversation import ThreadedConversation
+from langchain_threadmem.threads.selectors import AnySelector, choice_of
 from langchain_threadmem.threads.tree_view import TreeView, turns
 from langchain_threadmem.threads.turn_ends import TurnEnd
 from langchain_threadmem.tree.append import TIP, Draft, Parent
-from langchain_threadmem.tree.conversation import Conversation, tree_of
+from langchain_threadmem.tree.conversation import tree_of
 from langchain_threadmem.tree.lineage import Span
 from langchain_threadmem.tree.node import Placement
 
@@ -59,7 +60,9 @@ class Past(NamedTuple):
 EVERYTHING = Past()
 
 
-def select(conversation: Conversation, message: BaseMessage, past: Past = EVERYTHING) -> Flow[Selected]:
+def select(
+    conversation: ThreadedConversation, message: BaseMessage, past: Past = EVERYTHING
+) -> Flow[Selected]:
     """The parent of a human message, with the reason.
 
     Args:
@@ -74,14 +77,13 @@ def select(conversation: Conversation, message: BaseMessage, past: Past = EVERYT
         SelectionError: It failed and `on_selection_failure` is "raise".
     """
     selector, hidden = conversation.selector, past.hidden
-    is_linear = isinstance(selector, LinearNodeSelector)
-    if is_linear and not hidden:
+    if conversation.is_linear and not hidden:
         return Selected(past.tip, "continues the active thread")
     tree = yield from tree_of(conversation)
     index = yield from turns(conversation.runtime, tree)
     is_unseen = isinstance(past.tip, int) and hidden and index.belongs(past.tip, hidden)
     active = past.end if is_unseen else past.tip
-    if is_linear:
+    if conversation.is_linear:
         return Selected(active, "continues the active thread")
     failing, name = conversation.on_selection_failure, conversation.name
     view = TreeView(conversation.runtime, tree, index, failing, name, hidden)
@@ -111,7 +113,7 @@ def _end_of(ends: Sequence[TurnEnd], chosen: int, selector: AnySelector) -> int:
     )
 
 
-def _fallback(conversation: Conversation, ends: Sequence[TurnEnd], error: Exception) -> int | None:
+def _fallback(conversation: ThreadedConversation, ends: Sequence[TurnEnd], error: Exception) -> int | None:
     choice = conversation.on_selection_failure
     if choice == "raise":
         if isinstance(error, SelectionError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime, TreeCache
@@ -13,7 +13,6 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 from langchain_threadmem.tree import graph, nodes, trees
 from langchain_threadmem.tree import placements as stored_placements
-from langchain_threadmem.tree.conversation import OnFailure
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.lineage import Span
 from langchain_threadmem.tree.node import ConversationNode, Placement
@@ -21,6 +20,19 @@ from langchain_threadmem.tree.rows import nodes_of
 
 if TYPE_CHECKING:
     import networkx as nx
+
+OnFailure = Literal["latest", "root", "raise"]
+"""Where a message goes whose selector failed."""
+
+
+def check_on_failure(choice: str) -> None:
+    """Refuse an unknown `on_selection_failure`.
+
+    Raises:
+        InputError: It is none of the three.
+    """
+    if choice not in get_args(OnFailure):
+        raise InputError(f"on_selection_failure={choice!r} is not one of 'latest', 'root', 'raise'")
 
 
 class TreeView:

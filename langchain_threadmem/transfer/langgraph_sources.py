@@ -1,4 +1,4 @@
-"""Databases of LangGraph's own checkpointers, opened read-only.
+"""SQL: the tables of LangGraph's own checkpointers, opened read-only.
 
 Whole checkpoints are read by the library that wrote them. What its saver does not tell (which threads there
 are, the indices and paths of pending writes) is asked in SQL, in the same unchanging snapshot.

@@ -168,3 +168,18 @@ def test_no_flow_is_a_coroutine() -> None:
         and ast.unparse(function.returns).startswith("Flow[")
     ]
     assert mixed == []
+
+
+WITHOUT_STATEMENTS = {"langchain_threadmem.transfer.folder"}
+"""Modules that use types of columns alone."""
+MIXED = {"langchain_threadmem.index.removal"}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_sql_is_in_modules_that_say_so_and_hold_no_flows(name: str) -> None:
+    tree = TREES[name]
+    modules = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    has_sql = any(module.split(".")[0] == "sqlalchemy" for module in modules)
+    if has_sql and ".storage." not in name and name not in WITHOUT_STATEMENTS | MIXED:
+        assert (ast.get_docstring(tree) or "").startswith("SQL")
+        assert "langchain_threadmem.engine.flow" not in modules
