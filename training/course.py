@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from langchain_threadmem.threads.choice import CHANCES_KEPT, likeliest, weigh
-from langchain_threadmem.threads.features.learned_words import Wording
+from langchain_threadmem.threads.features.learned_words import WordVectors
 from langchain_threadmem.threads.features.phrases import ENGLISH
 from langchain_threadmem.threads.features.similarity import Compatibility
 from langchain_threadmem.threads.features.structure import LEAST_CHANCE
@@ -39,7 +39,7 @@ from training.learn import (
     fit_networks,
     fit_wording,
     mean,
-    mean_wording,
+    mean_word_vectors,
 )
 from training.sources import Conversation, Dialog, Pools, Vectors, dialogs_of, folds
 from training.weave import LONGEST, weave
@@ -127,7 +127,7 @@ class Fitted:
     way: Way
     networks: Networks
     again: Networks
-    wording: Wording
+    word_vectors: WordVectors
     learned: Compatibility | None
 
 
@@ -136,12 +136,12 @@ def grow(
     way: Way,
     networks: Networks | None,
     again: Networks | None,
-    wording: Wording,
+    word_vectors: WordVectors,
     learned: Compatibility | None,
 ) -> Grown:
     """Place the turns one by one by networks, with second looks by `again`; without networks at their
     parents."""
-    reader, tree = Reader(ENGLISH, wording), list[TurnEnd]()
+    reader, tree = Reader(ENGLISH, word_vectors), list[TurnEnd]()
     chosen: list[int | None] = []
     sure: list[float] = []
     states: list[State] = []
@@ -301,11 +301,11 @@ class Course:
         self.learned, *rest = each(list(zip(parts, counts, strict=True)), self._learn)
         self.without = dict(zip(keys, rest, strict=True))
 
-    def _learn(self, part: tuple[Mapping[str, Dialog], int]) -> tuple[Wording, Compatibility]:
+    def _learn(self, part: tuple[Mapping[str, Dialog], int]) -> tuple[WordVectors, Compatibility]:
         dialogs, count = part
         seeds = range(self.seed * MEANS, self.seed * MEANS + count)
         return (
-            mean_wording([fit_wording(dialogs, self.vectors, seed=seed) for seed in seeds]),
+            mean_word_vectors([fit_wording(dialogs, self.vectors, seed=seed) for seed in seeds]),
             mean([fit_compatibility(dialogs, self.vectors, steps=STEPS, seed=seed) for seed in seeds]),
         )
 
@@ -344,13 +344,13 @@ class Course:
         again: Mapping[int | str, Networks] | None = None,
     ) -> list[Grown]:
         def one(lesson: Lesson) -> Grown:
-            wording, learned = self.without[lesson.key]
+            word_vectors, learned = self.without[lesson.key]
             return grow(
                 lesson.conversation,
                 way,
                 networks[lesson.key] if networks else None,
                 again[lesson.key] if again else None,
-                wording,
+                word_vectors,
                 learned if way == "local" else None,
             )
 
@@ -383,9 +383,9 @@ def fit(courses: Sequence[Course], way: Way) -> Fitted:
     kinds = [(first, AT_HOME), (first + NETWORKS, ELSEWHERE)]
     both = each(kinds, lambda kind: _fit(states, recipe, NETWORKS, *kind))
     again = _fit([(one.later, lesson) for one, lesson in grown], AGAIN, NETWORKS, first)
-    wording = mean_wording([course.learned[0] for course in courses])
+    word_vectors = mean_word_vectors([course.learned[0] for course in courses])
     learned = mean([course.learned[1] for course in courses]) if way == "local" else None
-    return Fitted(way, joined(*both), again, wording, learned)
+    return Fitted(way, joined(*both), again, word_vectors, learned)
 
 
 def _fit(

@@ -118,7 +118,7 @@ def chats_file() -> Path:
 
 def measure(conversations: Sequence[Conversation], fitted: Fitted) -> tuple[dict[str, Tally], list[Grown]]:
     """Grow conversations and count, by variant."""
-    held = (fitted.way, fitted.networks, fitted.again, fitted.wording, fitted.learned)
+    held = (fitted.way, fitted.networks, fitted.again, fitted.word_vectors, fitted.learned)
     grown = each(conversations, lambda one: grow(one, *held))
     return tally(conversations, grown), grown
 

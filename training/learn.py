@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from langchain_threadmem.threads.features.cues import terms
-from langchain_threadmem.threads.features.learned_words import RAREST, Wording, answer_words, message_words
+from langchain_threadmem.threads.features.learned_words import (
+    RAREST,
+    WordVectors,
+    answer_words,
+    message_words,
+)
 from langchain_threadmem.threads.features.phrases import ENGLISH
 from langchain_threadmem.threads.features.similarity import Compatibility
 from langchain_threadmem.threads.features.table import FEATURES
@@ -238,13 +243,13 @@ def mean(several: Sequence[Compatibility]) -> Compatibility:
     return Compatibility(**held, centers=several[-1].centers)
 
 
-def mean_wording(several: Sequence[Wording]) -> Wording:
+def mean_word_vectors(several: Sequence[WordVectors]) -> WordVectors:
     """The mean of several fits on the same dialogs, whose word vectors began at the same values."""
     first = several[0]
     assert all(one.vocabulary == first.vocabulary for one in several)
     names = ("answer", "message", "opener", "closing")
     held = {name: np.mean([getattr(one, name) for one in several], 0) for name in names}
-    return Wording(first.vocabulary, **held, common=first.common, rarity=first.rarity)
+    return WordVectors(first.vocabulary, **held, common=first.common, rarity=first.rarity)
 
 
 def _centers(rows: Floats, seed: int) -> Floats:
@@ -267,7 +272,7 @@ def words_of(texts: Iterable[str]) -> set[str]:
 
 def fit_wording(
     dialogs: Mapping[str, Dialog], vectors: Vectors, *, steps: int = WORD_STEPS, seed: int
-) -> Wording:
+) -> WordVectors:
     """Learn which message follows which turn from the words that several sources have in common.
 
     A word begins as its own embedding, along the main directions of all, and decays to it: the vector that is
@@ -284,7 +289,7 @@ def fit_wording(
         if len(names) >= WORD_DIALOGS and len({name.split(":")[0] for name in names}) > 1
     )
     none = np.zeros((len(words), WORD_RANK), np.float32)
-    empty = Wording(tuple(words), none, none, none[:, 0], none[:, :2].T)
+    empty = WordVectors(tuple(words), none, none, none[:, 0], none[:, :2].T)
 
     def table(texts: Iterable[set[str]]) -> sparse.csr_array:
         found = [empty.shares(text) for text in texts]
@@ -316,7 +321,7 @@ def fit_wording(
     all_humans = sparse.vstack([humans[one.name] for one in said], "csr")
     all_answers = sparse.vstack([answers[one.name] for one in said], "csr")
     opener, closing = _fit_ends(said, all_humans, all_answers)
-    return Wording(tuple(words), held["answer"], held["message"], opener, closing, *_rarities(said))
+    return WordVectors(tuple(words), held["answer"], held["message"], opener, closing, *_rarities(said))
 
 
 def _main_directions(rows: Floats, count: int) -> Floats:

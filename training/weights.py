@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from langchain_threadmem.threads import model
-from langchain_threadmem.threads.features.learned_words import Wording
+from langchain_threadmem.threads.features.learned_words import WordVectors
 from langchain_threadmem.threads.features.similarity import Compatibility
 from langchain_threadmem.threads.features.table import FEATURES
 from langchain_threadmem.threads.model import COMPATIBILITY, WAYS, Networks
 from training.course import Fitted
-from training.learn import mean, mean_wording
+from training.learn import mean, mean_word_vectors
 
 SHIPPED = Path(model.__file__).with_name(model.FILE)
 WORDING = ("answer", "message", "opener", "closing")
-"""The arrays of `Wording`, in its order."""
+"""The arrays of `WordVectors`, in its order."""
 
 
 def write(path: Path, fitted: Sequence[Fitted], about: Mapping[str, Any]) -> None:
@@ -31,15 +31,15 @@ def write(path: Path, fitted: Sequence[Fitted], about: Mapping[str, Any]) -> Non
         fitted: One fit for each way.
         about: What the file says of its making.
     """
-    wording = fitted[0].wording
+    word_vectors = fitted[0].word_vectors
     arrays: dict[str, np.ndarray] = {
         "features": np.array(FEATURES),
         "about": np.array(json.dumps(about, sort_keys=True)),
-        "words": np.array(" ".join(wording.vocabulary)),
-        "terms": np.array(" ".join(wording.common)),
-        "term_rarity": wording.rarity.astype(np.float16),
+        "words": np.array(" ".join(word_vectors.vocabulary)),
+        "terms": np.array(" ".join(word_vectors.common)),
+        "term_rarity": word_vectors.rarity.astype(np.float16),
     }
-    arrays |= {f"word_{name}": getattr(wording, name).astype(np.float16) for name in WORDING}
+    arrays |= {f"word_{name}": getattr(word_vectors, name).astype(np.float16) for name in WORDING}
     for fit in fitted:
         for field in fields(Networks):
             arrays[f"{fit.way}_{field.name}"] = getattr(fit.networks, field.name).astype(np.float32)
@@ -65,10 +65,12 @@ def read(path: Path = SHIPPED) -> tuple[list[Fitted], dict[str, Any]]:
 
     words, terms = (tuple(arrays[name].item().split(" ")) for name in ("words", "terms"))
     learned_words = {name: numbers(f"word_{name}") for name in WORDING}
-    wording = Wording(words, **learned_words, common=terms, rarity=numbers("term_rarity"))
+    word_vectors = WordVectors(words, **learned_words, common=terms, rarity=numbers("term_rarity"))
     learned = Compatibility(*map(numbers, COMPATIBILITY))
     fitted = [
-        Fitted(way, networks(way), networks(f"{way}_again"), wording, learned if way == "local" else None)
+        Fitted(
+            way, networks(way), networks(f"{way}_again"), word_vectors, learned if way == "local" else None
+        )
         for way in WAYS
     ]
     return fitted, json.loads(arrays["about"].item())
@@ -84,7 +86,7 @@ def combine(fits: Sequence[Fitted]) -> Fitted:
         fits[0].way,
         _side_by_side([fit.networks for fit in fits]),
         _side_by_side([fit.again for fit in fits]),
-        mean_wording([fit.wording for fit in fits]),
+        mean_word_vectors([fit.word_vectors for fit in fits]),
         mean(learned) if learned else None,
     )
 

@@ -28,7 +28,7 @@ from langchain_threadmem.tree.rows import all_new, chain_of, drafts_of, new_turn
 def append(
     conversation: ThreadedConversation, human: Given, *answers: Given
 ) -> Flow[list[ConversationNode]] | Step[list[ConversationNode]]:
-    """Store one turn: its human message where the selector says, answers below what they answer."""
+    """Store one turn: its human message below the parent that the selector chooses, answers below it."""
     if conversation.is_linear and (said := new_turn(human, answers, conversation.runtime.parts.write)):
         if not (tree := conversation.tree) or conversation.runtime.get(EmbeddingQueue).searched:
             return _follow(conversation, said)
@@ -57,7 +57,7 @@ def _place(
 
 
 def _is_stored(conversation: ThreadedConversation, message: BaseMessage) -> Flow[bool]:
-    """Whether a message that brings its id is there already, so that a retry asks no selector again."""
+    """Whether a message with an id is stored already: a retry asks no selector again."""
     if message.id is None:
         return False
     tree, message_id = (yield from tree_of(conversation)), message.id
@@ -88,15 +88,15 @@ def extend(
 
 
 def _is_pair(given: Iterable[Given]) -> bool:
-    """Whether it is one message as LangChain takes them: a role and a text."""
+    """Whether it is one message in a form that LangChain accepts: a role and a text."""
     return isinstance(given, tuple) and len(given) == 2 and given[0] in TYPES and isinstance(given[1], str)
 
 
 def remember(
     conversation: ThreadedConversation, given: Sequence[BaseMessage], seen: Parent
 ) -> Flow[list[ConversationNode]]:
-    """Store what a finished call said, in one write: below the tip that the call saw, or where the selector
-    says.
+    """Store the messages of a finished call, in one write: below the tip that the call saw, or below the
+    parent that the selector chooses.
     """
     messages = [message for item in given for message in messages_of(item)]
     drafts, parent = drafts_of(messages, other=conversation.runtime.parts.write), seen
@@ -121,7 +121,7 @@ def _write_below(
 
 
 def _follow(conversation: ThreadedConversation, said: Sequence[Said]) -> Flow[list[ConversationNode]]:
-    # Only now: what cannot be stored is to leave no trace.
+    # The tree is created after the messages are encoded: messages that cannot be stored leave no trace.
     tree = conversation.tree or (yield from tree_of(conversation))
     nodes = yield from Sql(chain_of(tree, said), write=True)
     embed_soon(conversation.runtime, (tree,))
@@ -159,7 +159,7 @@ def _calls_above(
 
 
 def check_turn(messages: Sequence[BaseMessage], open_calls: Collection[str | None] = ()) -> None:
-    """Refuse what is not one turn: a human message and the AI and tool messages that answer it.
+    """Refuse messages that are not one turn: a human message and the AI and tool messages that answer it.
 
     Args:
         messages: The turn, or the rest of one that is stored already.

@@ -1,12 +1,11 @@
 """The choice: from features to probabilities, a parent and a reason.
 
-The pure part of the semantic thread selector: turn ends and vectors in, a `Choice` out; no
-model is asked and nothing is embedded here. The nearest text alone is a poor guide: in task
-dialogs most messages ("yes", "for two people") resemble nothing, and two threads on one
-subject resemble each other. So `features.describe` gives every candidate a row of plain numbers,
-the small networks of `network` score the rows, and the softmax of the scores is the answer.
-They were fitted on interleaved dialogs, first as they truly run, then as such networks sort them:
-in use a selector has to live with its own mistakes.
+The pure part of the semantic selector: it takes turn ends and vectors, and returns a `Choice`. Similarity
+alone selects badly: in task dialogs most messages ("yes", "for two people") resemble nothing, and two threads
+on one subject resemble each other. So `features.table.describe` gives each candidate a row of features, the
+networks of `model` score the rows, and the softmax of the scores gives the probabilities. The networks were
+fitted on interleaved dialogs, first in their true threads, then in the threads that fitted networks chose,
+because in use a selector meets its own errors.
 """
 
 from __future__ import annotations
@@ -22,34 +21,33 @@ import numpy as np
 from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.structure import LEAST_CHANCE, Table
 from langchain_threadmem.threads.features.table import Candidates, check_vectors, describe
-from langchain_threadmem.threads.features.words import SAYS, Reader
+from langchain_threadmem.threads.features.words import MESSAGE_CUE_AT, Reader
 from langchain_threadmem.threads.model import Networks, compatibility, networks, reader, score, way_to_go
 from langchain_threadmem.threads.second_look import reconsidered
 from langchain_threadmem.threads.turn_ends import TurnEnd
 
 CHANCES_KEPT = 5
-"""How many candidates of a choice later choices look at, at most."""
+"""The most candidates of a choice whose probabilities are stored."""
 ONE_SUBJECT, STAYS, FEW_TURNS = 0.15, 0.6, 4
-"""Most conversations that were learned from go on to other subjects, and many never do. So while there is one
-thread alone, 15 of 100 more are taken to have but one subject, and the others to stay with their first from
-one message to the next in 60 of 100: the longer it goes on, the likelier it is the only one. After four turns
-no more is concluded, since people do get to something else in the end.
+"""The conversations of the fit have several subjects, and many conversations have one. While a conversation
+has one thread, it is assumed to have one subject with a probability of 0.15, and otherwise to stay with its
+first subject from one message to the next with a probability of 0.6. Turns after the fourth do not count.
 """
 GOES_BACK = 0.5
-"""What was learned of going back is mostly of going back to another thread. Inside the only one there is that
-is taken to be half as likely.
+"""The factor for going back to an earlier turn of the only thread: the dialogs of the fit mostly go back to
+another thread.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Where a message belongs, how sure that is, and why.
+    """The parent of a message, its probability and a reason.
 
     Attributes:
         parent_id: `id` of the turn end to continue; `None` for a new root.
-        probability: Of this choice among all candidates, 0 to 1.
-        reason: A few words for a person.
-        probabilities: Of every candidate, the likeliest first; they sum to 1.
+        probability: The probability of the parent, 0 to 1.
+        reason: The reason, in a few words for people.
+        probabilities: The probability of each candidate, the likeliest first; they sum to 1.
     """
 
     parent_id: int | None
@@ -59,7 +57,7 @@ class Choice:
 
     @property
     def kept(self) -> tuple[tuple[int | None, float], ...]:
-        """The candidates that were likely at all: what is kept as `TurnEnd.chances` of the turn."""
+        """The candidates that are stored as `TurnEnd.chances`: at most five, none very unlikely."""
         first = list(self.probabilities.items())[:CHANCES_KEPT]
         return tuple((candidate, chance) for candidate, chance in first if chance >= LEAST_CHANCE)
 
@@ -81,24 +79,23 @@ def choose(
     """Choose the turn end that a new human message continues, or a new root.
 
     Args:
-        turn_ends: Turn ends of the whole conversation, oldest first.
+        turn_ends: The turn ends, oldest first.
         human_vectors: Unit vectors of their human messages, one row each.
         answer_vectors: Unit vectors of their answers, one row each.
         message: Text of the new human message.
-        vector: Unit vector of the message; `None` to go by words alone.
+        vector: Unit vector of the message; `None` for a choice by words alone.
         reads: Reads the texts, and keeps what it has read for later calls; by default a new one for English.
-        model: Name of the model that the vectors are of. More was learned on the local one's.
-        version: Of the tree: what is remembered of turns holds until it changes.
+        model: Name of the embedding model. Vectors of the local model have more features.
+        version: Version of the tree; second looks are cached for one version.
 
     Returns:
-        The likeliest candidate; equal ones are settled in favour of the later turn.
+        The likeliest candidate; of equally likely ones the later turn.
 
     Raises:
         InputError: Rows, lengths or ids do not fit together, or a vector is not finite.
 
-    Cost: 1.5 ms for 100 turns whose words have been read before (4,096 turns are remembered), some 20 ms if
-    none have. A turn that is looked at again (`hindsight`) takes one more, once.
-    The data file is read at the first call (20 ms).
+    Cost: 1.5 ms for 100 turns that `reads` has cached (it caches 4,096), some 20 ms for 100 others, 1 ms for
+    each second look. The first call reads the data file (20 ms).
 
     Example:
         >>> import numpy as np
@@ -117,16 +114,16 @@ def choose(
     learned = compatibility() if way == "local" else None
     check_vectors(len(turn_ends), human_vectors, answer_vectors, vector)
     given, reads, again = (human_vectors, answer_vectors), reads or reader(), networks(way, again=True)
-    believed = reconsidered(turn_ends, *given, way, reads, learned, again, version)
-    found = describe(believed, *given, message, vector, reads, learned)
-    chances = weigh(networks(way), found, believed)
+    revised = reconsidered(turn_ends, *given, way, reads, learned, again, version)
+    found = describe(revised, *given, message, vector, reads, learned)
+    chances = weigh(networks(way), found, revised)
     ranked = likeliest(chances)
     ids: list[int | None] = [turn_ends[position].id for position in found.positions.tolist()]
     ids.append(None)
     return Choice(
         ids[ranked[0]],
         float(chances[ranked[0]]),
-        # In words of the tree as it is, whatever is believed of it.
+        # The reason describes the stored tree, not the tree after second looks.
         _reason(turn_ends, found, ranked[0], message, reads),
         MappingProxyType({ids[row]: float(chances[row]) for row in ranked}),
     )
@@ -144,22 +141,22 @@ def weigh(held: Networks, found: Candidates, turn_ends: Sequence[TurnEnd]) -> Ta
 
 
 def _has_more(turns: int) -> float:
-    """How likely a conversation has more than the one subject of its first turns, by Bayes' rule."""
+    """The probability that a conversation has more than the subject of its first turns, by Bayes' rule."""
     stayed = (1.0 - ONE_SUBJECT) * STAYS ** min(turns, FEW_TURNS)
     return stayed / (stayed + ONE_SUBJECT)
 
 
 def likeliest(chances: Table) -> list[int]:
-    """The rows, the likeliest first; of equal ones the later turn, and a new root before any turn."""
-    # Rows rise with time and the root comes last: read backwards, the first best is the latest.
+    """The rows, the likeliest first; of equally likely ones a new root, then the later turn."""
+    # Rows rise with time and the root is last: a stable sort of the reversed rows puts the later one first.
     order = np.argsort(-chances[::-1], kind="stable")
     return [len(chances) - 1 - int(place) for place in order]
 
 
 def _reason(turn_ends: Sequence[TurnEnd], found: Candidates, row: int, message: str, reads: Reader) -> str:
     if row == len(found.positions):
-        heard = reads.message(message).heard
-        opens = "greeting" if heard[SAYS["greeting"]] else "request" if heard[SAYS["request"]] else ""
+        cues = reads.message(message).cues
+        opens = next((cue for cue in ("greeting", "request") if cues[MESSAGE_CUE_AT[cue]]), "")
         return f"new topic: opens with a {opens}" if opens else "new topic: nothing fits well enough"
     position = int(found.positions[row])
     if position == len(turn_ends) - 1:

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 REMEMBERED = 200
-"""How many choices tell what is usual in the conversations at hand."""
+"""The number of latest choices by which the usual probability is estimated."""
 HEAD_START = 8
-"""A cascade may ask as often as if so many messages had been sorted before."""
+"""The number of messages that count as sorted before the first one, for the share of questions."""
 USUALLY_SURE = (0.45, 0.62, 0.75, 0.85, 0.91, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.999)
-"""How sure the semantic selector is of its choices, at even steps, in interleaved dialogs of many kinds."""
+"""Quantiles of the probability of semantic choices in interleaved dialogs, at even steps."""
 
 
 class NodeSelection(BaseModel):
@@ -51,19 +51,17 @@ class LLMNodeSelector(FlowSelector):
 
     The model sees a bounded shortlist, each candidate as its summary or its topic and last exchange, with its
     age, and answers with one of their ids or "a new topic". An answer that cannot be used is sent back with
-    the reason, up to `attempts` times. One answer to continue and a new topic are two choices already; only
-    of the first message nothing is asked.
+    the reason, up to `attempts` times. The model is asked about every message but the first.
 
-    With `ask` below 1 it is a cascade: `SemanticNodeSelector` decides where it is sure, and the model is
-    asked only about the messages it is least sure of. What "least" means is
-    learned as messages come: from how sure it was of earlier ones, at first from how sure it is of
-    conversations in general. So `ask=0.99` asks about nearly every message, and misses no second topic.
+    With `ask` below 1 the selector is a cascade: `SemanticNodeSelector` decides, and the model is asked about
+    the choices with the lowest probabilities. The threshold follows from the probabilities of earlier
+    choices, at first from those of conversations in general. So `ask=0.99` asks about nearly every message.
 
     Args:
         model: A chat model, or the name of one for `ChatOpenAI`.
-        attempts: How often an unusable answer is asked for again, at most.
-        shortlist: How many candidates the model is shown, the likeliest by meaning; without a memory thread
-            ends first, then the newest.
+        attempts: The most questions about one message, if answers cannot be used.
+        shortlist: The most candidates that the model is shown, the likeliest by meaning; outside of a memory
+            thread ends first, then the newest.
         ask: The share of messages, 0 to 1, that the model is asked about at most, but for the first
             few messages.
         on_selection_failure: What to do when the model raises or never gives a usable answer: "latest"
@@ -96,11 +94,11 @@ class LLMNodeSelector(FlowSelector):
         self.ask = ask
         self.on_selection_failure = on_selection_failure
         self.choices = 0
-        """How many messages there was something to choose for."""
+        """The number of messages with more than one candidate."""
         self.asked = 0
-        """For how many of them the model was asked."""
+        """The number of messages that the model was asked about."""
         self.calls = 0
-        """How often the model was called, answers that were sent back included."""
+        """The number of calls of the model, repeated questions included."""
         self._semantic = SemanticNodeSelector()
         self._sure = deque[float](maxlen=REMEMBERED)
 
@@ -110,7 +108,7 @@ class LLMNodeSelector(FlowSelector):
         return self.asked / max(self.choices, 1)
 
     def choose(self, tree: TreeView, message: BaseMessage) -> Flow[int | None]:
-        """The model's choice, or what `on_selection_failure` says."""
+        """The model's choice, or the one that `on_selection_failure` names."""
         ends = tree.turn_ends()
         cascade = self.ask < 1.0
         if not ends:

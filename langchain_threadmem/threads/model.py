@@ -1,13 +1,12 @@
 """The fitted networks: loading and evaluating them.
 
-`model.npz` lies beside this module and holds arrays only (no pickle): for each of three ways to
-go (vectors of the model that the numbers were fitted on, vectors of any model, words alone) a few
-small networks over the columns of `features.FEATURES`, and what was learned on the vectors of the
-local embedding model (all-MiniLM-L6-v2, Apache 2.0), whose embeddings of single words are also where
-`Wording` began. `training/fit_selection.py` makes it; `about` in it says from what.
+`model.npz` beside this module holds arrays only (no pickle): for each of three inputs (vectors of the local
+model, vectors of any model, words alone) a few small networks over the columns of `features.table.FEATURES`;
+matrices learned on the vectors of the local model (all-MiniLM-L6-v2, Apache 2.0); and word vectors.
+`training/fit_selection.py` makes the file, and its array `about` names the sources.
 
-What is learned is what the dialogs of the fit are like, and others are not. So half of the networks were
-fitted to do without that knowledge, and `score` listens to them where a conversation is not a familiar one.
+The learned matrices describe the dialogs of the fit better than others. So half of the networks were fitted
+without them, and `score` gives these networks more weight in an unfamiliar conversation.
 """
 
 from __future__ import annotations
@@ -21,27 +20,27 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from langchain_threadmem.threads.features.learned_words import Floats, Wording
-from langchain_threadmem.threads.features.phrases import ENGLISH, Cues
+from langchain_threadmem.threads.features.learned_words import Floats, WordVectors
+from langchain_threadmem.threads.features.phrases import ENGLISH, Phrases
 from langchain_threadmem.threads.features.similarity import Compatibility
 from langchain_threadmem.threads.features.structure import Table
 from langchain_threadmem.threads.features.table import FEATURES
 from langchain_threadmem.threads.features.words import Reader
 
 Way = Literal["local", "vectors", "words"]
-"""What there is to go by: vectors of the model that was fitted on, of any model, or none."""
+"""The input of the networks: vectors of the local model, vectors of any model, or words alone."""
 WAYS: Final[tuple[Way, ...]] = ("local", "vectors", "words")
 FITTED_ON = "all-minilm-l6-v2"
-"""Part of the names of the embedding model that compatibility was learned on, in lower case."""
+"""A part of the name of the embedding model of the fit, in lower case."""
 FILE = "model.npz"
 COMPATIBILITY = ("answer", "human", "thread", "opener", "closing", "centers")
 """The arrays of `Compatibility`, in its order."""
 STRANGER, KNOWN = 0.45, 0.57
-"""`Candidates.familiar` of dialogs of makes that were not fitted on is below, of those that were above."""
+"""`Candidates.familiar` is below the first in dialogs unlike those of the fit, above the second in others."""
 MOST_AT_HOME = 0.75
-"""What the networks that are at home there count for at most."""
+"""The most weight of the networks that use the learned matrices."""
 WIDEST = 4.0
-"""A column counts up to this many of its usual spreads, so that no odd value outvotes all others."""
+"""The most usual spreads by which a column counts, so that no outlier outweighs all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +48,13 @@ class Networks:
     """A few networks of one hidden layer and a direct path, whose scores are averaged.
 
     Attributes:
-        mean: Of each column of `FEATURES`, over what was fitted on.
-        scale: One by the spread of each column; zero for a column that is not used.
+        mean: The mean of each column of `FEATURES` in the fit.
+        scale: One by the spread of each column; zero for an unused column.
         inner: Weights of the hidden layer, of shape (networks, columns, hidden).
         bias: Of the hidden units, (networks, hidden).
         outer: Weights of the hidden units, (networks, hidden).
         direct: Weights of the columns themselves, (networks, columns).
-        at_home: Of each network, 1 if it is one for dialogs like those that were fitted on, 0 if for others.
+        at_home: Of each network, 1 if it uses the learned matrices, 0 if not.
     """
 
     mean: Floats
@@ -82,13 +81,12 @@ class Networks:
 def score(held: Networks, rows: Table, familiar: float | None = None) -> Table:
     """The score of each candidate; the softmax of the scores is a choice.
 
-    Some networks know what dialogs of the makes that were fitted on are like, some had to do without that
-    knowledge. Which of them are listened to, and how much, depends on how familiar the conversation is.
+    The weight of the networks that use the learned matrices rises with the familiarity of the conversation.
 
     Args:
         held: The networks.
         rows: `Candidates.rows`.
-        familiar: `Candidates.familiar`; `None` if it is not known: then all count the same.
+        familiar: `Candidates.familiar`; `None` for equal weights.
     """
     home = held.at_home > 0.5
     share = 0.5
@@ -112,7 +110,7 @@ def _stored() -> Mapping[str, Any]:
 
 @cache
 def networks(way: Way, *, again: bool = False) -> Networks:
-    """The networks for one way to go, or those for a second look (`hindsight`).
+    """The networks for one input, or those for second looks.
 
     The file is read at the first call.
     """
@@ -122,28 +120,28 @@ def networks(way: Way, *, again: bool = False) -> Networks:
 
 @cache
 def compatibility() -> Compatibility:
-    """What was learned on vectors of the local model."""
+    """The matrices learned on vectors of the local model."""
     held = _stored()
     return Compatibility(*(held[name].astype(np.float32) for name in COMPATIBILITY))
 
 
 @cache
-def wording() -> Wording:
-    """What was learned about words."""
+def word_vectors() -> WordVectors:
+    """The learned word vectors."""
     held = _stored()
     names = ("answer", "message", "opener", "closing")
     words, common = (tuple(held[name].item().split(" ")) for name in ("words", "terms"))
     learned = {name: held[f"word_{name}"].astype(np.float32) for name in names}
-    return Wording(words, **learned, common=common, rarity=held["term_rarity"].astype(np.float32))
+    return WordVectors(words, **learned, common=common, rarity=held["term_rarity"].astype(np.float32))
 
 
-def reader(cues: Cues = ENGLISH) -> Reader:
-    """A reader of texts by the words of a language, and by what was learned about words."""
-    return Reader(cues, wording())
+def reader(phrases: Phrases = ENGLISH) -> Reader:
+    """A new reader of texts, without cached features."""
+    return Reader(phrases, word_vectors())
 
 
 def way_to_go(model: str, dimensions: int | None) -> Way:
-    """What vectors of a model allow.
+    """The input that vectors of a model allow.
 
     Args:
         model: Name of the embedding model; empty if it is not known.
@@ -160,7 +158,7 @@ def way_to_go(model: str, dimensions: int | None) -> Way:
 
 
 def about() -> Mapping[str, Any]:
-    """What the file says of itself: sources, sizes, when it was fitted with which options.
+    """The description in the file: sources, sizes, options and time of the fit.
 
     Example:
         >>> "sources" in about()

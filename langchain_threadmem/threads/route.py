@@ -1,15 +1,15 @@
 """Routing of LangGraph's message lists to threads of the tree.
 
-A graph hands over its whole list of messages at every step, and a saver may have stored the newest of them
-already, below the old tip, or may do so later. So nothing here depends on who wrote first: what is stored is
-found by its message id, what is not is appended, and a message that was stored elsewhere than it belongs is
-moved by `place`, the only verb that moves. Everything can be called again and changes nothing then.
+A graph passes its whole list of messages at every step, and a saver may store the newest of them below the
+old tip, before or after. So nothing here depends on the order of writes: stored messages are found by their
+ids, others are appended, and a message in the wrong place is moved by `place`, the only verb that moves.
+Every function may be called again and then changes nothing.
 
-A run continues what it has seen: the turns of its own branch, and what was said by other means than runs of
-graphs. `tree.lineage` says which turns are another branch's, whoever has stored them, and whenever.
+A run continues the turns of its own branch, and the turns that no run of a graph has stored. `tree.lineage`
+knows the turns of other branches.
 
-A human message is *routed* once. What tells is that it hangs elsewhere than its list says, has been answered,
-or is a new version of itself; or that the graph's state remembers it (`routed`).
+A human message is *routed* once. It counts as routed if it hangs elsewhere than its list says, has been
+answered, or is a new version of itself; or if the graph's state remembers it (`routed`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, To
 from typing_extensions import TypedDict
 
 from langchain_threadmem.checkpoints import lists
-from langchain_threadmem.checkpoints.values import said
+from langchain_threadmem.checkpoints.values import said as listed
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import decode_stored, encode
@@ -52,17 +52,17 @@ from langchain_threadmem.tree.rows import drafts_of
 
 _ANSWERS = ("ai", "tool", "function")
 _MOST_EXTRA = 50
-"""By how many hits recall looks further at most, to make up for those in the active thread."""
+"""The most additional hits that recall looks for, in place of hits in the active thread."""
 
 
 class ActiveThread(TypedDict):
-    """Which thread a graph is in, and why; fit for a checkpoint and for a user interface.
+    """The thread that a graph is in, and the reason; plain values for a checkpoint or a user interface.
 
     Attributes:
         message_id: Id of the human message that was routed.
         node_id: Number of its node.
         parent_id: Number of the node it continues; `None` if it began a thread.
-        reason: Why it went there, in a few words.
+        reason: The reason for its place, in a few words.
     """
 
     message_id: str
@@ -72,11 +72,11 @@ class ActiveThread(TypedDict):
 
 
 class Lineage(NamedTuple):
-    """Where a run of a graph comes from.
+    """The branch that a run of a graph continues.
 
     Attributes:
         thread: Its LangGraph thread; empty if that has the name of the conversation, or none.
-        rewound: Whether the caller has named the checkpoint that it begins at.
+        rewound: Whether the caller named the checkpoint at which it begins.
     """
 
     thread: str = ""
@@ -87,7 +87,7 @@ NO_LINEAGE = Lineage()
 
 
 class Routed(NamedTuple):
-    """Where the newest human message of a list belongs.
+    """The place of the newest human message of a list.
 
     Attributes:
         thread: Its place and the reason.
@@ -106,13 +106,13 @@ def route(
     routed: str | None = None,
     lineage: Lineage = NO_LINEAGE,
 ) -> Flow[Routed | None]:
-    """Find the thread of the newest human message, and store what of the list is not stored yet.
+    """Find the thread of the newest human message, and store the new messages of the list.
 
     Args:
-        conversation: Where the tree is; its selector is asked about a message that was not routed yet.
-        given: The list, as a graph's state holds it.
-        routed: Id of the human message that the graph's state says was routed last.
-        lineage: Where the run comes from.
+        conversation: The conversation; its selector is asked about a message that was not routed yet.
+        given: The list in the graph's state.
+        routed: Id of the human message that was routed last, by the graph's state.
+        lineage: The branch that the run continues.
 
     Returns:
         The thread; `None` if the list holds no human message.
@@ -121,33 +121,33 @@ def route(
         InputError: A message has no id.
         SelectionError: The selector failed, and the conversation says to raise.
     """
-    said = _said(given)
-    newest = newest_human(said)
+    spoken = _spoken(given)
+    newest = newest_human(spoken)
     if newest is None:
         return None
     tree = yield from tree_of(conversation)
-    if any(message.type in _ANSWERS for message in said[newest:]):
-        yield from store(conversation, said)
+    if any(message.type in _ANSWERS for message in spoken[newest:]):
+        yield from store(conversation, spoken)
         reason = "the turn is under way"
     else:
-        reason = yield from _route(conversation, said, newest, routed, lineage)
-    message_id = str(said[newest].id)
+        reason = yield from _route(conversation, spoken, newest, routed, lineage)
+    message_id = str(spoken[newest].id)
 
     def read(conn: Conn) -> tuple[NodeRow, list[tuple[str, str, str]], bool]:
         row = nodes.by_message(conn, tree, message_id)
         assert row is not None, f"message {message_id!r} was stored a moment ago"
         path = [one[:3] for one in nodes.thread_messages(conn, row.key) if one[2] != "system"]
-        return row, path, _shows(conn, tree, said[:newest], [one[0] for one in path])
+        return row, path, _shows(conn, tree, spoken[:newest], [one[0] for one in path])
 
     row, bodies, shows = yield from Sql(read)
     path = decode_stored(bodies, other=conversation.runtime.parts.read)
     rewritten = list(given)
     if not shows:
         told = [message for message in given if isinstance(message, SystemMessage)]
-        rewritten = [*told, *path[:-1], *said[newest:]]
+        rewritten = [*told, *path[:-1], *spoken[newest:]]
     if conversation.window is not None:
-        earlier = said[:newest] if shows else path[:-1]
-        view = {message.id for message in shown(earlier, said[newest:], conversation.window)}
+        earlier = spoken[:newest] if shows else path[:-1]
+        view = {message.id for message in shown(earlier, spoken[newest:], conversation.window)}
         left = {message.id for message in earlier} - view
         rewritten = [message for message in rewritten if message.id not in left]
     return Routed(
@@ -159,33 +159,35 @@ def route(
 
 def _route(
     conversation: ThreadedConversation,
-    said: Sequence[BaseMessage],
+    spoken: Sequence[BaseMessage],
     newest: int,
     routed: str | None,
     lineage: Lineage,
 ) -> Flow[str]:
-    """Bring an unanswered human message, and those said right before it, to where they belong."""
+    """Place an unanswered human message, and the human messages right before it; the reason."""
     tree, other = (yield from tree_of(conversation)), conversation.runtime.parts.keep
     start = newest
-    while start and isinstance(said[start - 1], HumanMessage):
+    while start and isinstance(spoken[start - 1], HumanMessage):
         start -= 1
-    yield from store(conversation, said[:start])
+    yield from store(conversation, spoken[:start])
 
     def first_unrouted(conn: Conn) -> int:
         for index in range(start, newest + 1):
-            if said[index].id != routed and not _is_routed(conn, tree, said[: index + 1], other):
+            if spoken[index].id != routed and not _is_routed(conn, tree, spoken[: index + 1], other):
                 return index
         return newest + 1
 
     first = yield from Sql(first_unrouted)
     if first > newest:
         # Stored elsewhere with other content, it is a new version of itself, and that is no new message.
-        written = yield from store(conversation, said[: newest + 1])
+        written = yield from store(conversation, spoken[: newest + 1])
         return "it is a new version of a message" if written else "it has its place already"
-    since, past = yield from Sql(lambda conn: _past(conn, tree, said, range(start, newest), routed, lineage))
-    selected = yield from select(conversation, said[newest], past)
+    since, past = yield from Sql(
+        lambda conn: _past(conn, tree, spoken, range(start, newest), routed, lineage)
+    )
+    selected = yield from select(conversation, spoken[newest], past)
     parent, reason = selected.parent, selected.reason
-    drafts = selected.explains(drafts_of([said[first]], other=other))
+    drafts = selected.explains(drafts_of([spoken[first]], other=other))
 
     def write(conn: Conn) -> None:
         trees.lock(conn, tree)
@@ -201,36 +203,36 @@ def _route(
         lineage_sql.begin(conn, tree, lineage.thread, origin or place.seq, since)
 
     yield from Sql(write, write=True)
-    yield from store(conversation, said[: newest + 1])
+    yield from store(conversation, spoken[: newest + 1])
     return reason
 
 
 def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> Flow[int]:
-    """Store the end of a list: what follows the last message of it that is stored already.
+    """Store the end of a list: the messages after the last one that is stored already.
 
     A message with a known id and other content is a new version of the old one; an answer beside older
-    answers of the same turn supersedes them. Summaries and recalled text, which nobody said, are left out,
-    and so are system messages: they belong to the program.
+    answers of the same turn supersedes them. Summaries, recalled text and system messages are left out: no
+    person, model or tool of the conversation wrote them.
 
     Args:
-        conversation: Where to.
-        given: The list, as a graph's state holds it.
+        conversation: The conversation.
+        given: The list in the graph's state.
 
     Returns:
-        How many messages were written.
+        The number of messages that were written.
     """
-    said = _said(given)
+    spoken = _spoken(given)
     tree, other = (yield from tree_of(conversation)), conversation.runtime.parts.keep
-    written = yield from _answer_calls(conversation, said)
-    first = yield from Sql(lambda conn: _first_new(conn, tree, said, other))
-    if first == len(said):
+    written = yield from _answer_calls(conversation, spoken)
+    first = yield from Sql(lambda conn: _first_new(conn, tree, spoken, other))
+    if first == len(spoken):
         return written
-    tail = said[max(first - 1, 0) :]  # from the last message that is stored already
+    tail = spoken[max(first - 1, 0) :]  # from the last message that is stored already
     drafts = drafts_of(tail, other=other)
 
     def write(conn: Conn) -> int:
         trees.lock(conn, tree)
-        start = _first_new(conn, tree, tail, other)  # Another writer may have been here since.
+        start = _first_new(conn, tree, tail, other)  # Another writer may have stored some since.
         if start < len(tail):
             _write(conn, tree, drafts, start)
         return len(tail) - start
@@ -239,9 +241,9 @@ def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> F
 
 
 def _answer_calls(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[int]:
-    """Store results that were put behind the calls of a turn that was left; how many.
+    """Store results that were inserted behind the calls of an abandoned turn; their number.
 
-    Only where the turn was left does a tool's result come right before a human message.
+    Only in an abandoned turn does the result of a tool come right before a human message.
     """
     written = 0
     for end in range(2, len(messages)):
@@ -254,11 +256,11 @@ def _answer_calls(conversation: ThreadedConversation, messages: Sequence[BaseMes
 
 
 def _answer_call(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[int]:
-    """Store the results between a call and what followed it, and let that hang below the last of them.
+    """Store the results between a call and the next message, and hang that message below the last of them.
 
-    Both have to be stored as they are here: of other versions what is stored is left as it is.
+    Both messages must be stored with this content; other versions are left as they are.
     """
-    tree, exchange = (yield from tree_of(conversation)), said(messages, conversation.runtime.parts.keep)
+    tree, exchange = (yield from tree_of(conversation)), listed(messages, conversation.runtime.parts.keep)
 
     def stored(conn: Conn) -> list[NodeRow | None]:
         rows = [nodes.by_message(conn, tree, one.id) for one in exchange or ()]
@@ -298,17 +300,17 @@ def recall_elsewhere(
     min_similarity: float = 0.3,
     lineage: Lineage = NO_LINEAGE,
 ) -> Flow[list[Recalled]]:
-    """What was said about a query in other threads, and summaries that cover more than the active thread, the
-    best first.
+    """Messages of other threads about a query, and summaries that cover more than the active thread, the best
+    first.
 
     Args:
         conversation: The conversation that asks.
         query: The text to recall by.
-        path: The active thread, which the model sees anyway.
-        n_results: How many messages and summaries at most.
+        path: The messages of the active thread, which the model sees anyway.
+        n_results: The most messages and summaries.
         scope: The other threads of this "conversation", or also all others of its "owner".
-        min_similarity: What fits less by meaning is left out; without embeddings, what shares no word.
-        lineage: Where the run comes from: branches of the conversation that it has not seen are left out.
+        min_similarity: The least similarity of a hit; without embeddings a hit shares a word with the query.
+        lineage: The branch that the run continues: branches that it has not seen are left out.
 
     Returns:
         Plain values, for `recall.quoting`.
@@ -342,7 +344,7 @@ def recall_elsewhere(
 def conversation_name(
     config: Mapping[str, Any], given: str | Callable[[Mapping[str, Any]], str] | None
 ) -> str:
-    """The conversation that a LangGraph run belongs to: what the caller said, else the run's `thread_id`.
+    """The conversation that a LangGraph run belongs to: the one the caller names, else the run's `thread_id`.
 
     Args:
         config: The run's configuration.
@@ -368,7 +370,7 @@ def conversation_name(
 
 
 def lineage_of(config: Mapping[str, Any], conversation: str) -> Lineage:
-    """Where a LangGraph run comes from, by its configuration.
+    """The branch that a LangGraph run continues, by its configuration.
 
     Example:
         >>> lineage_of({"configurable": {"thread_id": "first"}, "metadata": {"checkpoint_id": "1ef"}}, "all")
@@ -392,50 +394,52 @@ def thread_to(conversation: ThreadedConversation, message_id: str) -> Flow[list[
     return decode_stored((yield from Sql(read)), other=conversation.runtime.parts.read)
 
 
-def _said(given: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """What of a list people, models and tools have said."""
-    said = [message for message in given if not (isinstance(message, SystemMessage) or is_made_up(message))]
-    for message in said:
+def _spoken(given: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """The messages of a list without system messages and without those that were made for a prompt."""
+    spoken = [message for message in given if not (isinstance(message, SystemMessage) or is_made_up(message))]
+    for message in spoken:
         if message.id is None:
             raise InputError(
                 f"a message without an id cannot be followed from turn to turn: {message!r:.80}; "
                 "give the state's messages the reducer add_messages, as MessagesState does"
             )
-    return said
+    return spoken
 
 
 def _past(
     conn: Conn,
     tree: int,
-    said: Sequence[BaseMessage],
+    spoken: Sequence[BaseMessage],
     together: range,
     routed: str | None,
     lineage: Lineage,
 ) -> tuple[int | None, Past]:
-    """Where the turn began that a run goes on from, if that is known, and what the run has seen.
+    """The first node of the turn that a run continues, if that is known, and the messages that it has seen.
 
     `together` are the positions of human messages right before the one that is routed.
     """
-    end = said[together.start - 1].id if together.start else None
-    human = next((one.id for one in reversed(said[: together.start]) if isinstance(one, HumanMessage)), None)
+    end = spoken[together.start - 1].id if together.start else None
+    human = next(
+        (one.id for one in reversed(spoken[: together.start]) if isinstance(one, HumanMessage)), None
+    )
     came_from = human or routed or end
     since = None if came_from is None else _origin(conn, tree, came_from)
-    for index in together:  # A turn that was begun, and never answered.
-        seq = _origin(conn, tree, str(said[index].id))
+    for index in together:  # A turn without an answer.
+        seq = _origin(conn, tree, str(spoken[index].id))
         if seq is not None and lineage_sql.is_begun(conn, tree, lineage.thread, seq):
             since = seq
     if since is None:
         if not lineage.rewound:
-            return None, EVERYTHING  # The list is all that is known of the run: it may go on from anywhere.
+            return None, EVERYTHING  # Nothing but the list is known of the run.
         since = 0
     hidden = lineage_sql.unseen(conn, tree, lineage.thread, since)
     last = None if end is None else nodes.by_message(conn, tree, end)
-    new = {str(one.id) for one in said[together.start :]}
+    new = {str(one.id) for one in spoken[together.start :]}
     return since, Past(hidden, _tip_before(conn, tree, new), None if last is None else last.seq)
 
 
 def _tip_before(conn: Conn, tree: int, new: Collection[str]) -> int | None:
-    """Where the active thread ended before new messages were stored, as a saver may have done already."""
+    """The end of the active thread before new messages, which a saver may have stored already."""
     head = trees.head(conn, tree)
     tip = None if head.tip is None else nodes.by_key(conn, head.tip)
     if tip is None or tip.message not in new:
@@ -459,15 +463,15 @@ def _origin(conn: Conn, tree: int, message: str) -> int | None:
     return min((row.seq for row in nodes.versions(conn, tree, message)), default=None)
 
 
-def _is_routed(conn: Conn, tree: int, said: Sequence[BaseMessage], other: Writer) -> bool:
+def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], other: Writer) -> bool:
     """Whether the human message at the end of a list has the place it was routed to, rather than the one its
     list implies: below the message before it, or within the tool exchange before it, which may have grown.
     """
-    message, index = said[-1], len(said) - 2
-    above = {said[index].id if index >= 0 else None}
-    while index > 0 and isinstance(said[index], ToolMessage):
+    message, index = spoken[-1], len(spoken) - 2
+    above = {spoken[index].id if index >= 0 else None}
+    while index > 0 and isinstance(spoken[index], ToolMessage):
         index -= 1
-        above.add(said[index].id)
+        above.add(spoken[index].id)
     rows = nodes.versions(conn, tree, str(message.id))
     if not rows:
         return False
@@ -485,11 +489,11 @@ def _is_system(conn: Conn, tree: int, seq: int | None) -> bool:
     return row is not None and row.role == "system"
 
 
-def _first_new(conn: Conn, tree: int, said: Sequence[BaseMessage], other: Writer) -> int:
+def _first_new(conn: Conn, tree: int, spoken: Sequence[BaseMessage], other: Writer) -> int:
     """The position after the last message that is stored as it is; usually found at the first look."""
-    for index in range(len(said) - 1, -1, -1):
-        rows = nodes.versions(conn, tree, str(said[index].id))
-        if rows and (body := encode(said[index], other)) and any(row.body == body for row in rows):
+    for index in range(len(spoken) - 1, -1, -1):
+        rows = nodes.versions(conn, tree, str(spoken[index].id))
+        if rows and (body := encode(spoken[index], other)) and any(row.body == body for row in rows):
             return index + 1
     return 0
 

@@ -1,14 +1,13 @@
 """Second looks: a turn is scored again once its answer is known.
 
-A message is placed before it is answered, and one that was placed wrongly misleads those that follow: errors
-come in chains. The answer says what the message only hinted at. So when the next message comes, each turn
-whose place was not sure is looked at once more, by its answer this time, among the candidates that were
-likely for its message. Later choices go by what is believed of it then; the tree stays as it was chosen, for
-that is what people and models were shown.
+A message is placed before its answer exists, and a wrong place misleads later choices. So when the next
+message comes, each turn with a doubtful place is scored again, by its answer, among the likely candidates of
+its message. Later choices use the new probabilities; the stored tree does not change, because people and
+models have seen it.
 
-This helps where answers were not made from the choice, as in a conversation that is brought in from
-elsewhere. A model that was shown the wrong thread answers as if it were the right one, so there it does not.
-So an answer can cast doubt on a choice, but it never makes one surer; figures are in `docs/experiments.md`.
+Second looks help where answers do not depend on the choice, as in imported conversations. A model that was
+shown the wrong thread answers as if it were the right one. So a second look can lower the probability of a
+choice, and never raises it; `benchmarks/README.md` has figures.
 """
 
 from __future__ import annotations
@@ -28,28 +27,28 @@ from langchain_threadmem.threads.shortlist import alone
 from langchain_threadmem.threads.turn_ends import TurnEnd
 
 SURE = 0.9
-"""A turn that was placed more surely is not looked at again."""
+"""The probability of a place above which there is no second look."""
 LATE = 32
-"""How many of the latest turns are looked at again, and how many of those before each one with it. With 64 no
-more choices are right, and a look takes a tenth longer."""
+"""The number of latest turns that get second looks, and of the turns before each that are compared. With 64
+no more choices are right, and a look takes a tenth longer."""
 UNLIKELY = 1e-3
-"""The chance of a new root that was not among the likely candidates."""
+"""The probability of a new root that was not among the likely candidates."""
 NEAR, CLEAR = 0.2, 0.25
-"""Cosines. An answer that is less near to all candidates is about none of them. One that is nearer to one of
-them, by so much more than to any other and than that, is clearly about it. With a model whose cosines are all
-high neither happens, and every doubtful turn is looked at."""
+"""Cosines. An answer below `NEAR` to all candidates is about none of them; an answer whose cosine to one of
+them exceeds `NEAR` and all others by `CLEAR` is about that one. With a model whose cosines are all high
+neither happens, and every doubtful turn is scored again."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecondLook:
-    """What a scorer is given of a turn that has been answered.
+    """The candidates of an answered turn.
 
     Attributes:
-        ids: Of the turn ends that it may have continued, rising, then `None` for a new root.
-        chances: How likely they were when only the message was known, what was chosen first.
-        rows: For each the columns of `features.FEATURES`, of the answer as if it were a message; then the
-            logarithm of that chance, and 1 if it was chosen.
-        familiar: As in `features.Candidates`.
+        ids: Ids of the candidates, rising, then `None` for a new root.
+        chances: Their probabilities before the answer was known, the chosen one first.
+        rows: For each the columns of `table.FEATURES`, with the answer in the place of the message; then the
+            logarithm of its earlier probability, and 1 if it was chosen.
+        familiar: As in `table.Candidates`.
     """
 
     ids: Sequence[int | None]
@@ -58,7 +57,7 @@ class SecondLook:
     familiar: float | None
 
     def revised(self, held: Networks) -> Chances:
-        """The chances with the answer known, the likeliest first; as they were where it casts no doubt."""
+        """The probabilities with the answer known, likeliest first; the earlier ones if the choice gains."""
         scores = score(held, self.rows, self.familiar)
         weighed: Table = np.exp(scores - scores.max())
         weighed /= weighed.sum()
@@ -78,20 +77,20 @@ def look_again(
     reader: Reader,
     compatibility: Compatibility | None,
 ) -> SecondLook | None:
-    """Describe where a turn may belong now that its answer is known.
+    """The candidates of a turn whose answer is known.
 
     Args:
-        before: The turn ends before it, with what is believed of them.
+        before: The turn ends before it, after their second looks.
         human_vectors: Unit vectors of their human messages, one row each.
         answer_vectors: Unit vectors of their answers, one row each.
         turn: The turn, as it was placed.
-        vector: Unit vector of its answer; `None` to go by words alone.
+        vector: Unit vector of its answer; `None` for words alone.
         reader: Reads the texts.
-        compatibility: What was learned on vectors of the model, if it is the local one.
+        compatibility: The learned matrices, if the vectors are of the local model.
 
     Returns:
-        `None` where there is nothing to look at: the turn was placed surely, or not by its probabilities, or
-        what it may have continued is gone, or its answer is clearly about what was chosen.
+        `None` if there is no doubt: the turn was placed surely, or not by its probabilities, or its
+        candidates are gone, or its answer is clearly about the chosen one.
     """
     places = {end.id: place for place, end in enumerate(before)}
     among = sorted(places[id_] for id_, _ in turn.chances if id_ is not None and id_ in places)
@@ -111,14 +110,14 @@ def look_again(
 
 
 def _is_clear(near: Floats, chosen: int) -> bool:
-    """Whether an answer leaves no doubt of what was chosen, by how near it is to each; last is a new root."""
+    """Whether an answer confirms the chosen candidate, by its similarity to each; the last is a new root."""
     if chosen == len(near):
         return bool(near.max() < NEAR)
     return bool(near[chosen] - np.delete(near, chosen).max(initial=NEAR) > CLEAR)
 
 
 def doubtful(turn: TurnEnd) -> bool:
-    """Whether a turn is to be looked at again: it was put where it seemed to belong, but not surely."""
+    """Whether a turn gets a second look: its place is the likeliest candidate, but not surely."""
     chances = turn.chances
     return len(chances) > 1 and chances[0][1] <= SURE and chances[0][0] == turn.previous
 
@@ -133,14 +132,14 @@ def reconsidered(
     held: Networks,
     version: int = 0,
 ) -> list[TurnEnd]:
-    """The turn ends with what is believed of each, as far as its answer casts doubt on its place.
+    """The turn ends after second looks: the doubtful ones with new probabilities and the likeliest parent.
 
-    Only the latest turns are looked at. Cost: a millisecond for each that was not looked at before; 4,096 are
-    remembered, each for one version of the tree: what was said before a turn may have been moved since.
+    Only the latest turns get second looks. Cost: a millisecond for each that the reader has not cached. The
+    cache holds for one version of the tree, since earlier turns may be moved.
     """
     first = max(len(turn_ends) - LATE, 0)
-    believed = list(turn_ends[:first])
-    there = {None, *(end.id for end in believed)}
+    revised = list(turn_ends[:first])
+    there = {None, *(end.id for end in revised)}
     for place, turn in enumerate(turn_ends[first:], first):
         if doubtful(turn):
             kept = tuple(turn.chances)
@@ -150,12 +149,12 @@ def reconsidered(
                 late = slice(max(place - LATE, 0), place)
                 vector = None if way == "words" else answer_vectors[place]
                 vectors = human_vectors[late], answer_vectors[late]
-                look = look_again(alone(believed[late]), *vectors, turn, vector, reader, compatibility)
+                look = look_again(alone(revised[late]), *vectors, turn, vector, reader, compatibility)
                 chances = look.revised(held) if look else kept
                 reader.second_looks.put(key, chances)
-            # What was believed in may be gone since, or be too old to be among these.
+            # The likeliest parent may have been removed, or be too old to be among these.
             if chances != kept and chances[0][0] in there:
                 turn = replace(turn, previous=chances[0][0], chances=chances)
-        believed.append(turn)
+        revised.append(turn)
         there.add(turn.id)
-    return believed
+    return revised

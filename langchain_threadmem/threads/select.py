@@ -23,12 +23,12 @@ log = logging.getLogger(__name__)
 
 
 class Selected(NamedTuple):
-    """Where a human message goes, and why.
+    """The parent of a human message, and the reason.
 
     Attributes:
         parent: A node id, `None` for a new root, or `TIP`.
-        reason: A few words for a person.
-        placement: What is kept of it with the node; `None` where nothing was weighed.
+        reason: The reason, in a few words for people.
+        placement: The placement that is stored with the node; `None` without probabilities.
     """
 
     parent: Parent
@@ -36,7 +36,7 @@ class Selected(NamedTuple):
     placement: Placement | None = None
 
     def explains(self, drafts: Sequence[Draft]) -> list[Draft]:
-        """Drafts of a turn, the choice kept with the human message that it was made for."""
+        """Drafts of a turn, with the placement on its human message."""
         at = next((i for i, draft in enumerate(drafts) if draft.role == "human"), None)
         return [
             draft._replace(placement=self.placement) if i == at else draft for i, draft in enumerate(drafts)
@@ -44,12 +44,12 @@ class Selected(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What came before a message, as far as its writer has seen it.
+    """The messages before a message, as far as its writer has seen them.
 
     Attributes:
-        hidden: Numbers of nodes that were not seen: they are not continued.
+        hidden: Numbers of nodes that the writer has not seen; a message never continues them.
         tip: The node in which the conversation's active thread ends.
-        end: The node in which the writer's own list ends, for a `tip` that is hidden.
+        end: The node in which the writer's own list ends, in place of a hidden `tip`.
     """
 
     hidden: Sequence[Span] = ()
@@ -66,9 +66,9 @@ def select(
     """The parent of a human message, with the reason.
 
     Args:
-        conversation: Where it is said; its selector chooses.
+        conversation: The conversation, with its selector.
         message: The message.
-        past: What it may continue; by default everything.
+        past: The messages that it may continue; by default all.
 
     A selector that raises, or names no turn end, has failed: the message then goes where
     `on_selection_failure` says, and a warning says so. Storage errors are not failures of a selector.
@@ -85,8 +85,8 @@ def select(
     active = past.end if is_unseen else past.tip
     if conversation.is_linear:
         return Selected(active, "continues the active thread")
-    failing, name = conversation.on_selection_failure, conversation.name
-    view = TreeView(conversation.runtime, tree, index, failing, name, hidden)
+    on_failure, name = conversation.on_selection_failure, conversation.name
+    view = TreeView(conversation.runtime, tree, index, on_failure, name, hidden)
     ends = view.turn_ends()
     try:
         parent = yield from choice_of(selector, view, message)

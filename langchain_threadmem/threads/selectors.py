@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 _Floats: TypeAlias = NDArray[np.float32]
 COMPARED, NEAREST = 8192, 24
-"""How many messages before the newest turns are compared with a new one, and how many of them are taken."""
+"""The numbers of messages before the newest turns: those that are compared, and those that are candidates."""
 OWN_TURNS = 256
-"""How many turns a selector embeds by a model of its own, of which nothing is stored."""
+"""The number of latest turns that a selector embeds by a model of its own; their vectors are not stored."""
 
 
 @runtime_checkable
@@ -77,7 +77,7 @@ class FlowSelector:
 
 
 def choice_of(selector: AnySelector, view: TreeView, message: BaseMessage) -> Flow[int | None]:
-    """Ask any selector, in its own way.
+    """The choice of any selector: a flow, an object or a function, sync or async.
 
     Raises:
         DriverError: It can only be awaited, and this is a sync call.
@@ -119,10 +119,10 @@ class LinearNodeSelector(FlowSelector):
 class SemanticNodeSelector(FlowSelector):
     """Continues the thread that the message fits by meaning, words and recency; no language model.
 
-    Costs some 3 ms beside embedding the message; what is weighed, and how, is in `threads.choice`. Of a long
-    conversation it looks at the newest turns, and at older threads that are near to the message
-    (`threads.shortlist`). Without an embedding model it goes by words and recency alone, and finds older
-    threads in the lexicon, as recall does; what is encrypted is in none.
+    A choice takes some 3 ms beside embedding the message; see `threads.choice`. In a long conversation the
+    newest turns are compared, and older threads that are near to the message (`threads.shortlist`). Without
+    an embedding model words and recency decide, and older threads are found in the lexicon, which an
+    encrypted memory does not have.
 
     Args:
         embeddings: An embedding model of its own, by which the newest 256 turns are embedded; by default the
@@ -181,7 +181,7 @@ class SemanticNodeSelector(FlowSelector):
 
 
 class TurnReader(Component):
-    """What was read of the turns and messages that a semantic selector has weighed."""
+    """The cached features of turns and messages that a semantic selector has compared."""
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)

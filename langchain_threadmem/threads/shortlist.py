@@ -23,29 +23,27 @@ from langchain_threadmem.threads.features.structure import (
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 
 NEWEST = 64
-"""How many turns are looked at whatever they are about. Of 128 no more choices are right, and fewer threads
-that rested are found again among them (`docs/experiments.md`)."""
+"""The number of latest turns that a choice compares. With 128 no more choices are right, and fewer old
+threads are found again (`docs/experiments.md`)."""
 NEAR_TURNS, NEAR_THREADS = 6, 4
-"""How many older ones are looked at because they are near to the message, and the ends of how many threads.
-Among twice as many about as many are found again."""
+"""The number of older turns, and of ends of threads, that are compared because they are near to the message.
+With twice as many about as many threads are found again."""
 _id = attrgetter("id")
 
 
 def considered(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[int]) -> list[TurnEnd]:
-    """The turn ends that a choice looks at, oldest first.
+    """The turn ends that a choice compares, oldest first.
 
     Args:
         turn_ends: Turn ends of the whole conversation, oldest first.
-        index: How they hang together; it may have grown since.
-        near: Ids of the nodes among those before the newest turns that are near to the message, the nearest
-            first.
+        index: The index of the conversation; it may have grown since.
+        near: Ids of nodes before the newest turns, those nearest to the message first.
 
     Returns:
-        The newest, some 20 others that are near, and the turns that opened their threads. One that
-        continues a turn which is not among them continues the nearest one above it that is; without such a
-        turn it counts as a root.
+        The newest, some 20 others that are near, and the first turns of their threads. A turn whose previous
+        one is not among them continues the nearest one above it that is, or is a root.
 
-    Cost: 0.2 ms; as much more for a thousand turns that lie between two of those.
+    Cost: 0.2 ms; another 0.2 ms for each thousand turns that lie between two of those.
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
@@ -73,7 +71,7 @@ def considered(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[in
     linked: dict[int, TurnEnd] = {}
     for id_, end in sorted(kept.items()):
         if id_ > newest[-1].id:
-            break  # It was said since.
+            break  # It is newer than the choice.
         above = end.previous
         if above not in linked:
             above = next((up.id for up in index.upwards(above) if up.id in linked), None)
@@ -82,18 +80,18 @@ def considered(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[in
 
 
 def alone(turn_ends: Sequence[TurnEnd]) -> list[TurnEnd]:
-    """Turn ends as if there were none but these: one that continues another turn is a root."""
+    """Turn ends without others: one that continues a turn outside of them is a root."""
     ids = {None, *(end.id for end in turn_ends)}
     return [end if end.previous in ids else replace(end, previous=None) for end in turn_ends]
 
 
 def shortlist(ended: NDArray[np.bool_], nearest: Table, least: float) -> Places:
-    """Positions of the candidates, rising: a number that does not grow with the conversation.
+    """Positions of the candidates, rising; their number does not grow with the conversation.
 
     Args:
-        ended: For each turn whether it is the end of a thread.
-        nearest: How near it is to the message.
-        least: What is no nearer is no candidate for that.
+        ended: Whether each turn is the end of a thread.
+        nearest: The similarity of each turn to the message.
+        least: The similarity above which a turn may be a candidate for its similarity.
     """
     chosen = np.zeros(len(ended), bool)
     chosen[-RECENT_TURNS:] = True

@@ -38,7 +38,7 @@ def check_on_failure(choice: str) -> None:
 class TreeView:
     """A conversation's tree, for selectors.
 
-    `turn_ends()` is at hand; `thread()` and `graph` read the database when they are first used.
+    `turn_ends()` is in memory; `thread()` and `graph` read the database at their first use.
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class TreeView:
         self.on_failure = on_failure
         self.tree = tree
         self.turns = turns.without(hidden) if hidden else turns
-        """How the turn ends hang together; it grows with the conversation, unless a part of it is hidden."""
+        """The index of the turn ends; it grows with the conversation, unless a part is hidden."""
         self._all_turns, self._hidden = turns, hidden
         self._ends = self.turns.ends()
         self.reason = ""
-        """Why the selector chose as it did, in a few words, if it says so."""
+        """The selector's reason, in a few words, if it gives one."""
         self.chances: Sequence[tuple[int | None, float]] = ()
-        """The candidates and their probabilities, if it weighed them."""
+        """The candidates and their probabilities, if the selector has computed them."""
 
     def turn_ends(self) -> Sequence[TurnEnd]:
         """The answers that a new message can continue, oldest first."""
@@ -98,14 +98,14 @@ class TreeView:
 
 
 class GraphView(TreeView):
-    """The same view of a NetworkX graph that a caller holds."""
+    """The same view of a NetworkX graph of a caller."""
 
     def __init__(self, graph: Any) -> None:
-        held = [data["node"] for _, data in graph.nodes(data=True)] if graph else []
-        self._held = sorted(held, key=lambda node: node.id)
+        found = [data["node"] for _, data in graph.nodes(data=True)] if graph else []
+        self._nodes = sorted(found, key=lambda node: node.id)
         self.turns = self._all_turns = TurnIndex()
         self._hidden = ()
-        self.turns.add(self._held)
+        self.turns.add(self._nodes)
         self._ends = self.turns.ends()
         self.runtime = None
         self.conversation = ""
@@ -115,11 +115,11 @@ class GraphView(TreeView):
         self.chances = ()
 
     def _load(self) -> Iterable[ConversationNode]:
-        return self._held
+        return self._nodes
 
 
 def as_view(tree: Any) -> TreeView:
-    """A view of what a selector was called with: a view, or a graph such as `ChatMemory.graph`.
+    """The view that a selector was called with, or a view of a graph such as `ChatMemory.graph`.
 
     Raises:
         InputError: It is neither.
@@ -136,19 +136,19 @@ class KnownTurns(TreeCache[TurnIndex]):
 
 
 def turns(runtime: Runtime, tree: int) -> Flow[TurnIndex]:
-    """The turn ends of a conversation, kept in memory and brought up to date."""
+    """The turn ends of a conversation, cached and brought up to date."""
     cache = runtime.get(KnownTurns).values
-    held = cache.setdefault((tree,), TurnIndex)
-    last, version = held.last, held.version
+    index = cache.setdefault((tree,), TurnIndex)
+    last, version = index.last, index.version
 
     def news(conn: Conn) -> tuple[int, list[nodes.NodeRow], dict[int, Placement]]:
-        now = trees.head(conn, tree).version
-        start = last if now == version else 0
-        return now, nodes.since(conn, tree, start), stored_placements.since(conn, tree, start)
+        current = trees.head(conn, tree).version
+        start = last if current == version else 0
+        return current, nodes.since(conn, tree, start), stored_placements.since(conn, tree, start)
 
-    now, rows, placements = yield from Sql(news)
-    if now != version:
-        held = TurnIndex(now)
-        cache.put((tree,), held)
-    held.add(nodes_of(rows), placements)
-    return held
+    current, rows, placements = yield from Sql(news)
+    if current != version:
+        index = TurnIndex(current)
+        cache.put((tree,), index)
+    index.add(nodes_of(rows), placements)
+    return index

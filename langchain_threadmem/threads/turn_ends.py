@@ -1,7 +1,7 @@
 """Turn ends: the answers that a new human message can continue.
 
-A turn is one human message and the AI and tool messages that answer it. Its *end* is the last answer that
-asks no tool: tool calls and their results are inside a turn, never a place to continue from.
+A turn is a human message and the AI and tool messages that answer it. Its *end* is the last answer without
+tool calls: calls and their results are inside a turn, and nothing continues them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class TurnEnd:
         human_id: Node id of the human message.
         summary: Summary of the answer, if one was written.
         timestamp: When the answer was given.
-        chances: Candidates for `previous` and their probabilities, as a selector saw them when it placed
-            the turn; empty where its place is certain.
+        chances: Candidates for `previous` and their probabilities when the turn was placed; empty where its
+            place is certain.
     """
 
     id: int
@@ -49,14 +49,14 @@ class TurnEnd:
 class TurnIndex:
     """The turn ends of a growing conversation, kept up to date node by node.
 
-    Nodes are added in the order of their ids; one added twice counts once, so callers may overlap.
-    A change of a stored node's state asks for a new index, which `version` helps to notice.
+    Nodes are added in the order of their ids; a node that is added twice counts once. After a change of a
+    stored node's state a new index is needed; `version` shows that.
 
     Args:
         version: Version of the tree that the first nodes came from.
 
     Example:
-        >>> from langchain_core.messages import HumanMessage
+        >>> from langchain_core.messages import AIMessage, HumanMessage
         >>> index = TurnIndex()
         >>> index.add([ConversationNode(1, HumanMessage("Hi")), ConversationNode(2, AIMessage("Hello"), 1)])
         >>> [(end.id, end.human, end.answer) for end in index.ends()]
@@ -80,11 +80,11 @@ class TurnIndex:
     def add(
         self, nodes: Iterable[ConversationNode], placements: Mapping[int, Placement] = MappingProxyType({})
     ) -> None:
-        """Take in nodes that are newer than `last`; others are known.
+        """Add nodes that are newer than `last`; others are ignored.
 
         Args:
             nodes: In the order of their ids.
-            placements: By the ids of human nodes, why they are where they are.
+            placements: The placements of human nodes, by their ids.
         """
         with self._lock:
             self._placements.update(placements)
@@ -102,22 +102,20 @@ class TurnIndex:
             return sorted(self._ends.values(), key=lambda end: end.id)
 
     def belongs(self, id_: int, spans: Sequence[Span]) -> bool:
-        """Whether the turn of a node began, with the first version of its human message, in one of some
-        ranges of ids.
-        """
+        """Whether the first version of the human message of a node's turn is in one of the ranges of ids."""
         human = self._turn_of.get(id_, (None,))[0]
         return within(spans, id_ if human is None else self._first.get(human, human))
 
     def without(self, spans: Sequence[Span]) -> TurnIndex:
-        """The turn ends but for those that belong to some ranges of ids, and what continues them; linear.
+        """An index without the turns that belong to ranges of ids, and without the turns that continue them.
 
-        It does not grow with this index.
+        Its cost is linear, and it does not grow with this index.
         """
         left = TurnIndex(self.version)
         left.last, left._openings = self.last, self._openings
         gone: set[int] = set()
         with self._lock:
-            ends = list(self._ends.values())  # What continues a turn comes after it, whatever its id.
+            ends = list(self._ends.values())  # A turn comes before the turns that continue it.
         for end in ends:
             if end.previous in gone or self.belongs(end.id, spans):
                 gone.add(end.id)
@@ -134,13 +132,13 @@ class TurnIndex:
             id_ = end.previous
 
     def leaf(self, id_: int) -> int:
-        """Where the thread of a turn end goes on to; where it branches, along what was said last."""
+        """The end of the thread of a turn end; at a branch, of the newest branch."""
         while (following := self._following.get(id_)) is not None:
             id_ = following
         return id_
 
     def opening(self, id_: int) -> TurnEnd | None:
-        """The turn end that opened the thread of another, if there still is one."""
+        """The first turn end of the thread of another, if it is there."""
         return self._ends.get(self._openings[id_])
 
     def _add(self, node: ConversationNode) -> None:

@@ -20,7 +20,7 @@ def test_a_file_of_weights_is_read_as_it_was_written(tmp_path: Path) -> None:
     rows = np.random.default_rng(0).normal(size=(5, len(fits[0].networks.mean)))
     for fit, read in zip(fits, again, strict=True):
         np.testing.assert_array_equal(fit.networks.scores(rows), read.networks.scores(rows))
-        assert fit.wording.vocabulary == read.wording.vocabulary
+        assert fit.word_vectors.vocabulary == read.word_vectors.vocabulary
 
 
 def test_networks_that_are_combined_choose_as_each_of_them() -> None:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.threads.choice import CHANCES_KEPT, GOES_BACK, choose, weigh
-from langchain_threadmem.threads.features.cues import HEARD, end_cues, message_cues, names, terms
+from langchain_threadmem.threads.features.cues import MESSAGE_CUES, end_cues, message_cues, names, terms
 from langchain_threadmem.threads.features.learned_words import RAREST
-from langchain_threadmem.threads.features.phrases import ENGLISH, Cues
+from langchain_threadmem.threads.features.phrases import ENGLISH, Phrases
 from langchain_threadmem.threads.features.structure import (
     LEAST_CHANCE,
     RECENT_THREADS,
@@ -33,7 +33,7 @@ from langchain_threadmem.threads.model import (
     reader,
     score,
     way_to_go,
-    wording,
+    word_vectors,
 )
 from langchain_threadmem.threads.turn_ends import TurnEnd
 from langchain_threadmem.tree.node import MessageSummary
@@ -63,8 +63,8 @@ def on_words(message: str, turns: list[TurnEnd] = TURNS) -> int | None:
     return choose(turns, no_vectors(len(turns)), no_vectors(len(turns)), message, None).parent_id
 
 
-def heard(message: str, cues: Cues = ENGLISH) -> dict[str, float]:
-    return dict(zip(HEARD, message_cues(message, cues), strict=True))
+def heard(message: str, cues: Phrases = ENGLISH) -> dict[str, float]:
+    return dict(zip(MESSAGE_CUES, message_cues(message, cues), strict=True))
 
 
 def column(rows: NDArray[np.float64], name: str) -> list[float]:
@@ -187,15 +187,15 @@ def test_reasons_are_words_for_a_person(message: str, reason: str) -> None:
 
 
 def test_another_language_brings_its_own_cues() -> None:
-    german = Cues(greetings=("hallo", "guten tag"), replies=("ja", "nein"), requests=("ich brauche",))
+    german = Phrases(greetings=("hallo", "guten tag"), replies=("ja", "nein"), requests=("ich brauche",))
     message = "Hallo, ich brauche jemanden, der meinen Wasserhahn in der Küche repariert"
     none = no_vectors(3)
-    without = choose(TURNS, none, none, message, None, reads=reader(Cues())).probabilities[None]
+    without = choose(TURNS, none, none, message, None, reads=reader(Phrases())).probabilities[None]
     assert choose(TURNS, none, none, message, None, reads=reader(german)).probabilities[None] > without
 
 
 def test_cues_without_words_match_nothing() -> None:
-    told = heard("hello and yes, i need that", Cues())
+    told = heard("hello and yes, i need that", Phrases())
     assert [name for name, value in told.items() if value == 1.0] == ["brief"]
 
 
@@ -378,20 +378,20 @@ def test_the_data_file_holds_plain_numbers_and_says_what_they_were_fitted_on() -
 
 def test_words_that_often_follow_a_question_are_told_from_others() -> None:
     def follows(message: str) -> float:
-        held = wording()
+        held = word_vectors()
         return float(held.of_answer("Sure. For how many people?")[:-1] @ held.of_message(message)[:-2])
 
     assert follows("For 4 people, please") > follows("What is the capital of Peru?")
 
 
 def test_a_word_that_was_not_learned_counts_for_nothing() -> None:
-    held = wording()
+    held = word_vectors()
     assert not held.of_message("xyzzy plugh").any()
     assert held.of_message("hello xyzzy").tolist() == held.of_message("hello").tolist()
 
 
 def test_a_long_answer_is_read_at_its_end_and_a_long_message_at_its_beginning() -> None:
-    held = wording()
+    held = word_vectors()
     assert held.of_answer("noise " * 500 + "x " * 200 + "which city?").tolist() == (
         held.of_answer("x " * 200 + "which city?").tolist()
     )
@@ -407,7 +407,7 @@ def test_a_long_message_is_heard_at_its_beginning() -> None:
 
 
 def test_words_that_few_dialogs_hold_are_more_telling() -> None:
-    held = wording()
+    held = word_vectors()
     book, unknown = held.rarities(["book", "xyzzy"])
     assert book < unknown == RAREST
 

@@ -9,16 +9,16 @@ import math
 import re
 from collections.abc import Sequence
 
-from langchain_threadmem.threads.features.phrases import Cues
+from langchain_threadmem.threads.features.phrases import Phrases
 
 LONGEST_TEXT = 2000
-"""Characters of a text that are read: half of them its beginning, half its end."""
+"""The number of characters of a text that are read: half at its beginning, half at its end."""
 HEAD = 100
-"""Characters at the beginning of a message that tell how it relates to what was said.
+"""The number of characters at the beginning of a message that are searched for cues.
 
-Further on, "it" and "at 7" mostly point at the message itself."""
+Further on, "it" and "at 7" mostly refer to the message itself."""
 TAIL = 200
-"""Characters at the end of an answer that tell how its turn ended."""
+"""The number of characters at the end of an answer that are searched for cues."""
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _VALUE = re.compile(r"\d+|(?<=[\w,;:] )[A-Z][^\W\d_]+")
@@ -29,27 +29,27 @@ QUESTION_MARKS = "?\uff1f\u061f"
 _LAST_QUESTION = re.compile(rf"[^.!\n{QUESTION_MARKS}]*[{QUESTION_MARKS}][^{QUESTION_MARKS}]{{0,60}}$")
 
 
-def terms(text: str, cues: Cues) -> frozenset[str]:
-    """Read the telling words of a text, without their endings.
+def terms(text: str, phrases: Phrases) -> frozenset[str]:
+    """The terms of a text: its words without stop words, without their endings.
 
     Example:
         >>> from langchain_threadmem.threads.features.phrases import ENGLISH
         >>> sorted(terms("How do I read CSV files in pandas?", ENGLISH))
         ['csv', 'file', 'panda', 'read']
     """
-    words = set(_read(text)[1]) - cues.stop_words
-    return frozenset(_without_ending(word, cues) for word in words)
+    words = set(_read(text)[1]) - phrases.stop_words
+    return frozenset(_without_ending(word, phrases) for word in words)
 
 
-def _without_ending(word: str, cues: Cues) -> str:
-    if not word.endswith(cues.endings):
+def _without_ending(word: str, phrases: Phrases) -> str:
+    if not word.endswith(phrases.endings):
         return word
-    cut = next((end for end in cues.endings if word.endswith(end) and len(word) >= len(end) + 4), "")
+    cut = next((end for end in phrases.endings if word.endswith(end) and len(word) >= len(end) + 4), "")
     return word.removesuffix(cut)
 
 
 def names(text: str) -> frozenset[str]:
-    """Read the values that a text carries: numbers, and words with a capital inside a sentence.
+    """The values in a text: numbers, and words with a capital inside a sentence.
 
     Example:
         >>> sorted(names("Then book The Lark for 7:30, please."))
@@ -58,7 +58,7 @@ def names(text: str) -> frozenset[str]:
     return frozenset(found.lower() for found in _VALUE.findall(_shortened(text)))
 
 
-HEARD = (
+MESSAGE_CUES = (
     "length",
     "short",
     "brief",
@@ -82,7 +82,7 @@ HEARD = (
     "name",
     "capital",
 )
-"""What `message_cues` tells, in its order."""
+"""The numbers that `message_cues` returns, in their order."""
 _IN_MESSAGES = (
     "asking",
     "agreements",
@@ -100,20 +100,20 @@ _IN_MESSAGES = (
 )
 
 
-def message_cues(message: str, cues: Cues) -> tuple[float, ...]:
-    """Tell what a human message itself says about its place: one number for each of `HEARD`.
+def message_cues(message: str, phrases: Phrases) -> tuple[float, ...]:
+    """The cues of a human message for its place: one number for each of `MESSAGE_CUES`.
 
     All are 0 or 1, but for the length: the logarithm of 1 + words, less 2.
 
     Example:
         >>> from langchain_threadmem.threads.features.phrases import ENGLISH
-        >>> said = message_cues("And what about 3 pm?", ENGLISH)
-        >>> [name for name, value in zip(HEARD, said) if value == 1]
+        >>> found = message_cues("And what about 3 pm?", ENGLISH)
+        >>> [name for name, value in zip(MESSAGE_CUES, found) if value == 1]
         ['brief', 'question', 'connective', 'number', 'moment']
     """
     text, words = _read(message)
     start, count = text[:HEAD], len(words)
-    shows = cues.shown(start)
+    shows = phrases.shown(start)
     return (
         math.log1p(count) - 2.0,
         float(count <= 3),
@@ -128,7 +128,7 @@ def message_cues(message: str, cues: Cues) -> tuple[float, ...]:
     )
 
 
-ENDED = (
+END_CUES = (
     "asks",
     "asks_closed",
     "asks_choice",
@@ -146,23 +146,23 @@ ENDED = (
     "human_thanks",
     "human_question",
 )
-"""What `end_cues` tells, in its order."""
+"""The numbers that `end_cues` returns, in their order."""
 
 
-def end_cues(human: str, answer: str, cues: Cues) -> tuple[float, ...]:
-    """Tell how a turn ended: one number for each of `ENDED`, about its answer and its human message.
+def end_cues(human: str, answer: str, phrases: Phrases) -> tuple[float, ...]:
+    """The cues at the end of a turn, from both of its texts: one number for each of `END_CUES`.
 
     Example:
         >>> from langchain_threadmem.threads.features.phrases import ENGLISH
-        >>> said = end_cues("A table, please.", "Sure. For how many people?", ENGLISH)
-        >>> [name for name, value in zip(ENDED, said) if value == 1]
+        >>> found = end_cues("A table, please.", "Sure. For how many people?", ENGLISH)
+        >>> [name for name, value in zip(END_CUES, found) if value == 1]
         ['asks', 'asks_number']
     """
     tail = _plain(answer[-TAIL:])
     # Where there is no mark the pattern would look for one from every character on.
     found = _LAST_QUESTION.search(tail) if any(mark in tail for mark in QUESTION_MARKS) else None
     question = found.group().strip() if found else ""
-    asks, ends, said = cues.shown(question), cues.shown(tail), cues.shown(_read(human)[0])
+    asks, ends, human_shows = phrases.shown(question), phrases.shown(tail), phrases.shown(_read(human)[0])
     return (
         float(bool(question)),
         float(asks("closed")),
@@ -177,14 +177,14 @@ def end_cues(human: str, answer: str, cues: Cues) -> tuple[float, ...]:
         float(ends("completions")),
         float(ends("apologies")),
         math.log1p(len(answer) / 100.0),
-        float(said("farewells")),
-        float(said("thanks")),
+        float(human_shows("farewells")),
+        float(human_shows("thanks")),
         float(any(mark in human for mark in QUESTION_MARKS)),
     )
 
 
 def _read(text: str) -> tuple[str, Sequence[str]]:
-    """A text in lower case and its words, which several of the functions here ask for one after another."""
+    """A text in lower case, and its words."""
     plain = _plain(_shortened(text))
     return plain, _WORD.findall(plain)
 

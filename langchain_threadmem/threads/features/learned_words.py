@@ -1,9 +1,9 @@
-"""Learned word vectors: which words follow which.
+"""Learned word vectors: the words that follow other words.
 
-"For how many?" is followed by a number, "is that right?" by a yes. `Wording` has two short vectors for each
-of some thousand common words: as one of the last words of an answer, and as one of the first of a message.
-The product of their sums tells how well a message follows an answer. Words that are not in the vocabulary
-count for nothing, so a language that it does not hold is neither helped nor misled.
+A number follows "for how many?", a yes follows "is that right?". `WordVectors` holds two short vectors for
+each of some thousand common words: one for the end of an answer, one for the beginning of a message. The
+product of their sums measures how well a message follows an answer. Other words, such as those of another
+language, do not count.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from numpy.typing import NDArray
 Floats: TypeAlias = NDArray[np.float32]
 
 MESSAGE_START = 300
-"""Characters at the beginning of a message that are read."""
+"""The number of characters at the beginning of a message that are read."""
 ANSWER_END = 160
-"""Characters at the end of an answer that are read."""
+"""The number of characters at the end of an answer that are read."""
 NUMBER = "<number>"
 RAREST = 7.0
-"""Rarity of a term that is not common: about one dialog in a thousand holds it."""
+"""The rarity of a term that is not common: about one dialog in a thousand contains it."""
 
 _TOKEN = re.compile(r"\d+|[^\W\d_]+(?:'[^\W\d_]+)*|\?")
 
 
 def message_words(text: str) -> set[str]:
-    """The words of a message that are looked at; every number is the same word.
+    """The words of a message that have vectors; every number is the same word.
 
     Example:
         >>> sorted(message_words("At 7, for two?"))
@@ -41,7 +41,7 @@ def message_words(text: str) -> set[str]:
 
 
 def answer_words(text: str) -> set[str]:
-    """The words of an answer that are looked at."""
+    """The words of an answer that have vectors."""
     return _words(text[-ANSWER_END:])
 
 
@@ -51,17 +51,18 @@ def _words(text: str) -> set[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Wording:
-    """Numbers for the words of a vocabulary.
+class WordVectors:
+    """Learned vectors and numbers of the words of a vocabulary.
 
     Attributes:
         vocabulary: The words, in the order of the rows.
-        answer: Of shape (words, rank): a word at the end of an answer.
-        message: Of shape (words, rank): a word at the beginning of a message.
-        opener: Of shape (words,): how much it makes a message look like the first of a thread.
-        closing: Of shape (2, words), in answer and human message: how much like the last turn of a thread.
-        common: Terms (`telling.terms`) that are not rare, in the order of `rarity`.
-        rarity: Of each of them: the negative logarithm of the share of dialogs that hold it.
+        answer: (words, rank) the vector of a word at the end of an answer.
+        message: (words, rank) the vector of a word at the beginning of a message.
+        opener: (words,) how much the word makes a message look like the first of a thread.
+        closing: (2, words) how much it makes a turn look like the last of a thread, in its answer and in its
+            human message.
+        common: Terms (`cues.terms`) that are not rare, in the order of `rarity`.
+        rarity: The negative logarithm of the share of dialogs that contain the term.
     """
 
     vocabulary: tuple[str, ...]
@@ -74,7 +75,7 @@ class Wording:
 
     @property
     def rank(self) -> int:
-        """How many numbers there are for a word, in each of its places."""
+        """The number of dimensions of a vector."""
         return int(self.answer.shape[1])
 
     @cached_property
@@ -87,21 +88,21 @@ class Wording:
         return dict(zip(self.common, self.rarity.tolist(), strict=True))
 
     def rarities(self, terms: Iterable[str]) -> NDArray[np.float64]:
-        """How rare each of some terms is; what is not common is rarest."""
+        """The rarity of each term."""
         return np.array([self._rarities.get(term, RAREST) for term in terms], np.float64)
 
     def shares(self, words: Iterable[str]) -> tuple[list[int], float]:
-        """The rows of those words that are in the vocabulary, and what each weighs."""
-        held = self.rows
-        rows = sorted([held[word] for word in words if word in held])
+        """The rows of the words that are in the vocabulary, and the weight of each."""
+        known = self.rows
+        rows = sorted([known[word] for word in words if word in known])
         return rows, (len(rows) + 1) ** -0.5
 
     def of_message(self, text: str) -> Floats:
-        """A message: its vector, then how much it opens, then how much it closes."""
+        """The vector of a message, then how much it opens a thread, then how much it closes one."""
         return self._sum(self._of_messages, message_words(text))
 
     def of_answer(self, text: str) -> Floats:
-        """An answer: its vector, then how much it closes."""
+        """The vector of an answer, then how much it closes a thread."""
         return self._sum(self._of_answers, answer_words(text))
 
     @cached_property

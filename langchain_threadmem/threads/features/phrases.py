@@ -1,8 +1,8 @@
 """Phrases of a language that show the place of a message in a conversation.
 
-Embeddings tell what a text is about, hardly what it does: "yes, that one" answers what was
-just asked, "Hello, I need" opens something, "enjoy your trip" winds it up. `Cues` lists such
-words for one language and `ENGLISH` is the default; `telling` reads texts with them.
+Embeddings represent the subject of a text, not its function: "yes, that one" answers the last question,
+"Hello, I need" opens a subject, "enjoy your trip" closes one. `Phrases` lists the phrases of one language,
+`ENGLISH` is the default, and `cues` searches texts for them.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ _PLAIN_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, eq=False)
-class Cues:
-    """Words of one language that tell how a message relates to what was said before.
+class Phrases:
+    """Phrases of one language that show how a message relates to earlier messages.
 
-    All are lower case, with a plain apostrophe; a phrase is matched as whole words. An
-    empty tuple switches a cue off.
+    All are lower case, with a plain apostrophe; a phrase matches whole words. An empty tuple switches its cue
+    off.
 
     Attributes:
-        stop_words: Words too common to tell one thread from another.
+        stop_words: Words too common to distinguish threads.
         endings: Word endings to cut off where four letters remain, longest first.
-        references: Words that point at something said before, anywhere in a message.
-        replies: How an answer to what was just said begins.
-        connectives: How a message begins that carries on.
+        references: Words that refer to an earlier message, anywhere in a message.
+        replies: How an answer to the last message begins.
+        connectives: How a message begins that continues the subject.
         greetings: How a message begins that opens a conversation.
         requests: Phrases that open a task or a subject.
-        farewells: Phrases with which a subject is wound up, by either side.
+        farewells: Phrases with which either side closes a subject.
         agreements: How a message begins that says yes.
         refusals: How a message begins that says no.
         thanks: Phrases that thank.
         returns: Phrases that name an earlier subject in order to go back to it.
-        changes: Phrases that correct what was said.
+        changes: Phrases that correct an earlier message.
         asking: How a message begins that asks.
         alternatives: Words that pick one of several things offered.
         closed: How a question begins that is answered by yes or no.
-        confirmations: Phrases of an answer that wants its details confirmed.
+        confirmations: Phrases of an answer that asks for confirmation.
         completions: Phrases of an answer that reports something done.
-        offers: Phrases of an answer that asks what else there is to do.
+        offers: Phrases of an answer that offers more help.
         apologies: Phrases of an answer that did not understand or could not help.
         disjunctions: Words of a question that offers a choice.
         numbers: Words of a question that asks for a number.
@@ -103,7 +103,7 @@ class Cues:
         return found
 
     def shown(self, text: str) -> Callable[[str], bool]:
-        """A function that tells whether `text`, in lower case, shows a cue, by the cue's name.
+        """A function that says whether `text`, in lower case, shows a cue of a name.
 
         Example:
             >>> shows = ENGLISH.shown("thanks a lot")
@@ -131,7 +131,7 @@ def _listed(text: str) -> tuple[str, ...]:
     return tuple(phrase.strip() for phrase in text.split(","))
 
 
-ENGLISH = Cues(
+ENGLISH = Phrases(
     stop_words=frozenset(
         _listed(
             """a, about, all, also, am, an, and, any, anything, are, as, at, be, because, been, but, by,

@@ -1,7 +1,7 @@
-"""Similarity features: by embeddings, and by what turns continue in meaning.
+"""Similarity features: embeddings of the message compared with those of turns and threads.
 
-Each function fills some of the columns of `features.FEATURES`, one number for each candidate. `path` has a
-row for each: the places of the last turns of its thread, its own first, -1 where the thread is shorter.
+The functions fill columns of `table.FEATURES`, one number for each candidate. `path` has a row for each
+candidate: the positions of the last turns of its thread, its own first, -1 where the thread is shorter.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from langchain_threadmem.threads.features.words import best_before, children, fi
 from langchain_threadmem.threads.turn_ends import TurnEnd
 
 CALIBRATION_TURNS = 32
-"""How many of the latest turns tell what similarity is usual."""
+"""The number of latest turns from which the usual similarity is estimated."""
 PRIOR_PAIRS = 8.0
-"""The first guess of what is usual weighs as much as this many pairs of texts."""
+"""The weight of the prior of the usual similarity, as a number of pairs of texts."""
 STRANGE = 2.0
-"""A similarity, in usual spreads, from which on a text is not far from another at all."""
+"""The similarity, in usual spreads, from which on two texts are near."""
 
 
 @dataclass(frozen=True, eq=False)
 class Compatibility:
-    """Learned on the vectors of one embedding model: what follows what, and what belongs together.
+    """Matrices learned on the vectors of one embedding model: how well messages follow turns.
 
     Attributes:
-        answer: Of shape (dimensions, dimensions); an answer times this times a message, and the same with
-            `human` for the human message of the turn, tell how well the message follows that turn.
+        answer: (dimensions, dimensions) an answer times this times a message, and the same with `human` for
+            the human message of the turn, measure how well the message follows the turn.
         human: The same shape.
-        thread: The same shape; both texts of a turn times this times a message tell whether the message
-            belongs to the thread of that turn.
-        opener: Of shape (dimensions,): how much a message looks like the first of a thread.
-        closing: Of shape (2, dimensions), for answer and human message: how much a turn looks like the last.
-        centers: Of shape (any, dimensions): messages that were learned on lie around these.
+        thread: The same shape; both texts of a turn times this times a message measure whether the message
+            belongs to the thread of the turn.
+        opener: (dimensions,) how much a message looks like the first of a thread.
+        closing: (2, dimensions) for answer and human message: how much a turn looks like the last.
+        centers: (any, dimensions) cluster centres of the messages of the fit.
     """
 
     answer: Floats
@@ -58,15 +58,15 @@ class Compatibility:
         below: Places,
         above: Places,
     ) -> Floats:
-        """How well earlier turns followed those that they continue.
+        """How well earlier turns follow the turns that they continue.
 
         Args:
             known: Results of earlier calls, by an answer and the message after it: a text has one vector.
             turn_ends: The turns.
             humans: Vectors of their human messages.
             answers: Vectors of their answers.
-            below: Places of turns, ...
-            above: ... and of those that they continue.
+            below: Positions of turns.
+            above: Positions of the turns that these continue.
         """
         pairs = [
             (turn_ends[one].answer, turn_ends[other].human)
@@ -82,18 +82,18 @@ class Compatibility:
 
 
 def similarities(humans: Floats, answers: Floats, vector: Floats) -> tuple[Table, Table, Table]:
-    """Greater cosine with each turn, then those with its message and its answer in usual spreads."""
+    """The greater cosine with each turn, then those with its message and its answer in usual spreads."""
     to_human, to_answer = (humans @ vector).astype(float), (answers @ vector).astype(float)
     late_humans, late_answers = humans[-CALIBRATION_TURNS:], answers[-CALIBRATION_TURNS:]
     among, across = late_humans @ late_humans.T, late_answers @ late_humans.T
-    told = across.diagonal()  # how near an answer is to its own message, which says nothing of others
+    own_pairs = across.diagonal()  # answers with their own messages, which are nearer than others
     seen = np.concatenate([to_human, to_answer, among.ravel(), across.ravel()])
-    own = np.concatenate([among.diagonal(), told]).astype(float)
+    own = np.concatenate([among.diagonal(), own_pairs]).astype(float)
     total, count = float(seen.sum() - own.sum()), len(seen) - len(own)
     if not math.isfinite(total):
         raise InputError("a vector of an earlier turn is not finite; embed it again, or pass no vector")
-    # The first guess: unrelated texts lie about twice as far apart as a message and its answer.
-    apart = max(1.0 - float(told.sum()) / len(told), (1.0 - total / count) / 4, 1e-6)
+    # The prior: unrelated texts lie about twice as far apart as a message and its answer.
+    apart = max(1.0 - float(own_pairs.sum()) / len(own_pairs), (1.0 - total / count) / 4, 1e-6)
     weight = count + PRIOR_PAIRS
     usual = (total + PRIOR_PAIRS * (1.0 - 2.0 * apart)) / weight
     around = float(((seen - usual) ** 2).sum() - ((own - usual) ** 2).sum())
@@ -110,7 +110,7 @@ def by_meaning(
     weight: Table,
     tracks: Tracks,
 ) -> dict[str, Table | Floats]:
-    """How near the message is to the turn, to the turns before it in its thread, and to what continued it."""
+    """The similarity of the message to the turn, to those before it in its thread and to those after it."""
     nearest, both = np.maximum(to_human, to_answer), (to_human + to_answer) / 2
     inside, positions = path >= 0, path[:, 0]
     return {
@@ -140,7 +140,7 @@ def by_learning(
     weight: Table,
     tracks: Tracks,
 ) -> dict[str, Table | Floats]:
-    """What the vectors tell by what was learned about the model that made them."""
+    """Features of vectors of the local model, for which matrices were learned."""
     positions, inside, near = path[:, 0], path >= 0, cosines[path]
     topic = learned.thread @ vector
     belongs = answers @ topic + humans @ topic
@@ -162,17 +162,17 @@ def by_learning(
 
 
 def continued(previous: Places, positions: Places) -> tuple[Places, Places]:
-    """Places of turns that are candidates or continue one, and of what each continues."""
-    candidate = np.zeros(len(previous) + 1, bool)  # one more, which what continues nothing continues
+    """Positions of turns that are candidates or continue one, and of the turns that these continue."""
+    candidate = np.zeros(len(previous) + 1, bool)  # The last one stands for the parent of roots.
     candidate[positions] = True
     below = np.flatnonzero((previous >= 0) & (candidate[:-1] | candidate[previous]))
     return below, previous[below]
 
 
 def by_strangeness(unshared: Table | Floats, nearest: Table | Floats) -> dict[str, Table | Floats]:
-    """How much a message says that the thread says nothing of, in words and in meaning.
+    """How much of a message is new to the thread, in words and in meaning.
 
-    "Yes" is near nothing and continues what was said last; a long message that is near nothing does not.
+    "Yes" is near nothing and continues the last turn; a long message that is near nothing does not.
     """
     far = np.clip((STRANGE - nearest) / (2 * STRANGE), 0.0, 1.0)
     return {"strange": unshared * far}

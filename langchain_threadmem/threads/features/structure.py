@@ -15,28 +15,28 @@ from langchain_threadmem.threads.turn_ends import TurnEnd
 Table: TypeAlias = NDArray[np.float64]
 Places: TypeAlias = NDArray[np.intp]
 Tracks: TypeAlias = list[list[tuple[int, float]]]
-"""For each turn, what it may have continued and with what probability."""
+"""For each turn, the positions of the turns that it may continue, and their probabilities."""
 
 PATH = 6
-"""How many turns of a thread, counted from its end, speak for it."""
+"""The number of turns at the end of a thread that represent it."""
 PATH_DECAY = 0.7
 LATELY = 16
-"""How many turns tell how often somebody switches."""
+"""The number of latest turns from which the habit of switching threads is estimated."""
 USUAL_TURNS, USUALLY_STAYS, USUALLY_OPENS = 4.0, 0.65, 0.2
-"""The first guess of it, and how many turns it weighs."""
+"""The prior of the habit: its weight in turns, the share that stays, the share that opens a thread."""
 RECENT_TURNS = 24
-"""How many of the latest turns are candidates even where they have been continued."""
+"""The number of latest turns that are candidates even if they have been continued."""
 RECENT_THREADS = 12
 SIMILAR_THREADS = 8
 SIMILAR_TURNS = 4
 LEAST_CHANCE = 0.005
-"""Candidates that are less likely are not kept with a choice."""
+"""Candidates with a lower probability are not stored with a choice."""
 
 
 def links(
     turn_ends: Sequence[TurnEnd],
 ) -> tuple[Places, Places, dict[int | None, int]]:
-    """For each turn end, where the one it continued stands (-1: none) and where its thread opened."""
+    """For each turn end, the position of the one it continues (-1: none) and of the first of its thread."""
     places: dict[int | None, int] = {}
     previous: list[int] = []
     openings: list[int] = []
@@ -64,7 +64,7 @@ def links(
 
 
 def paths(previous: Places, positions: Places) -> Places:
-    """Find the last turns of each thread, its end first, -1 where it is shorter."""
+    """The last turns of each thread, its end first, -1 where the thread is shorter."""
     path = np.full((len(positions), PATH), -1, np.intp)
     path[:, 0] = positions
     for step in range(1, PATH):
@@ -76,7 +76,7 @@ def paths(previous: Places, positions: Places) -> Places:
 def probabilities(
     turn_ends: Sequence[TurnEnd], previous: Places, places: Mapping[int | None, int]
 ) -> tuple[Table, Table, Tracks]:
-    """How far each turn has been continued, how surely it was placed, and what it may have continued."""
+    """For each turn: the sum of probabilities of continuing it, the probability of its place, its track."""
     softly, placed = [0.0] * len(turn_ends), [1.0] * len(turn_ends)
     tracks: Tracks = []
     for place, (turn, before) in enumerate(zip(turn_ends, previous.tolist(), strict=True)):
@@ -98,7 +98,7 @@ def probabilities(
 
 
 def habits(tracks: Tracks) -> tuple[float, float]:
-    """How often, of late, a turn continued the one before it, and how often it opened a thread."""
+    """The share of latest turns that continue the turn before, and of those that open a thread."""
     stays, opens, weight = USUAL_TURNS * USUALLY_STAYS, USUAL_TURNS * USUALLY_OPENS, USUAL_TURNS
     for place in range(max(1, len(tracks) - LATELY), len(tracks)):
         weight += 1.0
@@ -111,7 +111,7 @@ def habits(tracks: Tracks) -> tuple[float, float]:
 
 
 def along(values: Table | Floats, tracks: Tracks) -> Table:
-    """Values of turns, each averaged with those of the turns that it may have continued."""
+    """Values of turns, each averaged with the values of the turns that it may continue."""
     found: list[float] = values.tolist()
     for place, track in enumerate(tracks):
         if track:
@@ -129,7 +129,7 @@ MOST_CHILDREN = 3.0
 def by_place(
     previous: Places, path: Places, ended: NDArray[np.bool_], softly: Table, placed: Table
 ) -> dict[str, Table | Floats]:
-    """Where the candidates stand in the tree, in time, and how sure that is."""
+    """The place of the candidates in the tree and in time, and its probability."""
     count, positions, inside = len(previous), path[:, 0], path >= 0
     followers = np.flatnonzero(previous >= 0)
     threads_since = ended[::-1].cumsum()[::-1] - ended
@@ -152,7 +152,7 @@ def by_place(
 
 
 def best_after(values: Table, previous: Places) -> Table:
-    """The greatest value among the turns that continued each; 0 where there are none."""
+    """The greatest value among the turns that continue each turn; 0 where there are none."""
     best = np.full(len(previous), LEAST)
     followers = np.flatnonzero(previous >= 0)
     np.maximum.at(best, previous[followers], values[followers])

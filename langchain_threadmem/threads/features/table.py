@@ -1,19 +1,17 @@
 """The feature table: one row of numbers for each candidate parent of a message.
 
-Candidates are a new root, the ends of the threads, the latest turns even where they have been
-continued already, and what lies nearest: when a message was put into the wrong thread, the next
-message of the right one must still be able to go where it belongs, and an old answer can be
-answered twice.
+Candidates are a new root, the ends of the threads, the latest turns even if they have been continued, and
+the nearest turns: after a message was put into the wrong thread, the next message of the right thread needs
+its parent among the candidates, and an old answer may be answered twice.
 
-A row tells what the message is (`heard_...`, the same in all rows), how the candidate's turn
-ended, how near the two are by meaning and by words, each also against the best of the other
-candidates (`..._lead`), and where the candidate stands in the tree. Earlier choices count as much
-as they were sure: a turn that was placed here with a probability of 0.6 has continued this answer
-by 0.6.
+A row holds the cues of the message (`heard_...`, the same in all rows), the cues at the end of the
+candidate's turn, the similarity of both by meaning and by words, the lead over the best other candidate
+(`lead_...`), and the place of the candidate in the tree. Earlier choices count by their probability: a turn
+that was placed below an answer with a probability of 0.6 continues the answer by 0.6.
 
-Similarities are measured in units of the conversation: their usual level and spread in it. So
-embeddings whose cosines all lie between 0.7 and 0.9 work like those that use the whole range.
-Whatever belongs to one language is in `cues.Cues`, by which `reading.Reader` reads the texts.
+Similarities are measured by their usual level and spread in the conversation, so embeddings whose cosines
+all lie between 0.7 and 0.9 work like those that use the whole range. Everything specific to a language is in
+`phrases.Phrases`, by which `words.Reader` reads texts.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.threads.features.cues import ENDED, HEARD
+from langchain_threadmem.threads.features.cues import END_CUES, MESSAGE_CUES
 from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.similarity import (
     Compatibility,
@@ -56,7 +54,7 @@ from langchain_threadmem.threads.features.words import (
     Reader,
     Shared,
     by_ends,
-    by_wording,
+    by_word_vectors,
     by_words,
 )
 from langchain_threadmem.threads.shortlist import shortlist
@@ -77,7 +75,7 @@ _BEST = {
     "rare": "rare_thread",
     "rare_share": "rare_share",
 }
-"""What the new root is told of the best candidate."""
+"""Columns of the new root that hold the best value of a column of the candidates."""
 _LED = (
     "answer",
     "nearest",
@@ -132,7 +130,7 @@ _CANDIDATE = (
     "thread_values",  # ... with the last turns of the thread
     *("fit_" + name for name in FITS),
     "fit",  # how many of them fit
-    *("end_" + name for name in ENDED),
+    *("end_" + name for name in END_CUES),
     "before_farewell",  # the turn before the last wound up
     "closing",  # learned: how much the turn looks like the last of its thread
     # learned word by word: how well ...
@@ -187,25 +185,30 @@ _ALL = (
     "latest_closed",
     "latest_placed",
     "latest_alone",
-    "content",  # how telling the words of the message are together
+    "content",  # rarity of all words of the message
     "familiar",  # how near the message is to those that were learned on
     "stays",  # how often a turn continued the one before, of late
     "opens",  # how often one opened a thread
 )
-FEATURES = (*_CANDIDATE, *_ROOT, *("all_" + name for name in _ALL), *("heard_" + name for name in HEARD))
+FEATURES = (
+    *_CANDIDATE,
+    *_ROOT,
+    *("all_" + name for name in _ALL),
+    *("heard_" + name for name in MESSAGE_CUES),
+)
 """The columns of `Candidates.rows`."""
 _AT = {name: place for place, name in enumerate(FEATURES)}
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What a scorer is given: positions in time and a row of numbers for each.
+    """The candidates of a choice: positions in time and a row of features for each.
 
     Attributes:
         positions: Indexes into the turn ends, rising; one row each.
         rows: One column for each of `FEATURES`; the last row is the new root.
         cosines: For each position, the greater cosine of message and turn; NaN without vectors.
-        familiar: How near the message and those before it lie to what was learned on; `None` if not known.
+        familiar: The similarity of the latest messages to those of the fit; `None` if not known.
     """
 
     positions: Places
@@ -224,10 +227,10 @@ def describe(
     compatibility: Compatibility | None = None,
     among: Sequence[int] | None = None,
 ) -> Candidates:
-    """Candidates for the parent of a message, each with a row of numbers for a scorer.
+    """The candidates for the parent of a message, each with a row of features.
 
-    The arguments and errors are those of `choosing.choose`; there must be at least one turn end. With `among`
-    the candidates are the turn ends at those places, rising, at least one, and a new root.
+    The arguments and errors are those of `choice.choose`; there must be at least one turn end. With `among`
+    the candidates are the turn ends at these positions, rising, at least one, and a new root.
 
     Example:
         >>> import numpy as np
@@ -247,10 +250,10 @@ def describe(
     check_vectors(count, human_vectors, answer_vectors, vector)
     if vector is not None:
         cosines, to_human, to_answer = similarities(human_vectors, answer_vectors, vector)
-    said, told = reader.message(message), reader.turns(turn_ends)
-    shared = Shared.of(told, said)
+    features, turns = reader.message(message), reader.turns(turn_ends)
+    shared = Shared.of(turns, features)
     if among is None:
-        nearest = shared.mass(said) if vector is None else np.maximum(to_human, to_answer)
+        nearest = shared.mass(features) if vector is None else np.maximum(to_human, to_answer)
         positions = shortlist(ended, nearest, least=-np.inf if vector is not None else 0.0)
     else:
         positions = np.array(among, np.intp)
@@ -283,18 +286,18 @@ def describe(
             weight,
             tracks,
         )
-    columns |= by_wording(told, path, said, below, above)
-    columns |= by_words(told, path, said, shared)
+    columns |= by_word_vectors(turns, path, features, below, above)
+    columns |= by_words(turns, path, features, shared)
     columns |= by_strangeness(columns["unshared"], columns["thread_best"])
-    columns |= by_ends(told, path, said)
+    columns |= by_ends(turns, path, features)
     columns |= by_place(previous, path, ended, softly, placed)
     leaves = ended[positions]
     stays, opens = habits(tracks)
-    last = dict(zip(ENDED, told.ends[count - 1].tolist(), strict=True))
+    last = dict(zip(END_CUES, turns.ends[count - 1].tolist(), strict=True))
     root = {
         "root": 1.0,
         "root_opener": opener,
-        "root_opener_words": said.words[-2],
+        "root_opener_words": features.words[-2],
         "root_human": to_human.max(),
         "root_opening": to_human[openings].max(),
         "root_unshared": columns["unshared"].min(),
@@ -302,32 +305,32 @@ def describe(
     }
     common = {
         "opener": opener,
-        "opener_words": said.words[-2],
+        "opener_words": features.words[-2],
         "turns": math.log1p(count),
         "threads": math.log1p(int(leaves.sum())),
         "latest_asks": last["asks"],
         "latest_closed": max(last["farewell"], last["human_farewell"]),
         "latest_placed": placed[-1],
         "latest_alone": float(previous[-1] < 0),
-        "content": min(float(said.rarity.sum()), MOST_MASS),
+        "content": min(float(features.rarity.sum()), MOST_MASS),
         "familiar": familiar,
         "stays": stays,
         "opens": opens,
     }
-    # Of some turns alone none may be an end: then each is compared with all others.
-    rows = _rows(columns, leaves if leaves.any() else ~leaves, root, common, said.heard)
+    # Among given turns none may be an end: then each is compared with all others.
+    rows = _rows(columns, leaves if leaves.any() else ~leaves, root, common, features.cues)
     return Candidates(positions, rows, cosines[positions], usually)
 
 
 class _Layout(NamedTuple):
-    """Where columns go: places among some that are known, and places in `FEATURES`.
+    """Positions of columns, among the columns that are computed and in `FEATURES`.
 
     Attributes:
-        columns: In `FEATURES`, of each that is known.
-        led: Of those in which candidates are compared, ...
-        leads: ... and in `FEATURES` of how far they are ahead.
-        of_best: Of those of which a new root is told the best, ...
-        best: ... and in `FEATURES` of what it is told.
+        columns: In `FEATURES`, of each computed column.
+        led: Among the computed columns, of those whose leads are computed.
+        leads: In `FEATURES`, of these leads.
+        of_best: Among the computed columns, of those whose best value the new root has.
+        best: In `FEATURES`, of these best values.
     """
 
     columns: Places
@@ -339,7 +342,7 @@ class _Layout(NamedTuple):
 
 @cache
 def _layout(names: tuple[str, ...]) -> _Layout:
-    """Where columns of some names go: there are as many as ways to go."""
+    """The positions of computed columns, by their names."""
     at = {name: place for place, name in enumerate(names)}
     led = [name for name in _LED if name in at]
     best = {name: at[source] for name, source in _BEST.items() if source in at}
@@ -358,16 +361,16 @@ def _rows(
     rivals: NDArray[np.bool_],
     root: Mapping[str, float],
     common: Mapping[str, float],
-    heard: Sequence[float],
+    cues: Sequence[float],
 ) -> Table:
     """The rows of the candidates and of a new root.
 
     Args:
-        columns: What is known of each candidate, by the names in `_CANDIDATE`.
+        columns: The features of the candidates, by the names in `_CANDIDATE`.
         rivals: The candidates that others are compared with.
-        root: What is known of the new root, by the names in `_ROOT`; the best of the candidates is added.
-        common: What all rows have, by the names in `_ALL`.
-        heard: ... and what the message tells.
+        root: The features of the new root, by the names in `_ROOT`; the best of the candidates are added.
+        common: The features of all rows, by the names in `_ALL`.
+        cues: The cues of the message.
     """
     table, layout = np.array(list(columns.values())), _layout(tuple(columns))
     # Built column by column, each in one piece of memory.
@@ -377,7 +380,7 @@ def _rows(
     rows[layout.best, -1] = table[layout.of_best].max(1)
     for name, value in root.items():
         rows[_AT[name], -1] = value
-    rows[_AT["all_" + _ALL[0]] :] = np.array([*(common[name] for name in _ALL), *heard])[:, None]
+    rows[_AT["all_" + _ALL[0]] :] = np.array([*(common[name] for name in _ALL), *cues])[:, None]
     return rows.T
 
 
@@ -401,9 +404,9 @@ def check_vectors(count: int, humans: Floats, answers: Floats, vector: Floats | 
 
 
 def _leads(table: Table, leaves: NDArray[np.bool_]) -> Table:
-    """How far each candidate is ahead of the best other end of a thread, row by row.
+    """The lead of each candidate over the best other end of a thread, row by row.
 
-    The only end of a thread is ahead of nothing.
+    The lead of the only end of a thread is 0.
     """
     ends, rows = np.flatnonzero(leaves), np.arange(len(table))
     held = table[:, ends]
