@@ -8,7 +8,7 @@ and two forks of a thread never share a value by accident, whatever versions the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Delete, Table, bindparam, delete, func, select, update
@@ -105,6 +105,20 @@ _AT = (
 )
 _GET = Statement(select(checkpoint).where(*_AT, checkpoint.c.id == bindparam("id")), "tree", "ns", "id")
 _LATEST = Statement(select(checkpoint).where(*_AT).order_by(checkpoint.c.id.desc()).limit(1), "tree", "ns")
+_FROM = Statement(
+    select(checkpoint)
+    .where(*_AT, checkpoint.c.id >= bindparam("id"))
+    .order_by(checkpoint.c.id)
+    .limit(bindparam("most")),
+    *("tree", "ns", "id", "most"),
+)
+_BEFORE = Statement(
+    select(checkpoint)
+    .where(*_AT, checkpoint.c.id < bindparam("id"))
+    .order_by(checkpoint.c.id.desc())
+    .limit(bindparam("most")),
+    *("tree", "ns", "id", "most"),
+)
 _PUT = insert_of(checkpoint, replace=True)
 _OF_TREE = Statement(select(checkpoint).where(checkpoint.c.tree == bindparam("tree")), "tree")
 _ADDRESSES = Statement(
@@ -232,6 +246,22 @@ def getting(tree_id: int, ns: str, checkpoint_id: bytes | None) -> Asked:
 def got(rows: Sequence[tuple[object, ...]]) -> CheckpointRow | None:
     """The answer to `getting`."""
     return _row(rows[0]) if rows else None
+
+
+def around(conn: Conn, tree_id: int, ns: str, time: float, most: int) -> Iterator[CheckpointRow]:
+    """The checkpoints from a time on, the earliest first, then those before it, the latest first.
+
+    Args:
+        conn: A transaction.
+        tree_id: The tree.
+        ns: The namespace.
+        time: Seconds since 1970, compared with the time in a checkpoint's id.
+        most: How many checkpoints on either side.
+    """
+    ticks = max(int(time * 1e7), 0) + _UUID_EPOCH
+    id_ = (ticks >> 12 << 80 | 6 << 76 | (ticks & 0xFFF) << 64).to_bytes(16)
+    for statement in (_FROM, _BEFORE):
+        yield from map(_row, conn.all(statement, tree_id, ns, id_, most))
 
 
 def put(conn: Conn, row: CheckpointRow) -> None:

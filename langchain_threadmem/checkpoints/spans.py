@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, func, select
@@ -113,6 +113,15 @@ class Reader:
             for first, last in _merged(ranges):
                 found.update(range(first, last + 1))
         return found
+
+    def holds(self, conn: Conn, runs: Iterable[Run], keys: Collection[int]) -> bool:
+        """Whether runs lead through one of some keys."""
+        return any(
+            first <= key <= last
+            for ranges in self._by_segment(conn, runs).values()
+            for first, last in ranges
+            for key in keys
+        )
 
     def gaps(self, conn: Conn, runs: Iterable[Run]) -> list[tuple[int, int]]:
         """The ranges of keys that runs lead through and that have no longer a message for each key."""
