@@ -42,7 +42,7 @@ from langchain_threadmem.threads.selectors import (
     SemanticNodeSelector,
 )
 from langchain_threadmem.threads.tree_view import OnFailure, check_on_failure
-from langchain_threadmem.tree import graph, navigate, read, restore, revise
+from langchain_threadmem.tree import graph, navigate, read, revise
 from langchain_threadmem.tree.conversation import tree_of
 from langchain_threadmem.tree.navigate import MessageRef
 from langchain_threadmem.tree.node import ConversationNode
@@ -766,7 +766,7 @@ class ChatMemory:
         """
         saved = formats.load(files.read_text(path))
         memory = cls(**_loading(saved, options))
-        run(restore.restore(memory._conversation, saved.document.nodes, saved.tip), memory._runtime)
+        run(revise.restore(memory._conversation, saved.document.nodes, saved.tip), memory._runtime)
         return memory
 
     @classmethod
@@ -774,7 +774,7 @@ class ChatMemory:
         """Async `load`."""
         saved = formats.load(await asyncio.to_thread(files.read_text, path))
         memory = cls(**_loading(saved, options))
-        await arun(restore.restore(memory._conversation, saved.document.nodes, saved.tip), memory._runtime)
+        await arun(revise.restore(memory._conversation, saved.document.nodes, saved.tip), memory._runtime)
         return memory
 
     @verb

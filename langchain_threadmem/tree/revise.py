@@ -1,25 +1,30 @@
-"""Verbs that revise: edit, regenerate, place, checkout."""
+"""Verbs that change a tree: edit, regenerate, place, checkout, restore."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError, InvalidGraphStateError
+from langchain_threadmem.messages.codec import encode
 from langchain_threadmem.messages.convert import Given, messages_of
 from langchain_threadmem.messages.roles import OPENING
 from langchain_threadmem.messages.tool_pairs import calls_tools
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import append as writer
-from langchain_threadmem.tree import nodes, revision, trees
+from langchain_threadmem.tree import copying, graph, nodes, revision, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import Draft, Placed
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
+from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import BY_HAND, ConversationNode, Placement
 from langchain_threadmem.tree.nodes import NodeRow, Outline
 from langchain_threadmem.tree.rows import drafts_of, nodes_of, placed_nodes
+
+HIGHEST_ID = 2**62
 
 
 def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[ConversationNode]:
@@ -172,3 +177,56 @@ def _check_parent(conn: Conn, parent: NodeRow, moved: set[int], node_id: int) ->
             f"node {parent.seq} calls tools, and their results come next; "
             "place the turn below the answer that ends it"
         )
+
+
+def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: int | None) -> Flow[None]:
+    """Fill an empty conversation with saved nodes, under their ids.
+
+    Raises:
+        InvalidGraphStateError: The nodes do not form a tree.
+        InputError: The conversation is not empty, or a message id is used by more than one live node.
+    """
+    graph.validate(saved)
+    nodes_by_id = {node.id: node for node in sorted(saved, key=lambda node: node.id)}
+    ordered = list(nodes_by_id.values())
+    for node in ordered:
+        if node.superseded_by is not None and node.superseded_by not in nodes_by_id:
+            raise InputError(
+                f"node {node.id} is superseded by node {node.superseded_by}, which does not exist; "
+                "add that node, or leave superseded_by out"
+            )
+    if ordered and ordered[-1].id > HIGHEST_ID:
+        raise InputError(f"node {ordered[-1].id} has too high a number; the highest is {HIGHEST_ID}")
+    rows = [
+        copying.Saved(
+            node.id,
+            node.parent_id,
+            node.message.id or f"node-{node.id}",
+            node.message.type,
+            encode(node.message, conversation.runtime.parts.write),
+            node.timestamp.timestamp(),
+            int(node.state),
+            node.superseded_by,
+            node.summary,
+        )
+        for node in map(nodes_by_id.__getitem__, parents_first({n.id: n.parent_id for n in ordered}))
+    ]
+    live = Counter(row.message for row in rows if row.state == State.LIVE)
+    if twice := [message for message, count in live.items() if count > 1]:
+        raise InputError(
+            f"message ids used by more than one live node: {twice!r}; give each its own, or none"
+        )
+    if tip is None and ordered:
+        tip = next((node.id for node in reversed(ordered) if node.state == State.LIVE), ordered[-1].id)
+    tree = yield from tree_of(conversation)
+
+    def fill(conn: Conn) -> None:
+        trees.lock(conn, tree)
+        if trees.head(conn, tree).next_seq > 1:
+            raise InputError(
+                f"conversation {conversation.name!r} holds messages already; "
+                "load into another, or reset() it first"
+            )
+        copying.restore(conn, tree, rows, tip)
+
+    yield from Sql(fill, write=True)

@@ -17,6 +17,7 @@ ROLES = {"__init__", "queries", "sources", "verbs"}
 """Names of files that have the same role in every folder."""
 DIFFERENT = {
     "append",  # threads: the verb; tree: the writer of nodes
+    "conversation",  # threads: with a selector; tree: name and tree
     "convert",  # messages: values to messages; transfer: the command
     "graph",  # integrations: LangGraph; tree: algorithms
     "quoting",  # messages: one text; recall: a block of hits
