@@ -89,14 +89,14 @@ class ThreadMemSaver(OverSystem, BaseCheckpointSaver[int]):
 
     def __init__(self, system: MemorySystem, *, serde: SerializerProtocol | None = None) -> None:
         OverSystem.__init__(self, system)
-        given = serde
+        custom = serde is not None
         if serde is None:
             serde = JsonPlusSerializer()
             if (seal := system.runtime.database.seal) is not None:
                 serde = EncryptedSerializer(seal.cipher, serde)
         BaseCheckpointSaver.__init__(self, serde=serde)
         assert self._archive  # Refuses a serializer that does not fit the system.
-        if given is not None:
+        if custom:
             system.runtime.parts = self._archive.parts
 
     def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> Self:
@@ -142,8 +142,8 @@ class ThreadMemSaver(OverSystem, BaseCheckpointSaver[int]):
     def get_tuple(self, config: RunnableConfig) -> Flow[CheckpointTuple | None]:
         """The checkpoint that a configuration names, by default the latest of the thread."""
         thread, checkpoint = self._thread(config), get_checkpoint_id(config)
-        found = yield from load.get(self._archive, thread, _ns(config), checkpoint)
-        return None if found is None else _tuple(found, config)
+        snapshot = yield from load.get(self._archive, thread, _ns(config), checkpoint)
+        return None if snapshot is None else _tuple(snapshot, config)
 
     aget_tuple = averb(get_tuple)
 
@@ -166,9 +166,9 @@ class ThreadMemSaver(OverSystem, BaseCheckpointSaver[int]):
             before: A checkpoint; only older checkpoints are listed.
             limit: Maximum number of checkpoints.
         """
-        found = run(self._addresses(config, before), self._runtime)
-        for addresses in _pages(found, limit if filter is None else None):
-            page = run(load.page(self._archive, addresses, filter, limit), self._runtime)
+        addresses = run(self._addresses(config, before), self._runtime)
+        for part in _pages(addresses, limit if filter is None else None):
+            page = run(load.page(self._archive, part, filter, limit), self._runtime)
             limit = None if limit is None else limit - len(page)
             for snapshot in page.readable():
                 yield _tuple(snapshot)
@@ -184,9 +184,9 @@ class ThreadMemSaver(OverSystem, BaseCheckpointSaver[int]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Async `list`."""
-        found = await arun(self._addresses(config, before), self._runtime)
-        for addresses in _pages(found, limit if filter is None else None):
-            page = await arun(load.page(self._archive, addresses, filter, limit), self._runtime)
+        addresses = await arun(self._addresses(config, before), self._runtime)
+        for part in _pages(addresses, limit if filter is None else None):
+            page = await arun(load.page(self._archive, part, filter, limit), self._runtime)
             limit = None if limit is None else limit - len(page)
             for snapshot in page.readable():
                 yield _tuple(snapshot)

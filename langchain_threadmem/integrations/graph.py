@@ -154,7 +154,7 @@ def recall_node(
         newest = newest_human(messages)
         if newest is None:
             return {"recalled": []}
-        found = yield from route.recall_elsewhere(
+        hits = yield from route.recall_elsewhere(
             conversation,
             text_of(messages[newest]),
             messages,
@@ -163,7 +163,7 @@ def recall_node(
             min_similarity=min_similarity,
             lineage=lineage,
         )
-        return {"recalled": found}
+        return {"recalled": hits}
 
     return _node("recall", conversations, work)
 

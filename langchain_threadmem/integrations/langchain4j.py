@@ -205,11 +205,11 @@ class WindowChatMemory:
         """
         if isinstance(messages, str | BaseMessage):
             messages = [messages]
-        given = [] if messages is None else as_messages(list(messages))
-        if not given:
+        converted = [] if messages is None else as_messages(list(messages))
+        if not converted:
             raise InputError(f"messages={messages!r} holds no message; use clear() to empty a memory")
         with self._lock:
-            self.store.update_messages(self.id, self._window.fitted(given, self._window.limit(self.id)))
+            self.store.update_messages(self.id, self._window.fitted(converted, self._window.limit(self.id)))
 
     def clear(self) -> None:
         """Remove all messages."""
@@ -235,12 +235,12 @@ class WindowChatMemory:
         await asyncio.to_thread(self.clear)
 
     def _stored(self) -> list[BaseMessage]:
-        found = self.store.get_messages(self.id)
-        if found is None:
+        messages = self.store.get_messages(self.id)
+        if messages is None:
             raise InputError(
                 f"{self.store!r} returned None for id {self.id!r}; return a list, empty if need be"
             )
-        return list(found)
+        return list(messages)
 
 
 class MessageWindowChatMemory(WindowChatMemory):

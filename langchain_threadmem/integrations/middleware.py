@@ -156,7 +156,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         )
         if routed is None:
             return None
-        found = yield from route.recall_elsewhere(
+        hits = yield from route.recall_elsewhere(
             conversation,
             text_of(routed.path[-1]),
             routed.path,
@@ -165,7 +165,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
             min_similarity=self._min_similarity,
             lineage=lineage,
         )
-        update: dict[str, Any] = {"active_thread": routed.thread, "recalled": found}
+        update: dict[str, Any] = {"active_thread": routed.thread, "recalled": hits}
         if self._rewrite and routed.messages is not None:
             update["messages"] = [RemoveMessage(REMOVE_ALL_MESSAGES), *routed.messages]
         return update
@@ -212,10 +212,10 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         if active is None:
             return request.messages
         thread = yield from route.thread_to(conversation, active["message_id"])
-        found = recall_message(state.get("recalled") or [])
+        quoted = recall_message(state.get("recalled") or [])
         window = bound(self._window, conversation.name)
         front, earlier, turn = _parts(request.messages, state["messages"], thread, active["message_id"])
-        return cast("list[AnyMessage]", [*front, *found, *shown(earlier, turn, window)])
+        return cast("list[AnyMessage]", [*front, *quoted, *shown(earlier, turn, window)])
 
 
 def _pass_on(request: ModelRequest[Any], view: Sequence[AnyMessage], left: Sequence[AnyMessage]) -> None:
