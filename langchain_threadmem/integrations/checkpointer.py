@@ -35,7 +35,7 @@ from langchain_threadmem.checkpoints.queries import Address
 from langchain_threadmem.checkpoints.save import Archive
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations._system import OverSystem, check_owner
+from langchain_threadmem.integrations._system import SystemIntegration, check_owner
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.parts import Parts
@@ -46,7 +46,7 @@ PAGE = 16
 """Number of checkpoints that `list` reads at once."""
 
 
-class ThreadMemSaver(OverSystem, BaseCheckpointSaver[int]):
+class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     """A LangGraph checkpointer over a `MemorySystem`; one class for sync and async graphs.
 
     A channel whose value is a plain list of LangChain messages with ids is stored in the conversation's tree.
@@ -88,7 +88,7 @@ class ThreadMemSaver(OverSystem, BaseCheckpointSaver[int]):
     """
 
     def __init__(self, system: MemorySystem, *, serde: SerializerProtocol | None = None) -> None:
-        OverSystem.__init__(self, system)
+        SystemIntegration.__init__(self, system)
         custom = serde is not None
         if serde is None:
             serde = JsonPlusSerializer()

@@ -25,7 +25,7 @@ from langgraph.store.base.embed import EmbeddingsLambda
 from langchain_threadmem.engine.embedder import Embedder
 from langchain_threadmem.engine.flow import Flow, averb, run, verb
 from langchain_threadmem.errors import ClosedError, InputError, ThreadMemError
-from langchain_threadmem.integrations._system import OverSystem
+from langchain_threadmem.integrations._system import SystemIntegration
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.store import verbs as store_verbs
 from langchain_threadmem.store.verbs import Index, Shelf
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 SWEEP_MINUTES = 5.0
 
 
-class ThreadMemStore(OverSystem, BaseStore):
+class ThreadMemStore(SystemIntegration, BaseStore):
     """A LangGraph store over a `MemorySystem`; an owner's items are never shown to another.
 
     Pass it to `compile(store=...)`; all methods are LangGraph's (`put`, `get`, `search`, `delete`,
@@ -74,7 +74,7 @@ class ThreadMemStore(OverSystem, BaseStore):
         ttl: TTLConfig | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        OverSystem.__init__(self, system)
+        SystemIntegration.__init__(self, system)
         self.ttl_config = _ttl(ttl)
         self.index_config = dict(index) if isinstance(index, dict) else None
         """The argument `index`, if it is a dictionary."""
