@@ -77,12 +77,12 @@ def ask(
     Raises:
         UnusableAnswerError: The answer is missing, malformed or truncated.
     """
-    asked: Any = chat_model(model)
+    chat: Any = chat_model(model)
     prompt = list(messages)
-    structured = _structured(asked, schema)
+    structured = _structured(chat, schema)
     if structured is None:
-        structured = asked
-        prompt.append(HumanMessage(_JSON_PLEASE + json.dumps(schema.model_json_schema())))
+        structured = chat
+        prompt.append(HumanMessage(_INSTRUCTION + json.dumps(schema.model_json_schema())))
     try:
         answer = yield from Call(lambda: structured.invoke(prompt), lambda: structured.ainvoke(prompt))
     except Exception:
@@ -97,7 +97,7 @@ def _tokens(answer: Any) -> Mapping[str, Any] | None:
     return getattr(raw, "usage_metadata", None)
 
 
-_JSON_PLEASE = "Answer with one JSON object and nothing else, of this schema: "
+_INSTRUCTION = "Answer with one JSON object and nothing else, of this schema: "
 
 
 def _structured(model: Any, schema: type[S]) -> Any:
@@ -114,7 +114,7 @@ def _read(answer: Any, schema: type[S]) -> S:
         _check_whole(raw)
         if answer is None and not (isinstance(raw, BaseMessage) and text_of(raw).strip()):
             raise UnusableAnswerError(
-                f"there was no answer of the form asked for{f' ({problem})' if problem else ''}."
+                f"there was no answer in the form of the schema{f' ({problem})' if problem else ''}."
             )
         if answer is None:
             answer = raw
@@ -129,7 +129,7 @@ def _read(answer: Any, schema: type[S]) -> S:
         return schema.model_validate(answer)
     except ValidationError as error:
         faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise UnusableAnswerError(f"it does not have the form asked for: {faults}.") from error
+        raise UnusableAnswerError(f"it does not have the form of the schema: {faults}.") from error
 
 
 def _check_whole(message: Any) -> None:

@@ -66,14 +66,14 @@ class Embedder:
     @property
     def model(self) -> str:
         """The name of the model, under which vectors are stored; empty without a model."""
-        found = self.embeddings
-        if found is None:
+        model = self.embeddings
+        if model is None:
             return ""
         for attribute in ("model_name", "model"):
-            name = getattr(found, attribute, None)
+            name = getattr(model, attribute, None)
             if isinstance(name, str) and name:
                 return name
-        return f"{type(found).__module__}.{type(found).__qualname__}"
+        return f"{type(model).__module__}.{type(model).__qualname__}"
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         """Unit vectors of texts: (n, d), or (n, 0) without a model.
@@ -88,14 +88,14 @@ class Embedder:
         model = self.embeddings
         if model is None:
             return np.empty((len(texts), 0), np.float32)
-        known, fresh = self._known(texts, query)
-        if fresh:
+        vectors, missing = self._cached(texts, query)
+        if missing:
             try:
-                rows = [model.embed_query(text) for text in fresh] if query else _documents(model, fresh)
+                rows = [model.embed_query(text) for text in missing] if query else _documents(model, missing)
             except Exception as error:
                 raise _failed(error) from error
-            self._learn(known, fresh, rows, query)
-        return _stack(texts, known)
+            self._cache(vectors, missing, rows, query)
+        return _stack(texts, vectors)
 
     async def aembed(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         """Async `embed`."""
@@ -104,46 +104,46 @@ class Embedder:
         model = self.embeddings
         if model is None:
             return np.empty((len(texts), 0), np.float32)
-        known, fresh = self._known(texts, query)
-        if fresh:
+        vectors, missing = self._cached(texts, query)
+        if missing:
             try:
                 rows = (
-                    [await model.aembed_query(text) for text in fresh]
+                    [await model.aembed_query(text) for text in missing]
                     if query
-                    else await model.aembed_documents(fresh)
+                    else await model.aembed_documents(missing)
                 )
             except Exception as error:
                 raise _failed(error) from error
-            self._learn(known, fresh, rows, query)
-        return _stack(texts, known)
+            self._cache(vectors, missing, rows, query)
+        return _stack(texts, vectors)
 
-    def _known(self, texts: Sequence[str], query: bool) -> tuple[dict[str, NDArray[np.float32]], list[str]]:
+    def _cached(self, texts: Sequence[str], query: bool) -> tuple[dict[str, NDArray[np.float32]], list[str]]:
         """The cached vectors of texts, and the texts without one.
 
         A message is embedded to select its thread, and again for recall.
         """
-        known = {text: row for text in texts if (row := self._recent.get((text, query))) is not None}
-        return known, [text for text in dict.fromkeys(texts) if text not in known]
+        vectors = {text: row for text in texts if (row := self._recent.get((text, query))) is not None}
+        return vectors, [text for text in dict.fromkeys(texts) if text not in vectors]
 
-    def _learn(
-        self, known: dict[str, NDArray[np.float32]], fresh: Sequence[str], rows: object, query: bool
+    def _cache(
+        self, vectors: dict[str, NDArray[np.float32]], missing: Sequence[str], rows: object, query: bool
     ) -> None:
-        matrix = _unit(rows, len(fresh))
+        matrix = _unit(rows, len(missing))
         self.expect(self._dimensions, matrix.shape[1])
         self._dimensions = matrix.shape[1]
-        for text, row in zip(fresh, matrix, strict=True):
-            known[text] = row
+        for text, row in zip(missing, matrix, strict=True):
+            vectors[text] = row
             self._recent.put((text, query), row)
 
-    def expect(self, before: int | None, now: int) -> None:
+    def expect(self, before: int | None, dimensions: int) -> None:
         """Refuse vectors with another number of dimensions than earlier vectors.
 
         Raises:
             EmbeddingError: The numbers differ.
         """
-        if before not in (None, now):
+        if before not in (None, dimensions):
             raise EmbeddingError(
-                f"the embedding model {self.model!r} returned vectors of {now} dimensions, "
+                f"the embedding model {self.model!r} returned vectors of {dimensions} dimensions, "
                 f"and vectors of {before} before; pass the earlier model, "
                 "or give the new model another model_name"
             )
@@ -166,9 +166,9 @@ class Embedder:
         return None
 
 
-def _embeds(given: object) -> bool:
+def _embeds(model: object) -> bool:
     names = ("embed_documents", "embed_query")
-    return not isinstance(given, type) and all(callable(getattr(given, name, None)) for name in names)
+    return not isinstance(model, type) and all(callable(getattr(model, name, None)) for name in names)
 
 
 def _documents(model: Embeddings, texts: list[str]) -> object:
@@ -192,8 +192,8 @@ def _unit(rows: object, count: int) -> NDArray[np.float32]:
     return unit
 
 
-def _stack(texts: Sequence[str], known: dict[str, NDArray[np.float32]]) -> NDArray[np.float32]:
-    return np.stack([known[text] for text in texts]) if texts else np.empty((0, 0), np.float32)
+def _stack(texts: Sequence[str], vectors: dict[str, NDArray[np.float32]]) -> NDArray[np.float32]:
+    return np.stack([vectors[text] for text in texts]) if texts else np.empty((0, 0), np.float32)
 
 
 def _failed(error: Exception) -> EmbeddingError:

@@ -57,7 +57,7 @@ def check_system(system: object, instead: str = "pass MemorySystem(url)") -> Non
         raise InputError(f"system is a MemorySystem, not {system!r}; {instead}")
 
 
-class OverSystem:
+class SystemIntegration:
     """An integration over a system: its set-up, and `with`, which closes a system of its own.
 
     Args:

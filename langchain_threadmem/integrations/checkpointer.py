@@ -1,11 +1,10 @@
 """`ThreadMemSaver`: a LangGraph checkpointer that stores each message once, in a tree.
 
-A thread of LangGraph is a conversation: `system.conversation(thread_id)` shows what was said in it as a tree,
-with its forks, edits and regenerations. Message lists of other channels and of subgraphs have trees of their
-own. A turn costs the same number of bytes however long the thread is, and a fork costs next to nothing.
+A thread of LangGraph is a conversation: `system.conversation(thread_id)` is its tree, with forks, edits and
+regenerations. Message lists of other channels and of subgraphs have trees of their own. The size of a turn
+does not depend on the length of the thread, and a fork copies no messages.
 
-This file is the edge only: configurations become values here, and flows do the work, for callers with and
-without an event loop.
+The methods here translate configurations; the flows are in `checkpoints`.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from langchain_threadmem.checkpoints.queries import Address
 from langchain_threadmem.checkpoints.save import Archive
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations._system import OverSystem, check_owner
+from langchain_threadmem.integrations._system import SystemIntegration, check_owner
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.parts import Parts
@@ -44,35 +43,35 @@ from langchain_threadmem.messages.parts import Parts
 Named = list[tuple[str, Address]]
 """Addresses of checkpoints, each after the name of its conversation."""
 PAGE = 16
-"""How many checkpoints `list` reads at once."""
+"""Number of checkpoints that `list` reads at once."""
 
 
-class ThreadMemSaver(OverSystem, BaseCheckpointSaver[int]):
+class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     """A LangGraph checkpointer over a `MemorySystem`; one class for sync and async graphs.
 
-    A channel whose value is a plain list of LangChain messages, each with an id of its own, is stored in the
-    conversation's tree; everything else goes through `serde`, and so does a part of a message that JSON does
-    not know, such as a tool's artifact of a class of your own.
+    A channel whose value is a plain list of LangChain messages with ids is stored in the conversation's tree.
+    All other values are stored through `serde`, and so are parts of messages without a form in JSON, such as
+    a tool's artifact of a user's class.
 
-    The default serializer is that of LangGraph's own savers: it gives back dataclasses, Pydantic models,
-    enums and other classes by importing them, with a warning for each. Whoever can write to the database can
+    The default serializer is that of LangGraph's own savers: it restores dataclasses, Pydantic models, enums
+    and other classes by importing them, with a warning for each. Anyone who can write to the database can
     name any class. With the environment variable `LANGGRAPH_STRICT_MSGPACK=true`, or with
-    `serde=JsonPlusSerializer(allowed_msgpack_modules=[("module", "Class"), ...])`, nothing else is imported;
-    `saver.with_allowlist([("module", "Class")])` then admits more. In a state, a class that is not admitted
-    comes back as the data it holds; in a message it is shown as an opaque value, and stays stored as it was.
+    `serde=JsonPlusSerializer(allowed_msgpack_modules=[("module", "Class"), ...])`, only allowed classes are
+    imported; `saver.with_allowlist([("module", "Class")])` allows more. In a state, an object of another
+    class is restored as its data; in a message it is restored as an opaque value and stays stored unchanged.
 
-    With an `EncryptedSerializer` everything is encrypted: what checkpoints hold, and what is said in the
-    conversation's tree. The system encrypts with the same cipher from then on, whoever writes to it, as if it
-    had been made with `MemorySystem(..., cipher=serde.cipher)`; what is not encrypted is refused.
+    With an `EncryptedSerializer` checkpoints and the messages of trees are encrypted. The system encrypts
+    with the same cipher from then on, as with `MemorySystem(..., cipher=serde.cipher)`, and refuses data
+    without encryption.
 
     Args:
-        system: Where it is stored.
-        serde: The serializer; by default `JsonPlusSerializer()`, which obeys `LANGGRAPH_STRICT_MSGPACK`; it
-            encrypts if the system does. One that is passed here also reads and writes such parts of messages
-            for the whole system.
+        system: The system that stores the checkpoints.
+        serde: The serializer; by default `JsonPlusSerializer()`, which obeys `LANGGRAPH_STRICT_MSGPACK`, with
+            encryption if the system has a cipher. A serializer that is passed here also reads and writes
+            parts of messages for the whole system.
 
     Raises:
-        InputError: `system` is none, or is encrypted in another way than `serde`.
+        InputError: `system` is no `MemorySystem`, or its encryption differs from that of `serde`.
         EncryptionError: The owner's memory was written with another key than that of `serde`.
 
     Example:
@@ -89,21 +88,21 @@ class ThreadMemSaver(OverSystem, BaseCheckpointSaver[int]):
     """
 
     def __init__(self, system: MemorySystem, *, serde: SerializerProtocol | None = None) -> None:
-        OverSystem.__init__(self, system)
-        given = serde
+        SystemIntegration.__init__(self, system)
+        custom = serde is not None
         if serde is None:
             serde = JsonPlusSerializer()
             if (seal := system.runtime.database.seal) is not None:
                 serde = EncryptedSerializer(seal.cipher, serde)
         BaseCheckpointSaver.__init__(self, serde=serde)
-        assert self._archive  # made once here, so that a serializer which does not fit is refused at once
-        if given is not None:
+        assert self._archive  # Refuses a serializer that does not fit the system.
+        if custom:
             system.runtime.parts = self._archive.parts
 
     def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> Self:
-        """A saver on the same system whose serializer also gives back the classes that are listed.
+        """A saver on the same system whose serializer also restores the given classes.
 
-        Parts of messages of these classes are given back by the whole system from then on.
+        The whole system restores parts of messages of these classes from then on.
 
         Args:
             extra_allowlist: Modules and names of classes.
@@ -123,11 +122,11 @@ class ThreadMemSaver(OverSystem, BaseCheckpointSaver[int]):
     def from_conn_string(
         cls, url: str | Path | None, *, owner: str = "user", serde: SerializerProtocol | None = None
     ) -> Self:
-        """A saver on the database behind a URL; use it in `with` or `async with`, which closes the database.
+        """A saver on the database of a URL; `with` or `async with` closes the database.
 
         Args:
             url: As for `MemorySystem`.
-            owner: Whose memory it is.
+            owner: The owner of the memory.
             serde: As for `ThreadMemSaver`.
 
         Example:
@@ -141,10 +140,10 @@ class ThreadMemSaver(OverSystem, BaseCheckpointSaver[int]):
 
     @verb
     def get_tuple(self, config: RunnableConfig) -> Flow[CheckpointTuple | None]:
-        """The checkpoint that a configuration names; the thread's latest if it names none."""
+        """The checkpoint that a configuration names, by default the latest of the thread."""
         thread, checkpoint = self._thread(config), get_checkpoint_id(config)
-        found = yield from load.get(self._archive, thread, _ns(config), checkpoint)
-        return None if found is None else _tuple(found, config)
+        snapshot = yield from load.get(self._archive, thread, _ns(config), checkpoint)
+        return None if snapshot is None else _tuple(snapshot, config)
 
     aget_tuple = averb(get_tuple)
 
@@ -156,20 +155,20 @@ class ThreadMemSaver(OverSystem, BaseCheckpointSaver[int]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """Checkpoints, the newest first; each is read when it is asked for, some at a time.
+        """Checkpoints, the newest first, read page by page.
 
-        A damaged checkpoint is left out, with a warning in the log that names it.
+        A damaged checkpoint is left out; a warning in the log names it.
 
         Args:
-            config: Names a thread, and perhaps a namespace or a checkpoint; `None` for all threads of
-                this owner.
+            config: A thread, with or without a namespace or a checkpoint; `None` for all threads of this
+                owner.
             filter: Metadata that a checkpoint must have, compared by `==`.
-            before: Names a checkpoint; only older ones are listed.
-            limit: How many at most.
+            before: A checkpoint; only older checkpoints are listed.
+            limit: Maximum number of checkpoints.
         """
-        found = run(self._addresses(config, before), self._runtime)
-        for addresses in _pages(found, limit if filter is None else None):
-            page = run(load.page(self._archive, addresses, filter, limit), self._runtime)
+        addresses = run(self._addresses(config, before), self._runtime)
+        for part in _pages(addresses, limit if filter is None else None):
+            page = run(load.page(self._archive, part, filter, limit), self._runtime)
             limit = None if limit is None else limit - len(page)
             for snapshot in page.readable():
                 yield _tuple(snapshot)
@@ -185,9 +184,9 @@ class ThreadMemSaver(OverSystem, BaseCheckpointSaver[int]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Async `list`."""
-        found = await arun(self._addresses(config, before), self._runtime)
-        for addresses in _pages(found, limit if filter is None else None):
-            page = await arun(load.page(self._archive, addresses, filter, limit), self._runtime)
+        addresses = await arun(self._addresses(config, before), self._runtime)
+        for part in _pages(addresses, limit if filter is None else None):
+            page = await arun(load.page(self._archive, part, filter, limit), self._runtime)
             limit = None if limit is None else limit - len(page)
             for snapshot in page.readable():
                 yield _tuple(snapshot)
@@ -239,8 +238,9 @@ class ThreadMemSaver(OverSystem, BaseCheckpointSaver[int]):
 
     @verb
     def delete_thread(self, thread_id: str) -> Flow[None]:
-        """Remove a thread for good: its checkpoints and its whole conversation, with words and vectors. Their
-        bytes stay in free space of the files until `MemorySystem.scrub`.
+        """Remove a thread for good: its checkpoints and its whole conversation, with words and vectors.
+
+        The bytes stay in the free space of the files until `MemorySystem.scrub`.
         """
         return maintenance.delete_thread(self._archive, _name(thread_id))
 
@@ -377,8 +377,8 @@ class ThreadMemSaver(OverSystem, BaseCheckpointSaver[int]):
     def get_next_version(self, current: Any, channel: None) -> Any:
         """The version after `current`: 1, 2, 3 ...
 
-        Two forks of a thread may both write version 7 of a channel: checkpoints refer to values by number,
-        never by version. Threads that came from another saver go on with versions of that saver's kind.
+        Two forks of a thread may write the same version of a channel, since checkpoints refer to values by
+        number. Threads that were imported from another saver keep the form of its versions.
         """
         if isinstance(current, str):
             following = int(current.partition(".")[0]) + 1

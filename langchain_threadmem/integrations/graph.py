@@ -1,9 +1,9 @@
-"""LangGraph nodes: one that selects the thread of each message, and a whole chat made of such nodes.
+"""LangGraph nodes that select the thread of each message, and a chat made of them.
 
-`select_thread_node` goes before the model: the nodes after it see an ordinary `messages` list that holds
-only the thread that matters. It works with any checkpointer, and with none: the tree is in the system, and
-what a graph's list holds is added to it by message id. What is recalled from other threads has a state key of
-its own and never enters `messages`: memory must not eat its own recall.
+`select_thread_node` comes before the model: the nodes after it get a `messages` list of one thread. It works
+with any checkpointer and without one: the tree is in the system, and messages of the graph's list are added
+to it by message id. Recalled text has a state key of its own and never enters `messages`, so that recall does
+not find it again.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ Node = Runnable[Any, dict[str, Any]]
 
 
 class ThreadedState(MessagesState):
-    """A `MessagesState` in which a user interface finds the active thread and what was recalled.
+    """A `MessagesState` with the active thread and the recalled messages, for a user interface.
 
     Attributes:
-        active_thread: Where the newest human message went, and why.
-        recalled: What was found in other threads for it.
+        active_thread: The place of the newest human message, with the reason.
+        recalled: Hits in other threads for the newest human message.
     """
 
     active_thread: NotRequired[ActiveThread]
@@ -64,23 +64,23 @@ def select_thread_node(
     conversation_id: ConversationId = None,
     **options: Unpack[ThreadOptions],
 ) -> Node:
-    """A node that puts the newest human message into its thread, and leaves only that thread in `messages`.
+    """A node that selects the thread of the newest human message, and reduces `messages` to that thread.
 
-    The selector is asked once for each message: not in a tool loop, on a resume or on a replay. A message
-    that a saver has stored elsewhere is moved to its place before the node returns. System messages stay. If
-    the list shows the thread already, be it trimmed or summarised, it is left as it is.
+    The selector is called once for each message, and not again in a tool loop, a resume or a replay. A
+    message that a saver has stored elsewhere is moved before the node returns. System messages stay. A list
+    that is the thread already, or a trimmed or summarised form of it, is not changed.
 
-    A run from an older checkpoint, as for an edited question, continues what was said up to that checkpoint;
-    turns of other branches are neither offered to the selector nor recalled.
+    A run from an older checkpoint, as for an edited question, continues the messages up to that checkpoint;
+    turns of other branches are neither candidates of the selector nor recalled.
 
     Args:
-        system: Where the conversations are.
-        selector: What chooses the thread; by default `SemanticNodeSelector`.
+        system: The system of the conversations.
+        selector: Selects the thread; by default `SemanticNodeSelector`.
         messages_key: The state key of the list; its reducer must be `add_messages`.
-        conversation_id: The conversation, or a function from the run's configuration to it; by default its
-            `thread_id`.
-        **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`; with a `window`, only what it
-            shows of earlier turns is left in `messages`.
+        conversation_id: The conversation, or a function from the run's configuration to its name; by default
+            the `thread_id`.
+        **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`, and a `window`, which limits
+            the earlier turns in `messages`.
 
     Returns:
         A runnable for `StateGraph.add_node`, sync and async. It sets `messages` if they change, and
@@ -110,12 +110,12 @@ def select_thread_node(
 def store_turn_node(
     system: MemorySystem, *, messages_key: str = "messages", conversation_id: ConversationId = None
 ) -> Node:
-    """A node for the end of a turn: it stores the answer, and whatever else of the list is not stored yet.
+    """A node for the end of a turn that stores the new messages of the list, the answer included.
 
-    Without it, and without a `ThreadMemSaver`, an answer is stored when the next message comes.
+    Without this node and without a `ThreadMemSaver` an answer is stored with the next message.
 
     Args:
-        system: Where the conversations are.
+        system: The system of the conversations.
         messages_key: The state key of the list.
         conversation_id: As for `select_thread_node`.
     """
@@ -137,13 +137,13 @@ def recall_node(
     messages_key: str = "messages",
     conversation_id: ConversationId = None,
 ) -> Node:
-    """A node that looks for the newest human message in other threads, and sets the state key `recalled`.
+    """A node that recalls from other threads for the newest human message, and sets the state key `recalled`.
 
     Args:
-        system: Where the conversations are.
-        n_results: How many messages at most.
+        system: The system of the conversations.
+        n_results: Maximum number of messages.
         scope: The other threads of the "conversation", or also the other conversations of the "owner".
-        min_similarity: Cosine below which a message is no match; without embeddings it must share a word.
+        min_similarity: The lowest cosine of a hit; without embeddings a hit must share a word.
         messages_key: The state key of the list.
         conversation_id: As for `select_thread_node`.
     """
@@ -154,7 +154,7 @@ def recall_node(
         newest = newest_human(messages)
         if newest is None:
             return {"recalled": []}
-        found = yield from route.recall_elsewhere(
+        hits = yield from route.recall_elsewhere(
             conversation,
             text_of(messages[newest]),
             messages,
@@ -163,7 +163,7 @@ def recall_node(
             min_similarity=min_similarity,
             lineage=lineage,
         )
-        return {"recalled": found}
+        return {"recalled": hits}
 
     return _node("recall", conversations, work)
 
@@ -185,27 +185,27 @@ def create_threaded_chat(
 ) -> CompiledStateGraph[ThreadedState, None, Any, Any]:
     """A chat in which every message is answered in its own thread.
 
-    Each turn: select the thread; recall from other threads; call the model with the system prompt, the fenced
-    recall and the thread through the window; store the answer. Tokens stream through
+    A turn selects the thread, recalls from other threads, calls the model with the system prompt, the fenced
+    recall and the thread through the window, and stores the answer. Tokens can be streamed
     (`stream_mode="messages"`). The state is a `ThreadedState`.
 
     Args:
-        model: A chat model, or the name of one for `ChatOpenAI`.
-        system: Where the conversations are.
-        selector: What chooses the thread; by default `SemanticNodeSelector`.
-        window: What the model is shown of the thread: a `MessageWindow`, a `TokenWindow`, or any function
-            from messages to messages. The system prompt and what is recalled come on top.
-        recall: How many messages of other threads, and summaries of such, to recall at most; 0 for none.
+        model: A chat model, or the name of a model for `ChatOpenAI`.
+        system: The system of the conversations.
+        selector: Selects the thread; by default `SemanticNodeSelector`.
+        window: The part of the thread for the model: a `MessageWindow`, a `TokenWindow`, or a function from a
+            list of messages to a list of messages. The system prompt and recalled text are not counted.
+        recall: Maximum number of recalled messages and summaries of other threads; 0 for none.
         scope: The other threads of the "conversation", or also the other conversations of the "owner".
-        min_similarity: Cosine below which a message is not recalled; without embeddings it must share a word.
-        system_prompt: What the model is told first.
+        min_similarity: The lowest cosine of a hit; without embeddings a hit must share a word.
+        system_prompt: The text of the first system message.
         conversation_id: As for `select_thread_node`.
-        checkpointer: Any LangGraph checkpointer, or none: the conversation is in `system` all the same.
+        checkpointer: Any LangGraph checkpointer, or none, since the conversation is in `system`.
         store: A LangGraph store for the graph.
-        **options: As for `ChatMemory`.
+        **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`.
 
     Raises:
-        InputError: An option is out of its range.
+        InputError: An option has the wrong type or is out of its range.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -216,7 +216,7 @@ def create_threaded_chat(
         'Hi!'
     """
     if recall < 0:
-        raise InputError(f"recall={recall!r} is negative; pass how many messages to recall, 0 for none")
+        raise InputError(f"recall={recall!r} is negative; pass the number of messages, 0 for none")
     builder = StateGraph(ThreadedState)
     steps: list[tuple[str, Node]] = [
         ("select_thread", select_thread_node(system, selector, conversation_id=conversation_id, **options))
@@ -248,12 +248,12 @@ def _model_node(
 
     def prompt(state: Any, config: RunnableConfig) -> list[BaseMessage]:
         messages = _list(state, "messages")
-        told = [message for message in messages if isinstance(message, SystemMessage)]
-        said = [message for message in messages if not isinstance(message, SystemMessage)]
-        newest = newest_human(said) or 0
-        found = recall_message(_get(state, "recalled") or [])
+        system_messages = [message for message in messages if isinstance(message, SystemMessage)]
+        thread = [message for message in messages if not isinstance(message, SystemMessage)]
+        newest = newest_human(thread) or 0
+        quoted = recall_message(_get(state, "recalled") or [])
         view = bound(window, route.conversation_name(config, conversation_id))
-        return [*first, *told, *found, *shown(said[:newest], said[newest:], view)]
+        return [*first, *system_messages, *quoted, *shown(thread[:newest], thread[newest:], view)]
 
     def counted(answered: BaseMessage, config: RunnableConfig) -> dict[str, Any]:
         name = route.conversation_name(config, conversation_id)
@@ -286,7 +286,7 @@ def _node(
 
 
 def _update(routed: Routed | None, messages_key: str) -> dict[str, Any]:
-    """What a node returns; LangGraph passes over a key that the state does not have."""
+    """The update of a state; LangGraph ignores keys that the state does not have."""
     if routed is None:
         return {}
     update: dict[str, Any] = {"active_thread": routed.thread}
@@ -296,7 +296,7 @@ def _update(routed: Routed | None, messages_key: str) -> dict[str, Any]:
 
 
 def _get(state: Any, key: str) -> Any:
-    """A value of a state that is a dictionary, a dataclass or a Pydantic model; `None` if it is not there."""
+    """A value of a state that is a dictionary, a dataclass or a Pydantic model; `None` if it is missing."""
     return state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
 
 

@@ -1,12 +1,11 @@
-"""A drop-in for `RunnableWithMessageHistory`: LangChain's chat history interface over a `ChatMemory`.
+"""LangChain's chat history over a `ChatMemory`, for `RunnableWithMessageHistory`.
 
-LangChain reads the history before it shows the input to anyone, and counts what it read when it stores the
-turn. So what this object has shown stays as it was until the turn is stored, whoever else writes meanwhile,
-and a linear conversation continues from there: two calls at once become two threads, and neither is lost.
+`RunnableWithMessageHistory` reads the history before a turn and relies on the number of messages when it
+stores the turn. A history therefore shows the same messages until the turn is stored, even if another caller
+writes meanwhile, and a linear conversation continues there: two calls at the same time become two threads.
 
-Both `RunnableWithMessageHistory` and `BaseChatMessageHistory` are deprecated in LangChain; new programs pass
-a checkpointer to LangGraph instead. Their warnings are LangChain's to give, so importing this module gives
-none.
+`RunnableWithMessageHistory` and `BaseChatMessageHistory` are deprecated in LangChain; new programs pass a
+checkpointer to LangGraph. The import of this module gives no warning.
 """
 
 from __future__ import annotations
@@ -33,17 +32,17 @@ from langchain_threadmem.tree.read import Seen
 class ThreadMemChatMessageHistory(BaseChatMessageHistory):
     """The active thread of a conversation as a LangChain chat history.
 
-    Make one for each call, as `RunnableWithMessageHistory` does through its `get_session_history`; that costs
-    microseconds.
+    Create an object for each call, as `RunnableWithMessageHistory` does through its `get_session_history`;
+    that takes microseconds.
 
     Args:
         session_id: The conversation's name within the system.
-        system: Where it is stored.
-        **options: As for `ChatMemory`: a `node_selector` sorts turns into threads, a `window` limits what is
-            shown.
+        system: The system of the conversation.
+        **options: As for `ChatMemory`: a `node_selector` selects the threads of turns, a `window` limits the
+            messages that are shown.
 
     Raises:
-        InputError: The session id is empty, or `system` is none.
+        InputError: The session id is empty, or `system` is no `MemorySystem`.
 
     Example:
         >>> history = ThreadMemChatMessageHistory("first", MemorySystem())
@@ -64,21 +63,19 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
     def from_conn_string(
         cls, url: str, session_id: str, *, owner: str = "user", **options: Unpack[ConversationOptions]
     ) -> Self:
-        """A history in the database behind a URL.
+        """A history in the database of a URL.
 
         Args:
             url: As for `MemorySystem`.
             session_id: The conversation's name.
-            owner: Whose memory it is.
+            owner: The owner of the memory.
             **options: As for `ChatMemory`.
         """
         return cls(session_id, shared_system(url, owner), **options)
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # LangChain declares a field and reads a property
-        """The active thread as it was when this object first showed it; fresh again after a turn is
-        stored.
-        """
+        """The active thread at the first access, or at the first access after a turn was stored."""
         return run(self._show(), self._runtime)
 
     async def aget_messages(self) -> list[BaseMessage]:

@@ -1,12 +1,12 @@
 """LangChain4j's chat memories: the same rules for windows and the same calls of a store.
 
-Such a memory is a list that is kept within a window. What leaves the window leaves the store too; a program
-that wants the whole conversation uses `ChatMemory(window=...)`, whose window is a view. The rules are in
-`messages.windows`; by default a tool call and its results stay together even where LangChain4j parts them,
-and `compat="langchain4j"` gives its lists exactly.
+A memory is a list within a window: messages outside of the window are removed from the store too. The window
+of `ChatMemory(window=...)`, in contrast, is a view of the whole conversation. The rules are in
+`messages.windows`; by default a tool call and its results stay together where LangChain4j separates them, and
+`compat="langchain4j"` gives the lists of LangChain4j exactly.
 
-What differs from LangChain4j on purpose: `set` refuses an empty list, as its documentation says, and no store
-hands out the list that it keeps.
+Two differences are intended: `set` refuses an empty list, as the documentation of LangChain4j says, and a
+store returns copies of its lists.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Memory = TypeVar("Memory")
 
 
 class ChatMemoryStore:
-    """Where chat memories keep their lists, each under an id: here in memory, for any number of ids.
+    """A store of the lists of chat memories by id; this class keeps them in memory.
 
-    For a store of one's own override the three methods; a subclass is not required.
+    Another store is any object with the three methods, in a subclass or not.
 
     Example:
         >>> store = ChatMemoryStore()
@@ -54,20 +54,20 @@ class ChatMemoryStore:
         self._lists: dict[Hashable, list[BaseMessage]] = {}
 
     def get_messages(self, memory_id: Hashable) -> list[BaseMessage]:
-        """The list of an id; empty if there is none. Called whenever a memory is read or added to."""
+        """The list of an id, empty if there is none; called by each read and each addition of a memory."""
         return list(self._lists.get(memory_id, ()))
 
     def update_messages(self, memory_id: Hashable, messages: Sequence[BaseMessage]) -> None:
-        """Keep a list in the place of the one before. Called for each message that is added."""
+        """Replace the list of an id; called for each added message."""
         self._lists[memory_id] = list(messages)
 
     def delete_messages(self, memory_id: Hashable) -> None:
-        """Remove the list of an id, if there is one. Called when a memory is cleared."""
+        """Remove the list of an id, if there is one; called when a memory is cleared."""
         self._lists.pop(memory_id, None)
 
 
 class SingleSlotChatMemoryStore(ChatMemoryStore):
-    """What a memory keeps its list in by default: in memory, for its own id alone.
+    """The default store of a memory: the list of one id, in memory.
 
     Args:
         memory_id: The id.
@@ -81,13 +81,13 @@ class SingleSlotChatMemoryStore(ChatMemoryStore):
         """The list.
 
         Raises:
-            InputError: Another id is asked for; likewise in the other methods.
+            InputError: The id is another one, here and in the other methods.
         """
         self._check(memory_id)
         return super().get_messages(memory_id)
 
     def update_messages(self, memory_id: Hashable, messages: Sequence[BaseMessage]) -> None:
-        """Keep a list in the place of the one before."""
+        """Replace the list."""
         self._check(memory_id)
         super().update_messages(memory_id, messages)
 
@@ -105,13 +105,13 @@ class SingleSlotChatMemoryStore(ChatMemoryStore):
 
 
 class SystemChatMemoryStore(ChatMemoryStore):
-    """Lists kept in the database of a `MemorySystem`, for its owner; each change is one transaction.
+    """A store in the database of a `MemorySystem`, for its owner; each change is one transaction.
 
-    They stand beside the conversations of the system: nothing of them is recalled, and what leaves them is
-    gone. Of two writers to the same id at the same time the last one wins.
+    The lists are separate from the conversations of the system: recall does not find their messages. Of two
+    writes to the same id at the same time the last one counts.
 
     Args:
-        system: Where the lists are kept.
+        system: The system of the database.
 
     Example:
         >>> system = MemorySystem(embeddings=False)
@@ -128,15 +128,15 @@ class SystemChatMemoryStore(ChatMemoryStore):
         """The list of an id; empty if there is none.
 
         Raises:
-            InputError: The id is no text; likewise in the other methods.
+            InputError: The id is no text, here and in the other methods.
         """
         return run(store_verbs.get_list(self._runtime, _text(memory_id)), self._runtime)
 
     def update_messages(self, memory_id: Hashable, messages: Sequence[BaseMessage]) -> None:
-        """Keep a list in the place of the one before.
+        """Replace the list of an id.
 
         Raises:
-            UnsupportedMessageError: A message cannot be kept exactly; the list before stays.
+            UnsupportedMessageError: A message cannot be stored exactly; the list is unchanged.
         """
         run(store_verbs.put_list(self._runtime, _text(memory_id), messages), self._runtime)
 
@@ -146,14 +146,14 @@ class SystemChatMemoryStore(ChatMemoryStore):
 
 
 class WindowChatMemory:
-    """What both memories have in common: a window and a store.
+    """A list of messages with a window and a store, the base of both memories.
 
-    One object may be used by several threads at once; two objects on one id may not.
+    Several threads may use one object at once, but not two objects of the same id.
 
     Args:
-        window: What fits.
-        id: Whose memory it is; any value but `None` that can be a key.
-        store: Where the list is kept: a `ChatMemoryStore`, a `MemorySystem`, or `None` for a slot of its own.
+        window: The window.
+        id: The id of the memory; any hashable value but `None`.
+        store: The store of the list: a `ChatMemoryStore`, a `MemorySystem`, or `None` for a store in memory.
     """
 
     def __init__(
@@ -169,16 +169,19 @@ class WindowChatMemory:
         return f"{type(self).__name__}({self._window!r}, id={self.id!r})"
 
     def add(self, *messages: Given | None) -> None:
-        """Add messages, each with one read and one write of the store; an equal system message is not
-        written.
+        """Add messages, each with one read and one write of the store.
+
+        A system message that equals the stored one is not written.
 
         Args:
-            *messages: Messages in any form that LangChain accepts, or lists of them; `None` is passed over.
+            *messages: Messages in any form that LangChain accepts, or lists of them; `None` is ignored.
 
         Raises:
-            InputError: Something is no message, and nothing was added; or the limit is not greater than zero.
+            InputError: An argument is no message, and no message was added; or the limit is not greater than
+                zero.
         """
-        for message in [one for given in messages if given is not None for one in as_messages(given)]:
+        added = [message for given in messages if given is not None for message in as_messages(given)]
+        for message in added:
             with self._lock:
                 changed = self._window.added(self._stored(), message, self._window.limit(self.id))
                 if changed is not None:
@@ -186,35 +189,34 @@ class WindowChatMemory:
 
     @property
     def messages(self) -> list[BaseMessage]:
-        """What of the stored list fits, in a new list; the store is read once and not written.
+        """The messages of the stored list that fit, in a new list; one read of the store.
 
-        So a limit that has become smaller hides messages, and they come back when it grows again before the
-        next `add` or `set`.
+        A smaller limit hides messages; a larger limit shows them again if there was no `add` or `set` before.
         """
         return self._window.fitted(self._stored(), self._window.limit(self.id))
 
     def set(self, messages: Iterable[MessageLikeRepresentation]) -> None:
-        """Replace everything, after a summary for example, with one write of the store.
+        """Replace all messages, after a summary for example, with one write of the store.
 
-        What does not fit is left out; of several system messages the first is the one that stays.
+        Messages that do not fit are left out; of several system messages the first stays.
 
         Raises:
             InputError: There are no messages; `clear()` empties a memory.
         """
         if isinstance(messages, str | BaseMessage):
             messages = [messages]
-        given = [] if messages is None else as_messages(list(messages))
-        if not given:
+        converted = [] if messages is None else as_messages(list(messages))
+        if not converted:
             raise InputError(f"messages={messages!r} holds no message; use clear() to empty a memory")
         with self._lock:
-            self.store.update_messages(self.id, self._window.fitted(given, self._window.limit(self.id)))
+            self.store.update_messages(self.id, self._window.fitted(converted, self._window.limit(self.id)))
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all messages."""
         with self._lock:
             self.store.delete_messages(self.id)
 
-    # A store of one's own knows no event loop, so the twins call it from another thread.
+    # A store may block, so the async forms call it in a thread.
 
     async def aadd(self, *messages: Given | None) -> None:
         """Async `add`."""
@@ -233,26 +235,25 @@ class WindowChatMemory:
         await asyncio.to_thread(self.clear)
 
     def _stored(self) -> list[BaseMessage]:
-        found = self.store.get_messages(self.id)
-        if found is None:
+        messages = self.store.get_messages(self.id)
+        if messages is None:
             raise InputError(
                 f"{self.store!r} returned None for id {self.id!r}; return a list, empty if need be"
             )
-        return list(found)
+        return list(messages)
 
 
 class MessageWindowChatMemory(WindowChatMemory):
-    """The newest messages of a conversation, and nothing else.
+    """The newest messages of a conversation; older messages are removed.
 
     Args:
-        max_messages: How many at most; or a function from the id to that number, called at each use.
-        id: Whose memory it is.
-        store: Where the list is kept: a `ChatMemoryStore`, a `MemorySystem`, or `None` for a slot of its own,
-            in memory.
-        keep_system_first: Put a system message in front of all others.
-        compat: "langchain4j" for exactly its lists.
+        max_messages: Maximum number of messages, or a function from the id to it, called at each use.
+        id: The id of the memory.
+        store: The store of the list: a `ChatMemoryStore`, a `MemorySystem`, or `None` for a store in memory.
+        keep_system_first: Move a system message to the front.
+        compat: "langchain4j" for the lists of LangChain4j.
         count_system: Whether the system message counts.
-        strict_tool_pairs: Keep a tool call and its results together, wherever they stand.
+        strict_tool_pairs: Keep a tool call and its results together, also if other messages are between.
 
     Raises:
         InputError: `max_messages` is not greater than zero, or the id is `None`.
@@ -286,17 +287,17 @@ class MessageWindowChatMemory(WindowChatMemory):
 
 
 class TokenWindowChatMemory(WindowChatMemory):
-    """The newest messages of a conversation that have no more than so many tokens together, and nothing else.
+    """The newest messages of a conversation within a number of tokens; older messages are removed.
 
     Args:
-        max_tokens: How many at most; or a function from the id to that number, called at each use.
+        max_tokens: Maximum number of tokens, or a function from the id to it, called at each use.
         token_counter: As for `TokenWindow`.
-        id: Whose memory it is.
+        id: The id of the memory.
         store: As for `MessageWindowChatMemory`.
-        keep_system_first: Put a system message in front of all others.
-        compat: "langchain4j" for exactly its lists.
+        keep_system_first: Move a system message to the front.
+        compat: "langchain4j" for the lists of LangChain4j.
         count_system: Whether the system message counts.
-        strict_tool_pairs: Keep a tool call and its results together, wherever they stand.
+        strict_tool_pairs: Keep a tool call and its results together, also if other messages are between.
 
     Raises:
         InputError: `max_tokens` is not greater than zero, `token_counter` cannot count, or the id is `None`.
@@ -332,10 +333,10 @@ class TokenWindowChatMemory(WindowChatMemory):
 
 
 class ChatMemoryProvider(Generic[Memory]):
-    """One memory for each id, made when it is first asked for.
+    """Memories by id, each created at the first call.
 
     Args:
-        create: Makes the memory of an id. Called once for each, whatever the number of threads; they wait.
+        create: Creates the memory of an id; called once for each id, also with several threads.
 
     Example:
         >>> memories = ChatMemoryProvider(lambda id: MessageWindowChatMemory(10, id=id))
@@ -363,7 +364,7 @@ class ChatMemoryProvider(Generic[Memory]):
     __call__ = get
 
     def evict(self, memory_id: Hashable) -> Memory | None:
-        """Let go of the memory of an id, and return it; what its store keeps stays there."""
+        """Remove and return the memory of an id; its store is not changed."""
         with self._lock:
             return self._memories.pop(_checked(memory_id), None)
 

@@ -1,9 +1,9 @@
-"""Threads for LangChain's agents: each model call sees the thread at hand, not five topics at once.
+"""Middleware for LangChain's agents, which shows each model call the active thread alone.
 
-Before the agent runs, the new human message is put into its thread. Around each model call the model is shown
-another list than the state's: what the program says, fenced recall from other threads, and the active thread
-through the window, with the turn at hand whole. The state's own list is not touched. After the agent has run,
-the turn is stored. Everything goes by message ids, so resumes and replays store nothing twice.
+Before the agent runs, the thread of the new human message is selected. Each model call gets the program's own
+messages, fenced recall from other threads, the active thread through the window, and the whole current turn;
+the list of the state does not change. After the agent has run, the turn is stored. Messages are identified by
+their ids, so that a resume or a replay stores no message twice.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from langchain_threadmem.threads.selectors import AnySelector, SemanticNodeSelec
 
 
 class ThreadMemState(AgentState[Any]):
-    """An agent's state in which a user interface finds the active thread and what was recalled.
+    """An agent's state with the active thread and the recalled messages, for a user interface.
 
     Attributes:
-        active_thread: Where the newest human message went, and why.
-        recalled: What was found in other threads for it.
+        active_thread: The place of the newest human message, with the reason.
+        recalled: Hits in other threads for the newest human message.
     """
 
     active_thread: NotRequired[Annotated[ActiveThread, OmitFromInput]]
@@ -67,28 +67,28 @@ class MiddlewareOptions(SelectionOptions, total=False):
 
 
 class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
-    """Keeps an agent's conversation as a tree, and shows the model the thread that matters.
+    """Stores an agent's conversation as a tree, and shows the model the active thread.
 
-    Works beside other middleware, `SummarizationMiddleware` among them: once that has summarised the list, as
-    many messages of the thread are shown as it has kept, after its summary. Messages that other middleware
-    puts into a request are passed on, and not stored. A run from an older checkpoint sees what was said up
-    to that checkpoint, as with `select_thread_node`.
+    Other middleware can be used too. After `SummarizationMiddleware` has summarised the list, its summary and
+    as many messages of the thread as it has kept are shown. Messages that other middleware adds to a request
+    are passed on and not stored. A run from an older checkpoint continues the messages up to that checkpoint,
+    as with `select_thread_node`.
 
     Args:
-        system: Where the conversations are.
-        selector: What chooses the thread of a human message; by default `SemanticNodeSelector`.
-        window: What the model is shown of the thread: a `MessageWindow`, a `TokenWindow`, or any function
-            from messages to messages. The system prompt and what is recalled come on top.
-        recall: How many messages of other threads, and summaries of such, to recall at most; 0 for none.
+        system: The system of the conversations.
+        selector: Selects the thread of a human message; by default `SemanticNodeSelector`.
+        window: The part of the thread for the model: a `MessageWindow`, a `TokenWindow`, or a function from a
+            list of messages to a list of messages. The system prompt and recalled text are not counted.
+        recall: Maximum number of recalled messages and summaries of other threads; 0 for none.
         scope: The other threads of the "conversation", or also the other conversations of the "owner".
-        min_similarity: Cosine below which a message is not recalled; without embeddings it must share a word.
-        rewrite: Also reduce the state's own `messages` to the active thread.
-        conversation_id: The conversation, or a function from the run's configuration to it; by default its
-            `thread_id`.
+        min_similarity: The lowest cosine of a hit; without embeddings a hit must share a word.
+        rewrite: Whether the state's own `messages` are reduced to the active thread.
+        conversation_id: The conversation, or a function from the run's configuration to its name; by default
+            the `thread_id`.
         **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`.
 
     Raises:
-        InputError: An option is out of its range; in a run: there is no conversation.
+        InputError: An option has the wrong type or is out of its range; in a run: no conversation is named.
 
     Example:
         >>> from langchain.agents import create_agent
@@ -116,7 +116,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     ) -> None:
         super().__init__()
         if recall < 0:
-            raise InputError(f"recall={recall!r} is negative; pass how many messages to recall, 0 for none")
+            raise InputError(f"recall={recall!r} is negative; pass the number of messages, 0 for none")
         chosen = selector if selector is not None else SemanticNodeSelector()
         self._conversations = RunConversations(system, conversation_id, chosen, **options)
         self._system = system
@@ -131,12 +131,13 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     def from_conn_string(
         cls, url: str | Path, *, owner: str = "user", **options: Unpack[MiddlewareOptions]
     ) -> Self:
-        """Middleware on the database behind a URL; all integrations of one URL and owner share
-        a system, which stays open.
+        """Middleware on the database of a URL.
+
+        Histories, retrievers and middleware of the same URL and owner share a system, which stays open.
 
         Args:
             url: As for `MemorySystem`.
-            owner: Whose memory it is.
+            owner: The owner of the memory.
             **options: As for `ThreadMemMiddleware`.
 
         Example:
@@ -147,7 +148,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
 
     @verb
     def before_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> Flow[dict[str, Any] | None]:
-        """Put the new human message into its thread, and recall from the others."""
+        """Select the thread of the new human message, and recall from other threads."""
         conversation, lineage = self._conversations.of(get_config())
         before = state.get("active_thread")
         routed = yield from route.route(
@@ -155,7 +156,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         )
         if routed is None:
             return None
-        found = yield from route.recall_elsewhere(
+        hits = yield from route.recall_elsewhere(
             conversation,
             text_of(routed.path[-1]),
             routed.path,
@@ -164,7 +165,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
             min_similarity=self._min_similarity,
             lineage=lineage,
         )
-        update: dict[str, Any] = {"active_thread": routed.thread, "recalled": found}
+        update: dict[str, Any] = {"active_thread": routed.thread, "recalled": hits}
         if self._rewrite and routed.messages is not None:
             update["messages"] = [RemoveMessage(REMOVE_ALL_MESSAGES), *routed.messages]
         return update
@@ -174,7 +175,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelCallResult[Any]:
-        """Show the model the active thread instead of the whole list."""
+        """Call the model with the active thread in the place of the whole list."""
         view = run(self._view(request), self._runtime)
         messages = list(view)
         response = handler(request.override(messages=messages))
@@ -205,21 +206,22 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     def _view(self, request: ModelRequest[Any]) -> Flow[list[AnyMessage]]:
         conversation, _ = self._conversations.of(get_config())
         state = cast("ThreadMemState", request.state)
-        # What the tools have said is stored before each call: a summary may replace it in the list.
+        # Results of tools are stored before each call, since a summary may replace them in the list.
         yield from route.store(conversation, state["messages"])
         active = state.get("active_thread")
         if active is None:
             return request.messages
         thread = yield from route.thread_to(conversation, active["message_id"])
-        found = recall_message(state.get("recalled") or [])
+        quoted = recall_message(state.get("recalled") or [])
         window = bound(self._window, conversation.name)
         front, earlier, turn = _parts(request.messages, state["messages"], thread, active["message_id"])
-        return cast("list[AnyMessage]", [*front, *found, *shown(earlier, turn, window)])
+        return cast("list[AnyMessage]", [*front, *quoted, *shown(earlier, turn, window)])
 
 
 def _pass_on(request: ModelRequest[Any], view: Sequence[AnyMessage], left: Sequence[AnyMessage]) -> None:
-    """Let messages that other middleware has added to its request get into the state, as they do without us:
-    an agent takes over what was added to the list that it made the request of.
+    """Copy messages that other middleware has added to the request to the list of the original request.
+
+    The agent reads that list after the call, so that added messages enter the state.
     """
     known = {id(message) for message in (*view, *request.messages)}
     request.messages.extend(message for message in left if id(message) not in known)
@@ -228,7 +230,7 @@ def _pass_on(request: ModelRequest[Any], view: Sequence[AnyMessage], left: Seque
 def _parts(
     request: Sequence[BaseMessage], state: Sequence[BaseMessage], thread: Sequence[BaseMessage], turn_id: str
 ) -> tuple[list[BaseMessage], Sequence[BaseMessage], list[BaseMessage]]:
-    """A request in three parts: what is no part of the conversation, the thread so far, the turn at hand."""
+    """A request in three parts: messages outside the conversation, the earlier thread, the current turn."""
     known = {message.id for message in state}
 
     def is_said(message: BaseMessage) -> bool:
@@ -236,7 +238,7 @@ def _parts(
 
     start = next((n for n, message in enumerate(request) if message.id == turn_id), None)
     if start is None:
-        # The turn has grown so long that its beginning was summarised: the list is what is left of it.
+        # The beginning of the turn was summarised; the list is the rest of the turn.
         return [m for m in request if not is_said(m)], [], [m for m in request if is_said(m)]
     others = [message for message in request[:start] if not is_said(message)]
     front = [message for message in others if not isinstance(message, ToolMessage)]

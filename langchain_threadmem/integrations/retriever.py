@@ -1,7 +1,7 @@
-"""Recall for LangChain: a retriever for chains, and a tool that an agent can call.
+"""Recall for LangChain: a retriever for chains, and a tool for agents.
 
-Both give what `ChatMemory.recall` finds: the retriever as documents with their source, the tool as one fenced
-block of text. Neither writes anything.
+Both return the hits of `ChatMemory.recall`: the retriever as documents with their source, the tool as one
+fenced block of text. Neither writes to the database.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from langchain_threadmem.recall.quoting import fenced, recalled
 from langchain_threadmem.recall.results import Recollection
 
 _ANY = "*"
-"""The conversation in whose name all of an owner's are searched; nothing is stored under it."""
+"""Name of the conversation from which all conversations of an owner are searched; it stays empty."""
 
 
 class RetrieverOptions(TypedDict, total=False):
@@ -44,11 +44,11 @@ class RetrieverOptions(TypedDict, total=False):
 
 
 class ThreadMemRetriever(BaseRetriever):
-    """What was said about a query, as documents, the best first.
+    """Retrieves messages and summaries that fit a query, as documents, the best first.
 
-    The `page_content` is the text of a message, after that of its ancestors if `context_depth` asks for them,
-    or of a summary. The metadata say where it is from: `conversation_id`, `node_id`, `message_id`, `role`,
-    `time` (ISO 8601), `score`, `why`, `rank`, and of a summary what it `covers`.
+    The `page_content` is the text of a message, after the texts of `context_depth` ancestors, or of a
+    summary. The metadata are `conversation_id`, `node_id`, `message_id`, `role`, `time` (ISO 8601), `score`,
+    `why`, `rank`, and `covers` for a summary.
 
     Example:
         >>> memory = ChatMemory(embeddings=False)
@@ -61,17 +61,17 @@ class ThreadMemRetriever(BaseRetriever):
     memory: ChatMemory | MemorySystem
     """A conversation, or a system."""
     conversation_id: str | None = None
-    """Which conversation of a system; without it, all of its owner's are searched."""
+    """A conversation of the system; by default all conversations of the owner are searched."""
     scope: Literal["conversation", "owner"] | None = None
-    """One "conversation" or all of its "owner"; by default what `memory` and `conversation_id` imply."""
+    """One "conversation" or all of the "owner"; by default one if `memory` and `conversation_id` name it."""
     k: int = Field(default=4, ge=0)
-    """How many documents at most; `invoke(query, k=...)` for another number in one call."""
+    """Maximum number of documents; `invoke(query, k=...)` for another number in one call."""
     context_depth: int = Field(default=0, ge=0)
-    """How many ancestors of a message its text begins with."""
+    """Number of ancestors whose texts come before that of a message."""
     rank: int | tuple[int, ...] | None = None
     """0 for messages, 1 and 2 for summaries of conversations and of the long-term memory, or several."""
     include_superseded: bool = False
-    """Also find messages that were edited, regenerated or moved."""
+    """Whether messages that were edited, regenerated or moved are found."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -79,12 +79,13 @@ class ThreadMemRetriever(BaseRetriever):
     def from_conn_string(
         cls, url: str | Path, *, owner: str = "user", **options: Unpack[RetrieverOptions]
     ) -> Self:
-        """A retriever on the database behind a URL; all integrations of one URL and owner share
-        a system, which stays open.
+        """A retriever on the database of a URL.
+
+        Histories, retrievers and middleware of the same URL and owner share a system, which stays open.
 
         Args:
             url: As for `MemorySystem`.
-            owner: Whose memory it is.
+            owner: The owner of the memory.
             **options: `conversation_id`, `k` and the other fields.
 
         Example:
@@ -160,17 +161,17 @@ def recall_tool(
     name: str = "recall",
     description: str = "Look up what was said earlier, in this conversation or another.",
 ) -> BaseTool:
-    """A tool with which an agent looks into the memory by itself, sync and async.
+    """A tool with which an agent searches the memory, sync and async.
 
-    Its result is fenced (see `recall.quoting`), and as a tool's result it is never recalled itself.
+    Its result is a fenced block (see `recall.quoting`); recall does not find it, since it is a tool's result.
 
     Args:
         memory: A conversation, or a system.
-        conversation_id: Which conversation of a system; without it, all of its owner's are searched.
-        scope: One "conversation" or all of its "owner"; by default what the two above imply.
-        k: How many messages and summaries at most.
-        name: What the model calls it.
-        description: What the model is told about it.
+        conversation_id: A conversation of the system; by default all conversations of the owner are searched.
+        scope: One "conversation" or all of the "owner"; by default one if the two arguments above name it.
+        k: Maximum number of messages and summaries.
+        name: The name of the tool for the model.
+        description: The description of the tool for the model.
 
     Raises:
         InputError: The arguments do not name a conversation or an owner.
@@ -209,7 +210,7 @@ def _conversation(
     conversation_id: str | None,
     scope: Literal["conversation", "owner"] | None,
 ) -> tuple[ChatMemory, Literal["conversation", "owner"]]:
-    """The conversation to ask, and how far it looks."""
+    """The conversation whose `recall` is called, and the scope."""
     if isinstance(memory, ChatMemory):
         if conversation_id is not None and conversation_id != memory.conversation_id:
             raise InputError(

@@ -1,12 +1,11 @@
 """`ThreadMemStore`: LangGraph's long-term store over the same database as the conversations.
 
-Values by namespace and key, with filters, semantic search and times to live; one class for sync and async.
-This file is the edge only: LangGraph's settings become values here, and `store.verbs` does the work.
+Values have a namespace and a key, and are found by filters and by meaning; they may expire. The methods here
+translate LangGraph's settings; the flows are in `store.verbs`.
 
-What differs from LangGraph's own stores, each time because theirs is a trap: items are copies, so changing
-one changes nothing stored; expired items are gone at once on every read, swept or not; a filter or a page
-that means nothing is an `InputError`; pages of a semantic search do not repeat items without a vector; an
-item put again keeps its `created_at`.
+Five differences from LangGraph's own stores: items are copies, so that a change to an item does not change
+the store; no read returns expired items, swept or not; an invalid filter or page is an `InputError`; pages of
+a semantic search do not repeat items without a vector; an item that is put again keeps its `created_at`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from langgraph.store.base.embed import EmbeddingsLambda
 from langchain_threadmem.engine.embedder import Embedder
 from langchain_threadmem.engine.flow import Flow, averb, run, verb
 from langchain_threadmem.errors import ClosedError, InputError, ThreadMemError
-from langchain_threadmem.integrations._system import OverSystem
+from langchain_threadmem.integrations._system import SystemIntegration
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.store import verbs as store_verbs
 from langchain_threadmem.store.verbs import Index, Shelf
@@ -35,26 +34,26 @@ log = logging.getLogger(__name__)
 SWEEP_MINUTES = 5.0
 
 
-class ThreadMemStore(OverSystem, BaseStore):
+class ThreadMemStore(SystemIntegration, BaseStore):
     """A LangGraph store over a `MemorySystem`; an owner's items are never shown to another.
 
     Pass it to `compile(store=...)`; all methods are LangGraph's (`put`, `get`, `search`, `delete`,
-    `list_namespaces`, their `a` twins, `batch` and `abatch`). A search gives the oldest items first, or
-    the most similar if it has a `query`. Such a search is exact: it compares all vectors below its namespace,
-    which are kept in memory for the eight namespaces searched last, and takes some 12 ms for 10,000 items,
-    80 ms the first time. A `filter` reads every item below the namespace, 80 ms for 10,000.
+    `list_namespaces`, their async forms, `batch` and `abatch`). A search returns the oldest items first, or
+    with a `query` the most similar. A search with a query compares all vectors below its namespace, which are
+    cached for the eight namespaces searched last, and takes about 12 ms for 10,000 items, 80 ms the first
+    time. A `filter` reads every item below the namespace, 80 ms for 10,000.
 
     Args:
-        system: Where it is stored.
-        index: What is embedded, so that `search(query=...)` finds by meaning: `True` for whole values by the
-            system's own model, or LangGraph's dictionary of `embed`, `dims` and `fields`, each of which may
-            be left out. `None` for nothing.
+        system: The system that stores the items.
+        index: The embedded parts of values, for `search(query=...)`: `True` for whole values by the system's
+            model, or LangGraph's dictionary of `embed`, `dims` and `fields`, each of which may be left out.
+            `None` for no index.
         ttl: LangGraph's times to live, in minutes: `default_ttl`, `refresh_on_read` and
             `sweep_interval_minutes`.
-        clock: Seconds since 1970; for tests.
+        clock: Returns seconds since 1970, for tests.
 
     Raises:
-        InputError: A setting means nothing.
+        InputError: A setting is invalid.
 
     Example:
         >>> store = ThreadMemStore(MemorySystem())
@@ -75,10 +74,10 @@ class ThreadMemStore(OverSystem, BaseStore):
         ttl: TTLConfig | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        OverSystem.__init__(self, system)
+        SystemIntegration.__init__(self, system)
         self.ttl_config = _ttl(ttl)
         self.index_config = dict(index) if isinstance(index, dict) else None
-        """What was passed as `index`, if it was a dictionary."""
+        """The argument `index`, if it is a dictionary."""
         self._shelf = Shelf(system.runtime, _index(system, index), clock)
         self._sweeper: tuple[threading.Thread, threading.Event, Future[None]] | None = None
 
@@ -91,11 +90,11 @@ class ThreadMemStore(OverSystem, BaseStore):
         index: IndexConfig | bool | None = None,
         ttl: TTLConfig | None = None,
     ) -> Self:
-        """A store on the database behind a URL; use it in `with` or `async with`, which closes the database.
+        """A store on the database of a URL; `with` or `async with` closes the database.
 
         Args:
             url: As for `MemorySystem`.
-            owner: Whose memory it is.
+            owner: The owner of the memory.
             index: As for `ThreadMemStore`.
             ttl: As for `ThreadMemStore`.
 
@@ -142,13 +141,13 @@ class ThreadMemStore(OverSystem, BaseStore):
     asweep_ttl = averb(sweep_ttl)
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
-        """Sweep at intervals in a thread, beside sync and async callers; does nothing without `ttl` settings.
+        """Sweep at intervals in a thread; without `ttl` settings the call has no effect.
 
         Args:
-            sweep_interval_minutes: Instead of that in the settings; 5 if neither is given.
+            sweep_interval_minutes: The interval; by default that of the settings, or 5.
 
         Returns:
-            A future that is done when the sweeper has ended; `cancel()` ends it.
+            A future that is done when the sweeper has ended; `cancel()` ends the sweeper.
         """
         if self._sweeper is not None and self._sweeper[0].is_alive():
             return self._sweeper[2]
@@ -159,7 +158,7 @@ class ThreadMemStore(OverSystem, BaseStore):
         minutes = sweep_interval_minutes or self.ttl_config.get("sweep_interval_minutes") or SWEEP_MINUTES
         end = threading.Event()
         future.add_done_callback(lambda _: end.set())
-        weakref.finalize(self, end.set)  # A store that nobody holds any more needs no sweeping.
+        weakref.finalize(self, end.set)  # Ends the sweeper of a store that is garbage.
         thread = threading.Thread(
             target=_sweep,
             args=(self._shelf, minutes * 60, end, future),
@@ -174,10 +173,10 @@ class ThreadMemStore(OverSystem, BaseStore):
         """End the sweeper.
 
         Args:
-            timeout: Seconds to wait for it; `None` for as long as it takes.
+            timeout: Seconds to wait for the end; `None` for no limit.
 
         Returns:
-            Whether it has ended.
+            Whether the sweeper has ended.
         """
         if self._sweeper is None:
             return True
@@ -225,7 +224,7 @@ def _index(system: MemorySystem, given: Any) -> Index | None:
         return Index(system.runtime.embedder, fields=tuple(fields), dimensions=dims)
     embeddings = ensure_embeddings(given["embed"])
     function = given["embed"] if isinstance(embeddings, EmbeddingsLambda) else None
-    # LangGraph wraps every function in one class; vectors are told apart by the function's own name.
+    # LangGraph wraps every function in one class; the function's own name distinguishes the vectors.
     model = "" if function is None else f"{function.__module__}.{getattr(function, '__qualname__', '')}"
     return Index(Embedder(embeddings), model, tuple(fields), dims)
 

@@ -317,11 +317,6 @@ def test_an_option_out_of_its_range_is_refused(options: dict[str, Any]) -> None:
         LLMNodeSelector("gpt-4o-mini", **options)
 
 
-def test_a_model_that_is_none_is_a_failure_with_a_clear_word(memory: ChatMemory) -> None:
-    with pytest.raises(SelectionError, match="no chat model"):
-        LLMNodeSelector(7, on_selection_failure="raise").select_parent(memory.graph, HumanMessage("x"))  # type: ignore[arg-type]
-
-
 def cascade(ask: float, *answers: Any) -> tuple[ChatMemory, LLMNodeSelector, Scripted]:
     model = Scripted(answers=list(answers) or [selection(None)])
     selector = LLMNodeSelector(model, ask=ask)
