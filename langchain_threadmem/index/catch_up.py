@@ -104,7 +104,7 @@ def _enter_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
             tree: Watermark(seq, at[tree].documents + len(entries[tree]), at[tree].words + words[tree])
             for tree, seq in {tree: row.seq for tree, row in rows}.items()
         }
-        watermarks.put_all(conn, name, reached)
+        watermarks.put(conn, name, reached)
     return len(at) == 1 and len(rows) == WORDS_AT_ONCE
 
 
@@ -292,7 +292,7 @@ def _enter_some(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) -> 
             for tree in same
             if now[tree].watermark == at[tree].watermark  # Else another process has changed it too.
         }
-        watermarks.put_all(conn, name, reached)
+        watermarks.put(conn, name, reached)
         return len(here) < len(entered)
 
     if (yield from Sql(record, write=True)):

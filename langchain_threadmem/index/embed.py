@@ -371,6 +371,6 @@ def _embed(runtime: Runtime, batch: _Batch) -> Flow[None]:
         }
         rows = [n for n, tree in enumerate(of_tree) if tree in reached]
         embeddings.put(conn, model, [batch.keys[n] for n in rows], vectors[rows])
-        watermarks.put_all(conn, name, reached)
+        watermarks.put(conn, name, reached)
 
     yield from Sql(store, write=True)

@@ -64,7 +64,7 @@ def take_out(conn: Conn, owner: str, tree: int, rows: Sequence[Numbered]) -> Non
             seqs = embedded.get(name, ()) if name.startswith(watermarks.embeddings_of("")) else anywhere
             documents, words = sum(seq <= watermark.seq for seq in seqs), 0
         left = Watermark(watermark.seq, watermark.documents - documents, watermark.words - words)
-        watermarks.put(conn, tree, name, left)
+        watermarks.put(conn, name, {tree: left})
     embeddings.delete_of(conn, list(seq_of))
     for model in filter(embeddings.has_history, {name.partition(":")[2] for name in embedded}):
         # Other vectors were made of these messages too.

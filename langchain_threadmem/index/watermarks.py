@@ -195,12 +195,7 @@ def total(conn: Conn, owner: str, name: str) -> Watermark:
     return Watermark(0, int(row[0] or 0), int(row[1] or 0))
 
 
-def put(conn: Conn, tree_id: int, name: str, to: Watermark) -> None:
-    """Store the watermark of an index in a tree."""
-    conn.run(_SET, tree_id, name, *to)
-
-
-def put_all(conn: Conn, name: str, to: Mapping[int, Watermark]) -> None:
+def put(conn: Conn, name: str, to: Mapping[int, Watermark]) -> None:
     """Store the watermarks of an index in some trees."""
     conn.many(_SET, [(tree, name, *mark) for tree, mark in to.items()])
 

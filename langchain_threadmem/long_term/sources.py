@@ -28,7 +28,7 @@ from langchain_threadmem.recall.postings import Postings
 from langchain_threadmem.recall.question import question_of
 from langchain_threadmem.recall.results import Why
 from langchain_threadmem.recall.search import Candidates, Hit, Range
-from langchain_threadmem.recall.sources import scored
+from langchain_threadmem.recall.sources import PreparedQuery, scored
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.units import memory
 from langchain_threadmem.units.queries import read_units
@@ -127,9 +127,8 @@ class LongTermSource:
         if vector.size and only is None:
             near = yield from nearest(runtime, self._index, vector, count)
         options = RecallOptions(len(only or ()) + 2 * count, "owner")
-        found = yield from scored(
-            runtime, None, suggested, vector, near, options, now, only, singles=filtered
-        )
+        query = PreparedQuery(text, vector, near)
+        found = yield from scored(runtime, None, query, suggested, options, now, only, singles=filtered)
         fewer = len(suggested.keys) < count and not (filtered and suggested.cut)
         return Candidates(found.hits, only is not None or (fewer and self._is_past(near, count)))
 

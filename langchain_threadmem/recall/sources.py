@@ -60,8 +60,7 @@ class PreparedQuery(NamedTuple):
     Attributes:
         text: The query.
         vector: Its unit vector; of no dimensions without a model.
-        near: Where all of an owner is searched: the nearest nodes by the index, with their cosines; `None`
-            where words alone decide.
+        near: The nearest nodes with their cosines, where candidates are searched; `None` for words alone.
     """
 
     text: str
@@ -241,23 +240,22 @@ def _by_indexes(
     runtime: Runtime, tree: int | None, query: PreparedQuery, options: RecallOptions
 ) -> Flow[Scored]:
     """Score the candidates by words and by meaning of one tree, or of all of an owner's."""
-    most, now, near = _most(runtime, tree, options), time.time(), query.near
+    most, now = _most(runtime, tree, options), time.time()
     suggested = yield from Sql(lambda conn: by_words(conn, runtime, tree, query.text, most, now))
     only = None
     if tree is None and 0 not in options.ranks:
         only = yield from Sql(lambda conn: summary_queries.of_owner(conn, runtime.owner, options.ranks))
     elif tree is not None and query.vector.size:
         exact = yield from vectors_of(runtime, tree)
-        near = nearest_of(exact.vectors if exact else NONE, query.vector, most)
-    return (yield from scored(runtime, tree, suggested, query.vector, near, options, now, only))
+        query = query._replace(near=nearest_of(exact.vectors if exact else NONE, query.vector, most))
+    return (yield from scored(runtime, tree, query, suggested, options, now, only))
 
 
 def scored(
     runtime: Runtime,
     tree: int | None,
+    query: PreparedQuery,
     suggested: Suggestions,
-    vector: NDArray[np.float32],
-    near: Mapping[int, float] | None,
     options: RecallOptions,
     now: float,
     only: Sequence[int] | None = None,
@@ -269,23 +267,22 @@ def scored(
     Args:
         runtime: Whose memory.
         tree: The tree that is searched; `None` for all of the owner's, their summaries included.
+        query: The query, with the candidates by meaning.
         suggested: The candidates by words.
-        vector: The unit vector of the query.
-        near: The candidates by meaning, with cosines; `None` for words alone.
         options: The conditions.
         now: In seconds since 1970.
         only: The only keys to score, suggested or not.
         singles: Whether summaries of a single message count beside the message.
     """
     owner, model = runtime.owner, runtime.get(Indexes).model
-    cosines = None if near is None else dict(near)
+    cosines = None if query.near is None else dict(query.near)
 
     def read(conn: Conn) -> tuple[Postings, SummaryIndex | None, list[tuple[int, int]] | None]:
         keys = [int(key) for key in suggested.keys] if only is None else list(only)
         if cosines is not None:
             missing = [key for key in keys if key not in cosines]
             for key, other in vectors.by_keys(conn, model, missing).items():
-                cosines[key] = float(other @ vector)
+                cosines[key] = float(other @ query.vector)
             if only is None:
                 keys += list(cosines.keys() - set(keys))
         records = document_queries.of_owner(conn, owner, keys)
@@ -315,7 +312,7 @@ def scored(
             allowed &= _inside(messages.rows["key"], spans)
         total = options.aged(scores(messages, question, parts), messages, now)
         hits = _best(messages, question, figures, parts, total, allowed, options.most(messages))
-        found = Scored(hits, question, figures, vector, now, _share(messages))
+        found = Scored(hits, question, figures, query.vector, now, _share(messages))
         if summaries is None:
             return found
         allowed = options.allowed_summaries(summaries, singles=singles)

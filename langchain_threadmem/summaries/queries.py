@@ -385,4 +385,4 @@ def delete_summaries(conn: Conn, owner: str, tree: int, keys: Sequence[int]) -> 
     if newest + 1 < before:
         trees.begin_epoch(conn, tree)
         for name, watermark in watermarks.of_tree(conn, tree):
-            watermarks.put(conn, tree, name, watermark._replace(seq=min(watermark.seq, newest)))
+            watermarks.put(conn, name, {tree: watermark._replace(seq=min(watermark.seq, newest))})
