@@ -29,7 +29,7 @@ from langchain_threadmem.errors import ClosedError, InputError, ThreadMemError
 from langchain_threadmem.integrations._system import OverSystem
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.store import verbs as store_verbs
-from langchain_threadmem.store.verbs import Index, Shelf
+from langchain_threadmem.store.verbs import Index, StoreContext
 
 log = logging.getLogger(__name__)
 SWEEP_MINUTES = 5.0
@@ -79,7 +79,7 @@ class ThreadMemStore(OverSystem, BaseStore):
         self.ttl_config = _ttl(ttl)
         self.index_config = dict(index) if isinstance(index, dict) else None
         """What was passed as `index`, if it was a dictionary."""
-        self._shelf = Shelf(system.runtime, _index(system, index), clock)
+        self._context = StoreContext(system.runtime, _index(system, index), clock)
         self._sweeper: tuple[threading.Thread, threading.Event, Future[None]] | None = None
 
     @classmethod
@@ -126,7 +126,7 @@ class ThreadMemStore(OverSystem, BaseStore):
             EmbeddingError: A text could not be embedded.
             PersistenceError: The database could not be read or written.
         """
-        return store_verbs.batch(self._shelf, ops)
+        return store_verbs.batch(self._context, ops)
 
     abatch = averb(batch)
 
@@ -137,7 +137,7 @@ class ThreadMemStore(OverSystem, BaseStore):
         Returns:
             The number of items.
         """
-        return store_verbs.sweep(self._shelf)
+        return store_verbs.sweep(self._context)
 
     asweep_ttl = averb(sweep_ttl)
 
@@ -162,7 +162,7 @@ class ThreadMemStore(OverSystem, BaseStore):
         weakref.finalize(self, end.set)  # A store that nobody holds any more needs no sweeping.
         thread = threading.Thread(
             target=_sweep,
-            args=(self._shelf, minutes * 60, end, future),
+            args=(self._context, minutes * 60, end, future),
             name="threadmem-sweeper",
             daemon=True,
         )
@@ -195,10 +195,10 @@ class ThreadMemStore(OverSystem, BaseStore):
         await super().__aexit__(*exception)
 
 
-def _sweep(shelf: Shelf, seconds: float, end: threading.Event, future: Future[None]) -> None:
+def _sweep(context: StoreContext, seconds: float, end: threading.Event, future: Future[None]) -> None:
     while not end.wait(seconds):
         try:
-            run(store_verbs.sweep(shelf), shelf.runtime)
+            run(store_verbs.sweep(context), context.runtime)
         except ClosedError:
             break
         except ThreadMemError as error:

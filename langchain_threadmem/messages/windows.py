@@ -3,16 +3,15 @@
 A window is a view: it keeps the newest messages that fit, and history stays as it is. The rules are those of
 LangChain4j's chat memory:
 
-- Messages are indivisible, and the oldest leave first.
-- One system message is held at a time. It never leaves; it counts, unless `count_system=False`. An equal one
-  is ignored, another one takes its place: at the end, or in front with `keep_system_first`.
-- A tool call leaves together with its results.
+- Messages are indivisible, and the oldest are evicted first.
+- A list has one system message, which is never evicted and counts unless `count_system=False`. An equal one
+  is ignored; another one replaces it, at the end, or in front with `keep_system_first`.
+- A tool call is evicted together with its results.
 
-The last rule is where LangChain4j leaves gaps: it evicts only those results that stand right after their call
-at that moment, so a result that comes later, or stands behind another message, is left without its call.
-Providers refuse such a list. By default (`strict_tool_pairs`) a window therefore never shows a result without
-its call, nor a call without its results once they exist. `compat="langchain4j"` gives LangChain4j's lists
-exactly.
+LangChain4j evicts only the results right after their call, so a result that comes later, or behind another
+message, stays without its call. Providers refuse such a list. By default (`strict_tool_pairs`) a window
+therefore never shows a result without its call, nor a call without its existing results.
+`compat="langchain4j"` gives exactly LangChain4j's lists.
 
 The rules work on lists of messages alone, so that a view of a tree (`ChatMemory(window=...)`) and a list in a
 store (`MessageWindowChatMemory`) share them.
