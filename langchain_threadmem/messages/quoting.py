@@ -18,11 +18,11 @@ from langchain_threadmem.messages.text import cut
 SOURCE = "threadmem_recall"
 """The value of `additional_kwargs["lc_source"]` in a message with recalled text."""
 MADE_UP = frozenset({SOURCE, "summarization"})
-"""The sources of messages that were made for a prompt: recalled text, and summaries of LangChain's
-middleware.""" # The characters that Unicode's confusables.txt and its decompositions name for the less-than
-sign, and all # opening angle brackets; not «, a quotation mark of French and Russian. LESS_THAN =
-"<≮＜﹤‹❮˂\u1438\u16b2\U0001d236≪⟨⟪\u2329\u3008\u300a\u276c\u2770\u2991\u2993\u29fc\ufe3d\ufe3f" _ANGLES =
-re.compile(f"[{LESS_THAN}]")
+"""The sources of messages that were made for a prompt: recalled text, and summaries of LangChain."""
+# The characters that Unicode's confusables.txt and its decompositions name for the less-than sign, and all
+# opening angle brackets; not «, a quotation mark of French and Russian.
+LESS_THAN = "<≮＜﹤‹❮˂\u1438\u16b2\U0001d236≪⟨⟪\u2329\u3008\u300a\u276c\u2770\u2991\u2993\u29fc\ufe3d\ufe3f"
+_ANGLES = re.compile(f"[{LESS_THAN}]")
 
 
 def marked(text: str) -> str:
