@@ -33,8 +33,8 @@ from langchain_threadmem.removal import reset
 from langchain_threadmem.summaries import summarizers
 from langchain_threadmem.summaries.summarizers import LLMSummarizer, Summarizer, check_summarizer
 from langchain_threadmem.threads import append
-from langchain_threadmem.threads.conversation import ThreadedConversation
 from langchain_threadmem.threads.llm_selector import LLMNodeSelector
+from langchain_threadmem.threads.select import ThreadedConversation
 from langchain_threadmem.threads.selectors import (
     AnySelector,
     LinearNodeSelector,

@@ -1,4 +1,4 @@
-"""SQL: what the database reports about its own health."""
+"""SQL: checks of the database file, of its rows and of the links between them."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ _NAMES = Statement(
 
 
 def problems(conn: Conn) -> list[str]:
-    """Faults of the file; PostgreSQL checks its own."""
+    """Faults of an SQLite file; PostgreSQL checks its own files."""
     return [f"the database file: {row[0]}" for row in conn.all(_CHECK) if row[0] != "ok"]
 
 
 def damaged(conn: Conn, owner: str, only: int | None = None) -> list[str]:
-    """Rows that are not what was written, of one tree or of all that is stored, one sentence each."""
+    """Rows that differ from what was written, of one tree or of the whole database, one sentence each."""
     found: list[str] = []
     for part in PARTS:
         if only is None:
@@ -68,7 +68,7 @@ def damaged(conn: Conn, owner: str, only: int | None = None) -> list[str]:
             keys = checksums.wrong(conn, part.table, scope(part), only)
         else:
             continue
-        if part.table.primary_key.columns.keys()[0] == "owner":  # Others' names are nobody's business.
+        if part.table.primary_key.columns.keys()[0] == "owner":  # The names of other owners are not shown.
             keys = [key if key[0] == owner else ("another owner's",) for key in keys]
         found += [f"the row {key!r} of {part.table.name!r} is not what was written" for key in keys]
     return found
@@ -83,16 +83,16 @@ def dangling(conn: Conn, owner: str) -> list[str]:
 
 
 def purged(conn: Conn, tree_id: int) -> set[int]:
-    """Keys of the nodes of a tree that hold nothing any more."""
+    """Keys of the purged nodes of a tree."""
     return {row[0] for row in conn.all(_PURGED, tree_id)}
 
 
 def unfound(conn: Conn, tree_id: int, first: int, last: int) -> list[int]:
-    """Those of some nodes, by their numbers, that are not where their message's id is looked up."""
+    """Numbers of the nodes that are not found by the ids of their messages."""
     rows = conn.all(_NAMES, tree_id, first - 1, last)
     return [seq for seq, message, named in rows if named != nodes.named(message, seq)]
 
 
 def unreached(conn: Conn, tree_id: int) -> list[int]:
-    """Numbers of the nodes of a tree that do not follow the node before them, yet open no stride."""
+    """Numbers of the nodes of a tree that the index of node numbers does not reach."""
     return [row[0] for row in conn.all(_UNREACHED, tree_id)]

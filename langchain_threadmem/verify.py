@@ -1,4 +1,4 @@
-"""Verification: proof that a stored conversation is a tree and that no reference dangles."""
+"""Verification: a proof that stored conversations are trees and that no reference dangles."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ NO_TREE = 0
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What `verify` found.
+    """The result of `verify`.
 
     Attributes:
-        conversations: How many were looked at.
-        nodes: How many nodes they hold.
-        problems: One sentence each; empty if all is well.
+        conversations: The number of conversations that were checked.
+        nodes: The number of their nodes.
+        problems: The problems, one sentence each.
     """
 
     conversations: int
@@ -63,7 +63,7 @@ class Verification:
 
 
 def verify_system(runtime: Runtime) -> Flow[Verification]:
-    """`verify` for everything of the owner, and whether the vector index holds what SQL says."""
+    """`verify` for an owner, and a comparison of the vector index with the database."""
     found = yield from verify(runtime.owner)
     problems = [*found.problems]
     problems += (yield from _tried("the vector index", index_problems(runtime), problems)) or []
@@ -81,8 +81,7 @@ def verify_conversation(conversation: Conversation) -> Flow[Verification]:
 def verify(owner: str, only: int | None = None) -> Flow[Verification]:
     """Check the database file, the nodes of an owner's conversations (or of one tree), and checkpoints.
 
-    All of them are read as they are at one moment. Whatever is damaged is reported as a problem, never raised
-    as an error.
+    All are read in one transaction. Damage is reported as a problem, never raised as an error.
     """
     problems: list[str] = []
     found = yield from _tried("the database", _on_snapshot(_verify(owner, only)), problems)
@@ -107,9 +106,9 @@ def _verify(owner: str, only: int | None) -> Flow[Verification]:
     count = 0
     for name, _ in chosen:
         what = f"conversation {name!r}"
-        found, held = (yield from tried(what, partial(_check, owner=owner, name=name))) or ([], 0)
+        found, number = (yield from tried(what, partial(_check, owner=owner, name=name))) or ([], 0)
         problems += [f"{what}: {problem}" for problem in found]
-        count += held
+        count += number
     saved = (yield from tried("the checkpoints", lambda conn: checkpoint_queries.threads(conn, owner))) or []
     for tree, name in saved:
         if only in (None, tree):
@@ -126,24 +125,24 @@ def _read(check: Callable[[Conn], T]) -> Flow[T]:
 
 
 def _tried(what: str, check: Flow[T], problems: list[str]) -> Flow[T | None]:
-    """What a check gives; `None`, and one more problem, if damage keeps it from coming to its end."""
+    """The result of a check; `None`, and one more problem, if damage stops it."""
     try:
         return (yield from check)
     except (ClosedError, StorageBusyError, DriverError):
-        raise  # That is no damage.
-    except Exception as error:  # Damage has any form.
+        raise  # None of them is damage.
+    except Exception as error:  # Damage may raise anything.
         problems.append(f"{what}: {error}")
         return None
 
 
 def problems_of(conn: Conn, owner: str) -> list[str]:
-    """What is wrong with the conversations of an owner, one sentence each; without a key to them, nothing."""
+    """The problems of an owner's conversations, one sentence each; none of encrypted ones without a key."""
     found: list[str] = []
     for name, _ in trees.conversations(conn, owner):
         try:
             found += [f"conversation {name!r}: {problem}" for problem in _check(conn, owner, name)[0]]
         except EncryptionError:
-            continue  # Who copies what is encrypted need not be able to read it.
+            continue  # A copy of an encrypted memory needs no key.
     return found
 
 
@@ -182,7 +181,7 @@ def _check(conn: Conn, owner: str, name: str) -> tuple[list[str], int]:
 
 
 def _check_checkpoints(conn: Conn, tree: int) -> list[str]:
-    """What checkpoints and pending writes refer to and what is not there."""
+    """The problems of references from checkpoints and pending writes."""
     problems = [
         f"the value {number} is gone" for number in sorted(checkpoint_queries.missing_blobs(conn, tree))
     ]
@@ -201,14 +200,14 @@ def _check_checkpoints(conn: Conn, tree: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """What says which node another one hangs under, by their keys."""
+    """The parents of nodes, by their keys."""
 
     segments: dict[int, int | None]
     grafts: dict[int, int]
     purged: Collection[int]
 
     def of(self, key: int) -> int | None:
-        """The node that a node hangs under, past those that were purged."""
+        """The parent of a node, past purged nodes."""
         before: int | None = key
         while before == key or before in self.purged:
             assert before is not None

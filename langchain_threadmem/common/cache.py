@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Hashable, Iterator
+from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast
 
 from langchain_threadmem.common import forking
@@ -44,7 +44,7 @@ def forget_texts() -> None:
 
 
 class LruCache(Generic[K, V]):
-    """Keeps the `capacity` values that were used last.
+    """A cache of the `capacity` values that were used last.
 
     Example:
         >>> cache = LruCache[str, int](2)
@@ -60,10 +60,10 @@ class LruCache(Generic[K, V]):
         self._lock = forking.rlock()
 
     def __reduce__(self) -> tuple[type[LruCache[K, V]], tuple[int]]:
-        return type(self), (self._capacity,)  # A copy in another process begins empty.
+        return type(self), (self._capacity,)  # A copy in another process is empty.
 
     def get(self, key: K) -> V | None:
-        """The value, which becomes the most recently used; `None` if it is not held."""
+        """The value, which becomes the most recently used; `None` if it is not cached."""
         with self._lock:
             found = self._values.get(key)
             if found is not None:
@@ -71,20 +71,20 @@ class LruCache(Generic[K, V]):
             return found
 
     def put(self, key: K, value: V) -> None:
-        """Hold a value; the least recently used one may go."""
+        """Cache a value; the least recently used one may be dropped."""
         with self._lock:
             self._values[key] = value
             self._values.move_to_end(key)
             self._trim()
 
     def resize(self, capacity: int) -> None:
-        """Hold fewer values from now on, or more; the least recently used ones go."""
+        """Change the capacity; the least recently used values may be dropped."""
         with self._lock:
             self._capacity = capacity
             self._trim()
 
     def __iter__(self) -> Iterator[K]:
-        """The keys of the values held, the least recently used first."""
+        """The keys, the least recently used first."""
         with self._lock:
             return iter(list(self._values))
 
@@ -93,36 +93,17 @@ class LruCache(Generic[K, V]):
             self._dropped(*self._values.popitem(last=False))
 
     def _dropped(self, key: K, value: V) -> None:
-        """Called with what is no longer held; for caches that keep more beside it."""
+        """Called with each dropped value; for subclasses that store more beside it."""
 
     def setdefault(self, key: K, make: Callable[[], V]) -> V:
-        """The value held, or a new one that is held from now on."""
+        """The cached value, or a new one that is cached."""
         found = self.get(key)
         if found is None:
             self.put(key, found := make())
         return found
 
-    def several(self, keys: Sequence[K], make: Callable[[K], V]) -> list[V]:
-        """The value of each key, those that are not held made by a function and held from now on.
-
-        Example:
-            >>> cache = LruCache[str, int](4)
-            >>> cache.several(["one", "three", "one"], len), len(cache)
-            ([3, 5, 3], 2)
-        """
-        values = self._values
-        with self._lock:
-            found = [values.get(key) for key in keys]
-            for key, value in zip(keys, found, strict=True):
-                if value is not None:
-                    values.move_to_end(key)
-        return [
-            self.setdefault(key, partial(make, key)) if value is None else value
-            for key, value in zip(keys, found, strict=True)
-        ]
-
     def drop(self, key: K) -> None:
-        """Forget a value, if it is held."""
+        """Drop a value, if it is cached."""
         with self._lock:
             if key in self._values:
                 self._dropped(key, self._values.pop(key))

@@ -1,9 +1,9 @@
 """Forked processes: locks and resources that a child process replaces.
 
-A child of `os.fork()` has one thread. A lock that another thread held stays locked in it for ever, work that
-other threads were to do is never done, and a connection that both processes use breaks for both. So locks are
-made by `lock` and `rlock`, and are free in a child; whatever holds a thread or a connection is a `Forkable`.
-Where nothing forks, as on Windows, none of this has an effect.
+A child of `os.fork()` has one thread. A lock that another thread held stays locked in it for ever, the work
+of other threads is never done, and a connection that both processes use breaks for both. So locks are made by
+`lock` and `rlock`, which are free in a child, and an object with a thread or a connection is a `Forkable`. On
+Windows, where nothing forks, none of this has an effect.
 
 Example:
     >>> held = lock()
@@ -21,7 +21,7 @@ from weakref import WeakSet
 _locks: WeakSet[Any] = WeakSet()
 _watched: WeakSet[Forkable] = WeakSet()
 _forking: list[Forkable] = []
-"""What was told that a fork begins, and is to be told that it is over."""
+"""The objects that were told of the fork that is under way."""
 
 
 def lock() -> threading.Lock:
@@ -39,10 +39,10 @@ def rlock() -> threading.RLock:
 
 
 class Forkable:
-    """Something that a forked child cannot use as it is."""
+    """An object that a forked child cannot use unchanged."""
 
     def watch(self) -> None:
-        """Be told of forks from now on."""
+        """Register for `before_fork` and `after_fork`."""
         _watched.add(self)
 
     def before_fork(self) -> None:

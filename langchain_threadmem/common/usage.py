@@ -9,12 +9,12 @@ from typing import Any, Literal
 from langchain_threadmem.common import forking
 
 Purpose = Literal["selection", "summary", "answer"]
-"""What a model was asked for: where a message goes, a summary, or the answer of a ready-made graph."""
+"""The purpose of a model call: the selection of a thread, a summary, or the answer of a ready-made graph."""
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """Calls, and the tokens that the models said these took.
+    """Model calls, and the tokens that the models reported.
 
     Example:
         >>> Used(1, 100, 20) + Used(1, 50, 10)
@@ -27,7 +27,7 @@ class Used:
 
     @property
     def total_tokens(self) -> int:
-        """Those that were read and those that were written."""
+        """Input and output tokens together."""
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Used) -> Used:
@@ -41,8 +41,8 @@ class Used:
 class Usage:
     """Counts model calls since the memory was opened; any thread may count and read.
 
-    A call whose answer names no tokens counts as a call, and so does one that failed. What a selector or
-    summarizer of your own asks is not seen here.
+    A call without reported tokens counts as a call, and so does a failed one. Calls of your own selectors and
+    summarizers are not counted.
 
     Example:
         >>> usage = Usage()
@@ -62,17 +62,17 @@ class Usage:
         """Count one call.
 
         Args:
-            purpose: What for.
-            conversation: Its id; empty for what is about all of them.
+            purpose: The purpose.
+            conversation: The conversation's id; empty for calls about all of them.
             tokens: The `usage_metadata` of the answer, if it has any.
         """
-        told = tokens or {}
-        used = Used(1, int(told.get("input_tokens") or 0), int(told.get("output_tokens") or 0))
+        counts = tokens or {}
+        used = Used(1, int(counts.get("input_tokens") or 0), int(counts.get("output_tokens") or 0))
         with self._lock:
             self._used[purpose, conversation] = self._used.get((purpose, conversation), Used()) + used
 
     def of(self, purpose: Purpose | None = None, conversation: str | None = None) -> Used:
-        """What one purpose or one conversation took, or both together; all of it if nothing is named."""
+        """The calls of a purpose, of a conversation, or of both; all calls without either."""
         with self._lock:
             return sum(
                 (
@@ -85,15 +85,15 @@ class Usage:
 
     @property
     def total(self) -> Used:
-        """All of it."""
+        """All calls."""
         return self.of()
 
     def by_purpose(self) -> dict[str, Used]:
-        """What each purpose took."""
+        """The calls of each purpose."""
         return self._by(0)
 
     def by_conversation(self) -> dict[str, Used]:
-        """What each conversation took."""
+        """The calls of each conversation."""
         return self._by(1)
 
     def _by(self, part: int) -> dict[str, Used]:

@@ -1,8 +1,7 @@
 """Background threads of the package: one queue of jobs, one periodic job.
 
-`Background` is for what somebody asked for: each thing gets done, and its result is handed out. `Gradual` is
-for what nobody waits for: it is done piece by piece, may stop between any two, and keeps no process from
-ending.
+`Background` runs functions whose results a caller wants. `Gradual` runs jobs that nobody waits for: piece by
+piece, with a possible stop between any two, and without keeping a process from ending.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from langchain_threadmem.errors import ClosedError
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 GRACE = 2.0
-"""Seconds to wait for a piece of work that is being done when nothing more shall be."""
+"""Seconds that closing waits for the piece of work that is running."""
 
 
 class Background(forking.Forkable):
-    """Runs functions in a thread of its own, in the order in which they were submitted.
+    """Runs functions in one thread, in the order of their submission.
 
     Example:
         >>> background = Background()
@@ -42,12 +41,12 @@ class Background(forking.Forkable):
         self.watch()
 
     def after_fork(self, *, child: bool) -> None:
-        """In a child nothing was submitted yet: the parent does what was."""
+        """A child has no jobs: the parent runs them."""
         if child:
             self._pool = None
 
     def submit(self, what: str, work: Callable[[], T]) -> Future[T]:
-        """Have something done; an error in it is logged under `what`, and raised by the future's `result`.
+        """Submit a function; an error of it is logged under `what`, and raised by the future's `result`.
 
         Raises:
             ClosedError: After `close`.
@@ -62,7 +61,7 @@ class Background(forking.Forkable):
         return future
 
     def close(self) -> None:
-        """Finish what is being done, and drop what waits."""
+        """Finish the running function, and drop the others."""
         with self._lock:
             self._closed = True
             pool, self._pool = self._pool, None
@@ -76,13 +75,13 @@ def _report(what: str, done: Future[T]) -> None:
 
 
 class Gradual(forking.Forkable):
-    """Does jobs piece by piece, in a thread that ends when there is nothing left.
+    """Runs jobs piece by piece, in a thread that ends when no job is left.
 
-    A job is a function that does the next piece and says whether there is more. What fails is logged, kept
-    for `failure`, and tried again when it is next wanted.
+    A job is a function that does the next piece and returns whether there is more. An error is logged, kept
+    for `failure`, and the job is tried again when it is next wanted.
 
     Args:
-        what: What is done, for the log and the thread's name.
+        what: The work, for the log and the name of the thread.
 
     Example:
         >>> todo = ["b", "a"]
@@ -109,19 +108,19 @@ class Gradual(forking.Forkable):
         self.watch()
 
     def after_fork(self, *, child: bool) -> None:
-        """In a child nothing is wanted yet: the parent does what was."""
+        """A child has no jobs: the parent runs them."""
         if child:
             self._jobs.clear()
             self._doing, self._thread = None, None
             self._done = threading.Condition()
 
     def want(self, job: Hashable, piece: Callable[[], bool], *, gently: bool = False) -> None:
-        """Have a job done; returns at once.
+        """Start a job; returns at once.
 
         Args:
             job: Its name.
-            piece: Does the next piece; whether there is more.
-            gently: Rest after each piece for as long as it took: for pieces that let no other thread run.
+            piece: Does the next piece, and returns whether there is more.
+            gently: Pause after each piece for as long as it took, for pieces that let no other thread run.
         """
         with self._done:
             if self._closed:
@@ -137,12 +136,12 @@ class Gradual(forking.Forkable):
                 _working.add(self)
 
     def busy(self, name: Hashable) -> bool:
-        """Whether a job waits or is being done."""
+        """Whether a job waits or runs."""
         with self._done:
             return name in self._jobs or self._doing == name
 
     def failure(self, name: Hashable) -> Exception | None:
-        """What a job failed with, if it did since this was last asked; it has not succeeded since."""
+        """The error of a job since the last call, if the job has not succeeded after it."""
         with self._done:
             return self._failed.pop(name, None)
 
@@ -152,7 +151,7 @@ class Gradual(forking.Forkable):
             self._failed.clear()
 
     def drop(self, name: Hashable) -> None:
-        """Do no more of a job, and wait for the piece that is being done: to go on with it oneself."""
+        """Stop a job, and wait for the running piece of it: the caller continues the work."""
         with self._done:
             self._jobs.pop(name, None)
             self._dropped = self._dropped or self._doing == name
@@ -160,13 +159,13 @@ class Gradual(forking.Forkable):
             self._done.wait_for(lambda: self._doing != name or self._pieces != now)
 
     def wait(self, name: Hashable) -> None:
-        """Wait for the piece of a job that is being done, if one is."""
+        """Wait for the running piece of a job, if there is one."""
         with self._done:
             now = self._pieces
             self._done.wait_for(lambda: self._doing != name or self._pieces != now)
 
     def close(self) -> None:
-        """Do no more of any job from now on; waits a little for the piece that is being done."""
+        """Stop all jobs; waits up to `GRACE` seconds for the running piece."""
         with self._done:
             self._closed = True
             self._jobs.clear()
@@ -220,6 +219,6 @@ _working: WeakSet[Gradual] = WeakSet()
 
 @atexit.register
 def _rest() -> None:
-    """A thread that is amid a model's code when the interpreter goes may take the process down with it."""
+    """A thread that runs code of a model while the interpreter exits may crash the process."""
     for gradual in list(_working):
         gradual.close()

@@ -9,7 +9,7 @@ from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.export import json, page, text
 from langchain_threadmem.export.text import MermaidOptions
-from langchain_threadmem.threads.conversation import ThreadedConversation
+from langchain_threadmem.threads.select import ThreadedConversation
 from langchain_threadmem.threads.selectors import LinearNodeSelector, SemanticNodeSelector
 from langchain_threadmem.tree import graph, read
 from langchain_threadmem.tree.node import ConversationNode

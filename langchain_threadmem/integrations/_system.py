@@ -14,8 +14,8 @@ from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, OwnerMismatchError
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.threads import route
-from langchain_threadmem.threads.conversation import ThreadedConversation
 from langchain_threadmem.threads.route import Lineage
+from langchain_threadmem.threads.select import ThreadedConversation
 from langchain_threadmem.threads.selectors import AnySelector
 
 ConversationId = str | Callable[[Mapping[str, Any]], str] | None

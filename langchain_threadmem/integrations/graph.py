@@ -30,8 +30,8 @@ from langchain_threadmem.messages.windows import Window, bound
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.recall.quoting import Recalled, recall_message
 from langchain_threadmem.threads import route
-from langchain_threadmem.threads.conversation import ThreadedConversation
 from langchain_threadmem.threads.route import ActiveThread, Lineage, Routed
+from langchain_threadmem.threads.select import ThreadedConversation
 from langchain_threadmem.threads.selectors import AnySelector, SemanticNodeSelector
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from langchain_threadmem.errors import ClosedError, InputError, ThreadMemError
 from langchain_threadmem.integrations._system import SystemIntegration
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.store import verbs as store_verbs
-from langchain_threadmem.store.verbs import Index, Shelf
+from langchain_threadmem.store.verbs import Index, StoreContext
 
 log = logging.getLogger(__name__)
 SWEEP_MINUTES = 5.0
@@ -78,7 +78,7 @@ class ThreadMemStore(SystemIntegration, BaseStore):
         self.ttl_config = _ttl(ttl)
         self.index_config = dict(index) if isinstance(index, dict) else None
         """The argument `index`, if it is a dictionary."""
-        self._shelf = Shelf(system.runtime, _index(system, index), clock)
+        self._context = StoreContext(system.runtime, _index(system, index), clock)
         self._sweeper: tuple[threading.Thread, threading.Event, Future[None]] | None = None
 
     @classmethod
@@ -125,7 +125,7 @@ class ThreadMemStore(SystemIntegration, BaseStore):
             EmbeddingError: A text could not be embedded.
             PersistenceError: The database could not be read or written.
         """
-        return store_verbs.batch(self._shelf, ops)
+        return store_verbs.batch(self._context, ops)
 
     abatch = averb(batch)
 
@@ -136,7 +136,7 @@ class ThreadMemStore(SystemIntegration, BaseStore):
         Returns:
             The number of items.
         """
-        return store_verbs.sweep(self._shelf)
+        return store_verbs.sweep(self._context)
 
     asweep_ttl = averb(sweep_ttl)
 
@@ -161,7 +161,7 @@ class ThreadMemStore(SystemIntegration, BaseStore):
         weakref.finalize(self, end.set)  # Ends the sweeper of a store that is garbage.
         thread = threading.Thread(
             target=_sweep,
-            args=(self._shelf, minutes * 60, end, future),
+            args=(self._context, minutes * 60, end, future),
             name="threadmem-sweeper",
             daemon=True,
         )
@@ -194,10 +194,10 @@ class ThreadMemStore(SystemIntegration, BaseStore):
         await super().__aexit__(*exception)
 
 
-def _sweep(shelf: Shelf, seconds: float, end: threading.Event, future: Future[None]) -> None:
+def _sweep(context: StoreContext, seconds: float, end: threading.Event, future: Future[None]) -> None:
     while not end.wait(seconds):
         try:
-            run(store_verbs.sweep(shelf), shelf.runtime)
+            run(store_verbs.sweep(context), context.runtime)
         except ClosedError:
             break
         except ThreadMemError as error:

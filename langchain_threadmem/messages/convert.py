@@ -16,16 +16,16 @@ Given = MessageLikeRepresentation | Sequence[MessageLikeRepresentation]
 
 
 def messages_of(given: Given, role: str = "human") -> list[BaseMessage]:
-    """`as_messages`, but of our own: the caller may change the originals meanwhile."""
+    """`as_messages`, as copies: the caller may change the originals."""
     return [with_id(message, message.id) for message in as_messages(given, role)]
 
 
 def as_messages(given: Given, role: str = "human") -> list[BaseMessage]:
-    """What a caller passed, as messages; plain text speaks for `role`.
+    """Messages from any form that LangChain accepts; plain text has the role `role`.
 
     Args:
         given: One message in any form that LangChain accepts, or a list of such.
-        role: Who says plain text: "human" or "ai".
+        role: The role of plain text: "human" or "ai".
 
     Raises:
         InputError: It is no message, or it is empty.

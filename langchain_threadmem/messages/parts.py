@@ -2,9 +2,9 @@
 
 A tool's artifact may be a `Document`, a NumPy array or an object of a caller's class. That part alone is
 written by the serializer of the saver, or by LangGraph's default one where there is no saver; everything else
-of the message stays JSON. It is read by the serializer's own rules: what its allow-list does not admit, what
-can no longer be imported, and any format that it never writes (pickle among them) is shown as an `Opaque`,
-which is written again as it was. Of what a file brought, nothing is read but LangGraph's own safe types.
+of the message stays JSON. It is read by the serializer's own rules: a class that its allow-list does not
+admit or that cannot be imported, and a format that it never writes (such as pickle), become an `Opaque`,
+which is written again unchanged. From imported files only LangGraph's own safe types are read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from langchain_threadmem.messages.typed_json import UNTRUSTED, Opaque
 
 log = logging.getLogger(__name__)
 PLAIN = frozenset({"null", "bytes", "bytearray", "msgpack"})
-"""The formats that LangGraph's serializer writes; it would read others, which build objects by name."""
+"""The formats that LangGraph's serializer writes; others that it reads build objects by name."""
 _CLASSES = frozenset({*MESSAGE_CLASSES.values(), RemoveMessage})
 REPR = "repr"
 """The format of a value that no serializer takes: its `repr`, for people."""

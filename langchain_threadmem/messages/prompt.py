@@ -1,8 +1,7 @@
-"""The messages that a model is shown: the active thread through its window, the current turn whole.
+"""The messages that a model is shown: the active thread through its window, and the whole current turn.
 
-A window may cut wherever it likes. The turn that is being answered stays as it is, because the model is in
-the middle of it, and no tool call is shown without its results, nor a result without its call: providers
-refuse both.
+A window may cut a list anywhere. The current turn is shown as it is, because the model is answering it, and
+no tool call is shown without its results, nor a result without its call: providers refuse both.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ def newest_human(messages: Sequence[BaseMessage]) -> int | None:
     """The position of the newest message that a person wrote; `None` if there is none.
 
     Example:
+        >>> from langchain_core.messages import AIMessage
         >>> newest_human([HumanMessage("Hello"), AIMessage("Hi!")])
         0
     """
@@ -37,15 +37,16 @@ def shown(
     """The messages of a thread that a model is shown.
 
     Args:
-        thread: What was said before this turn, oldest first.
-        turn: The human message that is being answered, and the calls and results since.
-        window: What to keep, as a function from messages to messages; `None` keeps everything. It is shown
-            the turn too, so that it can count it, but takes nothing from it.
+        thread: The messages before the turn, oldest first.
+        turn: The human message that is being answered, and the calls and results after it.
+        window: A function from messages to the messages that are shown; `None` shows all. It is called with
+            the turn too, to count it, and cannot remove messages of the turn.
 
     Returns:
-        What the window leaves of the thread, in whole tool exchanges, then the turn.
+        The messages of the thread that the window keeps, in whole tool exchanges, then the turn.
 
     Example:
+        >>> from langchain_core.messages import AIMessage
         >>> thread, turn = [HumanMessage("one"), AIMessage("two")], [HumanMessage("three")]
         >>> [message.content for message in shown(thread, turn, lambda messages: messages[-2:])]
         ['two', 'three']

@@ -1,8 +1,8 @@
 """One message as a JSON record, in any of the shapes in which chats are exported.
 
-`{"role": "user", "content": ...}` (OpenAI), `{"type": "human", "data": {...}}` (LangChain) and
-their mixtures all become LangChain messages, built from a fixed list of classes and validated.
-What is wrong with a record is said together with where it stands.
+`{"role": "user", "content": ...}` (OpenAI), `{"type": "human", "data": {...}}` (LangChain) and mixtures of
+both become LangChain messages, built from a fixed list of classes and validated. Errors name the place of the
+record.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Text for people: one line, cut, with control characters escaped.
 
-A message may hold escapes that a terminal obeys and marks that turn the direction of what is around them.
-Whatever shows text, as a page, a picture, plain text or in a terminal, shows such characters as escapes.
+A message may contain escape sequences of terminals and marks that change the direction of text. Pages,
+pictures, plain text and terminals show these characters as escapes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def visible(text: str) -> str:
 
 
 def plural(number: int, what: str) -> str:
-    """A number of things.
+    """A number and a noun.
 
     Example:
         >>> plural(1, "message"), plural(2000, "message")

@@ -3,16 +3,15 @@
 A window is a view: it keeps the newest messages that fit, and history stays as it is. The rules are those of
 LangChain4j's chat memory:
 
-- Messages are indivisible, and the oldest leave first.
-- One system message is held at a time. It never leaves; it counts, unless `count_system=False`. An equal one
-  is ignored, another one takes its place: at the end, or in front with `keep_system_first`.
-- A tool call leaves together with its results.
+- Messages are indivisible, and the oldest are evicted first.
+- A list has one system message, which is never evicted and counts unless `count_system=False`. An equal one
+  is ignored; another one replaces it, at the end, or in front with `keep_system_first`.
+- A tool call is evicted together with its results.
 
-The last rule is where LangChain4j leaves gaps: it evicts only those results that stand right after their call
-at that moment, so a result that comes later, or stands behind another message, is left without its call.
-Providers refuse such a list. By default (`strict_tool_pairs`) a window therefore never shows a result without
-its call, nor a call without its results once they exist. `compat="langchain4j"` gives LangChain4j's lists
-exactly.
+LangChain4j evicts only the results right after their call, so a result that comes later, or behind another
+message, stays without its call. Providers refuse such a list. By default (`strict_tool_pairs`) a window
+therefore never shows a result without its call, nor a call without its existing results.
+`compat="langchain4j"` gives exactly LangChain4j's lists.
 
 The rules work on lists of messages alone, so that a view of a tree (`ChatMemory(window=...)`) and a list in a
 store (`MessageWindowChatMemory`) share them.
@@ -37,25 +36,25 @@ from langchain_threadmem.messages.tool_pairs import cuts, exchanges
 log = logging.getLogger(__name__)
 
 Limit = int | Callable[[Any], int]
-"""A number, or a function from a conversation's id to one, asked at each use."""
+"""A number, or a function from a conversation's id to a number, called at each use."""
 Window = Callable[[list[BaseMessage]], Sequence[BaseMessage]]
-"""What a model is shown of a thread: any function from messages to messages."""
+"""A function from the messages of a thread to those that a model is shown."""
 Compat = Literal["langchain4j"] | None
 
 
 class CountsTokens(Protocol):
-    """What is used of a language model: LangChain's `BaseLanguageModel` has it."""
+    """The part of a language model that counts tokens, as in LangChain's `BaseLanguageModel`."""
 
     def get_num_tokens_from_messages(self, messages: list[BaseMessage]) -> int:
-        """How many tokens messages have."""
+        """The number of tokens of messages."""
 
 
 class LimitedWindow(ABC):
-    """What `MessageWindow` and `TokenWindow` have in common: which messages leave, and in which order.
+    """The common part of `MessageWindow` and `TokenWindow`: the messages that are evicted, in their order.
 
     Args:
-        limit: How much is shown.
-        name: What it is called in errors.
+        limit: The limit.
+        name: The name of the limit in errors.
         keep_system_first: Put a system message in front of all others.
         count_system: Whether system messages count.
         strict_tool_pairs: Never split a tool call from its results.
@@ -86,7 +85,7 @@ class LimitedWindow(ABC):
 
     @property
     def reads_from_end(self) -> bool:
-        """Whether the newest messages alone tell what is shown. LangChain4j's lists depend on all before."""
+        """Whether the newest messages alone determine the result; with `compat` all messages do."""
         return self._strict
 
     def __repr__(self) -> str:
@@ -95,15 +94,15 @@ class LimitedWindow(ABC):
     def __call__(
         self, messages: Sequence[BaseMessage], conversation_id: Any = "default"
     ) -> list[BaseMessage]:
-        """What is shown of a conversation in which these messages were said one after the other.
+        """The messages of a conversation that are shown.
 
         Args:
-            messages: All of them, oldest first; the list is left as it is.
-            conversation_id: Whose limit to use, if the limit is a function.
+            messages: All messages, oldest first; the list is not changed.
+            conversation_id: The conversation, if the limit is a function of it.
 
         Returns:
-            A new list. Looks at every message once, and counts the tokens of the newest only; with `compat`
-            it adds the messages one by one, and counts at each.
+            A new list. Every message is read once, and the tokens of the newest are counted; with `compat`
+            the messages are added one by one, and counted each time.
 
         Raises:
             InputError: The limit is not greater than zero, or the token counter gave no number.
@@ -118,10 +117,10 @@ class LimitedWindow(ABC):
         return shown
 
     def from_end(self, messages: Sequence[BaseMessage], conversation_id: Any) -> list[BaseMessage] | None:
-        """What is shown of a conversation of which these are the newest messages.
+        """The messages that are shown, from the newest messages of a conversation.
 
         Returns:
-            As a call with all of its messages would give it; `None` if that cannot be told without those.
+            The result for all messages of the conversation; `None` if it depends on earlier ones.
         """
         if not self.reads_from_end:
             return None
@@ -140,55 +139,59 @@ class LimitedWindow(ABC):
         return limit
 
     def added(
-        self, held: Sequence[BaseMessage], message: BaseMessage, limit: int
+        self, messages: Sequence[BaseMessage], message: BaseMessage, limit: int
     ) -> list[BaseMessage] | None:
-        """A list in which a message was said after others.
+        """A list with one more message.
 
         Args:
-            held: The list so far.
-            message: What is said now.
-            limit: As `limit()` gives it.
+            messages: The list.
+            message: The new message.
+            limit: The result of `limit()`.
 
         Returns:
-            A new list within the limit; `None` if nothing is to change: an equal system message is there.
+            A new list within the limit; `None` if the list has an equal system message and stays as it is.
         """
-        return self._added(self.fitted(held, limit), message, limit)
+        return self._added(self.fitted(messages, limit), message, limit)
 
-    def _added(self, held: list[BaseMessage], message: BaseMessage, limit: int) -> list[BaseMessage] | None:
-        """`added`, for a list that is within the limit and may be changed."""
+    def _added(
+        self, messages: list[BaseMessage], message: BaseMessage, limit: int
+    ) -> list[BaseMessage] | None:
+        """`added` for a list within the limit, which is changed."""
         if isinstance(message, SystemMessage):
-            old = _first_system(held)
+            old = _first_system(messages)
             if old is not None:
-                if held[old].content == message.content:
+                if messages[old].content == message.content:
                     return None
-                del held[old]
-        held.insert(
-            0 if self._keep_system_first and isinstance(message, SystemMessage) else len(held), message
+                del messages[old]
+        messages.insert(
+            0 if self._keep_system_first and isinstance(message, SystemMessage) else len(messages), message
         )
-        return self.fitted(held, limit)
+        return self.fitted(messages, limit)
 
-    def fitted(self, held: Sequence[BaseMessage], limit: int) -> list[BaseMessage]:
-        """What of a list fits: its first system message, and of the others the newest.
+    def fitted(self, messages: Sequence[BaseMessage], limit: int) -> list[BaseMessage]:
+        """The messages of a list that fit: its first system message, and the newest of the others.
 
         Args:
-            held: The list; it may hold several system messages, of which the first alone is safe.
-            limit: As `limit()` gives it.
+            messages: The list; of several system messages only the first is always shown.
+            limit: The result of `limit()`.
 
         Returns:
             A new list.
         """
-        return self._fitted(held, limit)[0]
+        return self._fitted(messages, limit)[0]
 
-    def _fitted(self, held: Sequence[BaseMessage], limit: int) -> tuple[list[BaseMessage], bool]:
-        """`fitted`, and whether anything had to leave."""
-        system = _first_system(held)
+    def _fitted(self, messages: Sequence[BaseMessage], limit: int) -> tuple[list[BaseMessage], bool]:
+        """`fitted`, and whether a message was evicted."""
+        system = _first_system(messages)
         starts, since = (
-            (range(len(held) + 1), exchanges(held)) if self._strict else (cuts(held), range(len(held)))
+            (range(len(messages) + 1), exchanges(messages))
+            if self._strict
+            else (cuts(messages), range(len(messages)))
         )
 
         def kept(start: int) -> list[BaseMessage]:
-            newest = [held[n] for n in range(start, len(held)) if since[n] >= start]
-            return newest if system is None or system >= start else [held[system], *newest]
+            newest = [messages[n] for n in range(start, len(messages)) if since[n] >= start]
+            return newest if system is None or system >= start else [messages[system], *newest]
 
         def fits(n: int) -> bool:
             counted = kept(starts[n])
@@ -198,7 +201,7 @@ class LimitedWindow(ABC):
 
         first = _first_fitting(len(starts) - 1, fits)
         shown = kept(starts[first])
-        if len(shown) == 1 < len(held) and isinstance(shown[0], SystemMessage):
+        if len(shown) == 1 < len(messages) and isinstance(shown[0], SystemMessage):
             self._warn(limit)
         return shown, first > 0
 
@@ -207,17 +210,17 @@ class LimitedWindow(ABC):
         """Whether messages are within the limit."""
 
     def _with_one_system(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-        """The messages as they are held when each was added in turn: with one system message."""
+        """The messages with one system message, as if they were added one by one."""
         own: int | None = None
         for n, message in enumerate(messages):
             if isinstance(message, SystemMessage) and (
                 own is None or message.content != messages[own].content
             ):
                 own = n
-        held = [m for n, m in enumerate(messages) if n == own or not isinstance(m, SystemMessage)]
+        shown = [m for n, m in enumerate(messages) if n == own or not isinstance(m, SystemMessage)]
         if own is not None and self._keep_system_first:
-            held.sort(key=lambda message: not isinstance(message, SystemMessage))
-        return held
+            shown.sort(key=lambda message: not isinstance(message, SystemMessage))
+        return shown
 
     def _warn(self, limit: int) -> None:
         if not self._warned:
@@ -234,11 +237,11 @@ class MessageWindow(LimitedWindow):
     """A window of the newest messages.
 
     Args:
-        max_messages: How many at most; or a function from the conversation's id to that number, called at
-            each use.
+        max_messages: The most messages, or a function from the conversation's id to that number. It is
+            called at each use.
         keep_system_first: Put a system message in front of all others.
-        count_system: Whether the system message counts. It always stays, so in a window of one message
-            nothing else is ever shown if it does; a warning is logged once.
+        count_system: Whether the system message counts. It is always shown, so if it counts, a window of one
+            message shows nothing else; a warning is logged once.
         strict_tool_pairs: Never show a tool's result without its call, nor a call without its results.
         compat: "langchain4j" for exactly its lists; `strict_tool_pairs` is off then.
 
@@ -275,18 +278,18 @@ class MessageWindow(LimitedWindow):
 
 
 class TokenWindow(LimitedWindow):
-    """A window of the newest messages that have no more than so many tokens together.
+    """A window of the newest messages with a limited number of tokens.
 
-    A message that is larger than the window does not fit, so nothing is shown when the newest one is.
+    If the newest message has more tokens than the window, nothing is shown.
 
     Args:
-        max_tokens: How many at most; or a function from the conversation's id to that number, called at
-            each use.
-        token_counter: How many tokens a list of messages has: a function, which may count an overhead for
-            each request but may not count less for more messages, or a language model. By default
+        max_tokens: The most tokens, or a function from the conversation's id to that number. It is
+            called at each use.
+        token_counter: Counts the tokens of a list of messages: a language model, or a function, which may add
+            an overhead for each request but may not count less for more messages. By default
             `langchain_core.messages.utils.count_tokens_approximately`.
         keep_system_first: Put a system message in front of all others.
-        count_system: Whether the system message counts. It always stays, even if it is larger than the
+        count_system: Whether the system message counts. It is always shown, even if it is larger than the
             window.
         strict_tool_pairs: Never show a tool's result without its call, nor a call without its results.
         compat: "langchain4j" for exactly its lists; `strict_tool_pairs` is off then.
@@ -338,27 +341,27 @@ class TokenWindow(LimitedWindow):
 
 @dataclass(frozen=True, slots=True)
 class BoundWindow:
-    """A window of one conversation, whose limit may depend on which it is."""
+    """A window whose limit is the one for a conversation."""
 
     window: LimitedWindow
     conversation_id: str
 
     def __call__(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-        """What is shown of the conversation."""
+        """The messages that are shown."""
         return self.window(messages, self.conversation_id)
 
     @property
     def reads_from_end(self) -> bool:
-        """Whether `from_end` is of use."""
+        """Whether `from_end` may return a list."""
         return self.window.reads_from_end
 
     def from_end(self, messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:
-        """The same from the newest messages alone; `None` if these are too few."""
+        """The messages that are shown, from the newest messages; `None` if these are too few."""
         return self.window.from_end(messages, self.conversation_id)
 
 
 def bound(window: Window | None, conversation_id: str) -> Window | None:
-    """A window for one conversation: one whose limit depends on the conversation learns which it is.
+    """The window for one conversation: a limit that depends on the conversation is bound to it.
 
     Raises:
         InputError: It is no window.
@@ -391,9 +394,9 @@ def _first_system(messages: Sequence[BaseMessage]) -> int | None:
 
 
 def _first_fitting(last: int, fits: Callable[[int], bool]) -> int:
-    """The first of the positions 0 to `last` that fits; `last` does, and so do all after one that does.
+    """The first of the positions 0 to `last` that fits; `last` fits, and all after a position that fits.
 
-    Looks from the end, in steps that double, so that the cost follows from what is kept.
+    The search begins at the end, in steps that double, so its cost depends on the messages that are shown.
     """
     step = 1
     while step <= last and fits(last - step):

@@ -86,7 +86,7 @@ class RecallOptions:
     Example:
         >>> RecallOptions(role="robot")
         Traceback (most recent call last):
-        langchain_threadmem.errors.InputError: role='robot' is none of 'human', 'user', 'ai', 'assistant'
+        langchain_threadmem.errors.InputError: role='robot' is none of 'user', 'human', 'assistant', 'ai'
     """
 
     n_results: int = 10

@@ -1,9 +1,9 @@
 """Verbs of erasing: rows, words, vectors and bytes are removed, with a receipt.
 
-Unlike forgetting, erasing is a duty towards a person, so nothing is left to be cleaned up some other time:
-messages, their words and vectors, checkpoints, and every summary that may quote them go in one transaction;
-then the file is written anew, so that its free space holds nothing of them either. In the end what the
-receipt says is checked.
+Erasing is a duty towards a person, so nothing is left for a later clean-up: messages, their words and
+vectors, checkpoints, and every summary that may quote them are removed in one transaction. Then the caches of
+the process are emptied, and the file is written anew, so that its free space holds nothing of the messages.
+In the end the receipt is checked.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from langchain_threadmem.units.visits import Visits
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What was erased, and whether a look afterwards found nothing of it.
+    """The result of an erasure, checked afterwards.
 
     Attributes:
-        owner: Whose memory.
-        conversation: Which conversation; `None` for more than one.
-        before: What had been said before this time; `None` whenever it was said.
-        conversations: The conversations of which something was erased.
-        tables: How many rows of each table are gone.
-        vectors: How many vectors left the index outside of the database; those in it are in `tables`.
-        unscrubbed: Which files may still hold bytes of what was erased, and why: somebody was reading an
-            older state of the database file, or there was no room to write it anew; another process has the
-            vector directory open; a database server or a Chroma server looks after its files itself. Empty if
-            none do. `MemorySystem.scrub`, or another `erase`, tries again.
-        left: What was found afterwards that should not be there; empty if all is gone.
+        owner: The owner of the memory.
+        conversation: The erased conversation; `None` for all.
+        before: The time before which messages were erased; `None` for all messages.
+        conversations: The conversations of which messages were erased.
+        tables: The number of deleted rows of each table.
+        vectors: The number of vectors that left the index outside of the database; others are in `tables`.
+        unscrubbed: The files that may still hold bytes of erased messages, and the reasons: another
+            connection read an older state of the database file, or there was no room to write it anew;
+            another process has the vector directory open; a database server or a Chroma server manages its
+            files itself. Empty if there are none. `MemorySystem.scrub`, or another `erase`, tries again.
+        left: The remains that the check has found; empty if there are none.
     """
 
     owner: str
@@ -60,32 +60,32 @@ class Receipt:
     unscrubbed: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     trees: tuple[int, ...] = ()
-    """The trees that were emptied: what `left` is looked for by."""
+    """The trees that were emptied, for the check."""
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was left."""
+        """Whether the check has found no remains."""
         return not self.left
 
     @property
     def scrubbed(self) -> bool:
-        """Whether the files were written anew, so that their bytes hold nothing of what was erased."""
+        """Whether the files were written anew, so that no byte of the erased messages is left in them."""
         return not self.unscrubbed
 
     @property
     def rows(self) -> dict[str, int]:
-        """How many rows of each table are gone."""
+        """The number of deleted rows of each table."""
         return dict(self.tables)
 
     @property
     def messages(self) -> int:
-        """How many messages, summaries among them, are gone."""
+        """The number of erased messages, with summaries."""
         return self.rows.get("node", 0)
 
 
 @dataclass(slots=True)
 class _Erased:
-    """What one transaction erased."""
+    """The result of the transaction of an erasure."""
 
     keys: dict[int, list[int]]
     conversations: list[str]
@@ -94,7 +94,7 @@ class _Erased:
 
 
 def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -> Flow[Receipt]:
-    """Erase a conversation, what was said before a time, or everything of the owner."""
+    """Erase a conversation, the messages before a time, or everything of the owner."""
     if before is not None and not isinstance(before, datetime):
         raise InputError(f"before= is a datetime, not {before!r}; a time without a zone is UTC")
     if conversation is not None:
@@ -109,7 +109,7 @@ def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -
         return _erase_older(conn, owner, conversation, time)
 
     yield from Call(lambda: runtime.ahead.drop(FILLING))
-    # Asked before, since afterwards nothing may tell which indexes held anything.
+    # Read before, since the watermarks of the indexes are erased too.
     models = yield from _indexed_models(runtime)
     done = yield from Sql(write, write=True)
     keys = [key for found in done.keys.values() for key in found]
@@ -139,16 +139,16 @@ def _indexed_models(runtime: Runtime) -> Flow[list[str]]:
     """The embedding models of which an index outside of the database may hold vectors of the owner."""
     owner = runtime.owner
     models, indexes = (yield from Sql(lambda conn: watermarks.indexes(conn, owner))), runtime.get(Indexes)
-    # That of now may hold what a process has left that died.
+    # A process that died may have left vectors of the current model without a watermark.
     also = [indexes.model] if indexes.keeps_index and indexes.model not in ("", *models) else []
     return [*models, *also]
 
 
 def _take_from_index(runtime: Runtime, model: str, keys: Sequence[int]) -> Flow[tuple[int, str, str]]:
-    """Take vectors out of an index; how many it held, why their bytes may be left, and what it still holds.
+    """Remove vectors from an index; their number, why their bytes may be left, and which vectors are left.
 
-    One that can be is emptied, whatever it held: it keeps the bytes of what was ever removed from it, and is
-    filled again when it is next searched.
+    An index that can be emptied is emptied, since it keeps the bytes of removed vectors; the next search
+    fills it again.
     """
     index = yield from Call(lambda: runtime.get(Indexes).index_of(model))
     if index is None:
@@ -166,35 +166,35 @@ def _take_from_index(runtime: Runtime, model: str, keys: Sequence[int]) -> Flow[
 
 
 def _scrub_database(runtime: Runtime) -> Flow[list[str]]:
-    """Write the database file anew; why it may still hold what was deleted, if it may."""
+    """Write the database file anew; the reasons why it may still hold deleted bytes."""
     try:
         why = yield from Call(runtime.database.scrub)
     except ClosedError:
         raise
     except PersistenceError as error:
-        # What was deleted is gone; its bytes lie in free space a little longer.
+        # The rows are deleted; their bytes stay in free space until the next attempt.
         why = str(error)
     return [why] if why else []
 
 
 @dataclass(frozen=True, slots=True)
 class Scrubbed:
-    """What `MemorySystem.scrub` did.
+    """The result of `MemorySystem.scrub`.
 
     Attributes:
-        unscrubbed: Which files may still hold bytes of what was deleted, and why; empty if none do.
+        unscrubbed: The files that may still hold deleted bytes, and the reasons; empty if there are none.
     """
 
     unscrubbed: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether no file holds anything of what was deleted."""
+        """Whether no file holds deleted bytes."""
         return not self.unscrubbed
 
 
 def scrub(runtime: Runtime) -> Flow[Scrubbed]:
-    """Write the files anew, so that they hold nothing of what was deleted."""
+    """Write the files anew, without the bytes of deleted rows."""
     yield from Call(lambda: runtime.ahead.drop(FILLING))
     unscrubbed: list[str] = []
     for model in (yield from _indexed_models(runtime)):
@@ -209,7 +209,7 @@ def scrub(runtime: Runtime) -> Flow[Scrubbed]:
 
 
 def check(runtime: Runtime, receipt: Receipt) -> Flow[Receipt]:
-    """A receipt with what is left now of what it says is gone.
+    """A receipt with the remains that there are now.
 
     Raises:
         InputError: It is the receipt of another owner.
@@ -236,7 +236,7 @@ def _erase_whole(conn: Conn, owner: str, conversation: str | None) -> _Erased:
 
 
 def _erase_older(conn: Conn, owner: str, conversation: str | None, time: datetime) -> _Erased:
-    """Erase what was said before a time, with every summary of the conversations that it was said in."""
+    """Erase the messages before a time, with all summaries of their conversations."""
     erased = _Erased({}, [], Counter(), [])
     seconds = time.timestamp()
     chosen = [
@@ -263,7 +263,7 @@ def _erase_older(conn: Conn, owner: str, conversation: str | None, time: datetim
 
 
 def _erase_long_term(conn: Conn, owner: str, erased: _Erased) -> None:
-    """Empty the summaries of the long-term memory: they may quote anything."""
+    """Empty the summaries of the long-term memory: they may quote any message."""
     above = summary_queries.tree_of(conn, owner, "")
     if above is not None:
         trees.lock(conn, above)
@@ -271,7 +271,7 @@ def _erase_long_term(conn: Conn, owner: str, erased: _Erased) -> None:
 
 
 def _empty(conn: Conn, owner: str, tree: int, erased: _Erased) -> None:
-    """Empty a tree, and count what was in it."""
+    """Empty a tree, and count its rows."""
     erased.keys[tree] = [row.key for row in purging.outline(conn, tree)]
     erased.rows.update(tables.count_below(conn, tree))
     index_removal.clear(conn, tree, owner)
@@ -280,14 +280,14 @@ def _empty(conn: Conn, owner: str, tree: int, erased: _Erased) -> None:
 
 
 def _purge_older(conn: Conn, owner: str, tree: int, seconds: float, erased: _Erased) -> None:
-    """Purge what was said before a time, tools' results with their calls."""
-    held = purging.outline(conn, tree)
-    old = {row.seq for row in held if row.created < seconds}
-    old = with_results_below([(row.seq, row.parent, row.role) for row in held], old)
-    keys = [row.key for row in held if row.seq in old]
+    """Purge the messages before a time, results of tools with their calls."""
+    rows = purging.outline(conn, tree)
+    old = {row.seq for row in rows if row.created < seconds}
+    old = with_results_below([(row.seq, row.parent, row.role) for row in rows], old)
+    keys = [row.key for row in rows if row.seq in old]
     if not keys:
         return
-    if len(keys) == len(held):
+    if len(keys) == len(rows):
         _empty(conn, owner, tree, erased)
         return
     before = tables.count_below(conn, tree)
@@ -298,7 +298,7 @@ def _purge_older(conn: Conn, owner: str, tree: int, seconds: float, erased: _Era
 
 
 def _left(conn: Conn, receipt: Receipt) -> list[str]:
-    """What there is of what should be gone, one sentence each."""
+    """The remains of erased messages, one sentence each."""
     owner = receipt.owner
     found: list[str] = []
     if receipt.before is None:

@@ -1,8 +1,8 @@
 """Verbs of forgetting: the least important units leave memory and stay in history.
 
-One statement chooses them and says so; the same transaction takes them out of the words and the vectors, and
-the index over all vectors follows. The units left have no link that leads nowhere: neighbours and children
-are read past what was forgotten.
+One statement chooses the units and marks them; the same transaction removes their words and vectors, and the
+index over all vectors follows. Neighbours and children of the other units are read past forgotten ones, so no
+link dangles.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What `MemorySystem.forget` did.
+    """The result of `MemorySystem.forget`.
 
     Attributes:
-        units: How many units were forgotten.
-        left: How many the memory holds now.
-        purged: Whether they left history too.
+        units: The number of forgotten units.
+        left: The number of units that are left in memory.
+        purged: Whether the units were removed from history too.
     """
 
     units: int
@@ -56,15 +56,15 @@ def forget(
     purge: bool = False,
     scorer: Scorer | None = None,
 ) -> Flow[Forgotten]:
-    """One pass of forgetting, or as many as it takes.
+    """Forget units, in one pass or several.
 
     Args:
-        runtime: Whose memory.
-        percentage: Which share of the units that may go does, from 0 to 1.
-        above: Only if the memory holds more units than this; `None` for in any case.
-        until_below: Pass after pass until it does not.
-        purge: Remove them from history too.
-        scorer: Who says what is least important; `None` for the usual order.
+        runtime: The runtime.
+        percentage: The share of the units that may be forgotten, from 0 to 1, that one pass forgets.
+        above: The number of units up to which nothing is forgotten; `None` for one pass in any case.
+        until_below: Whether passes follow until the memory holds at most `above` units.
+        purge: Whether the units are removed from history too.
+        scorer: The importance of units; `None` for the usual order.
     """
     count_to_forget(0, percentage)
     owner = runtime.owner
@@ -81,8 +81,8 @@ def forget(
 
 
 def when_full(runtime: Runtime, most: int, percentage: float) -> Flow[None]:
-    """One pass if the memory holds more than `most` units; a failure is said, and the next addition tries
-    again, since what was added is stored.
+    """One pass if the memory holds more than `most` units; a failure is logged, and the next addition tries
+    again.
     """
     owner = runtime.owner
     try:
@@ -117,7 +117,7 @@ def _pass(runtime: Runtime, percentage: float, scorer: Scorer | None, *, purge: 
 
 
 def leave_indexes(conn: Conn, owner: str, keys: Sequence[int]) -> Removed:
-    """Take units out of the words and the vectors, in the transaction that makes them absent."""
+    """Remove units from the words and the vectors, in the transaction that forgets them."""
     by_tree: dict[int, list[Place]] = {}
     for place in memory.places(conn, keys):
         by_tree.setdefault(place.tree, []).append(place)
@@ -130,9 +130,9 @@ def leave_indexes(conn: Conn, owner: str, keys: Sequence[int]) -> Removed:
 
 
 def _purge(conn: Conn, owner: str, removed: Removed) -> None:
-    """Remove forgotten units from history too; summaries that covered them are stale.
+    """Remove forgotten units from history too; summaries that covered them become stale.
 
-    A model's call of a tool stays in history, as its results do: one is no use without the other.
+    Tool calls and their results stay in history.
     """
     everything = [key for keys in removed.keys.values() for key in keys]
     stale_marks.mark_stale(conn, stale_marks.ancestors(conn, everything))
@@ -149,7 +149,7 @@ def _purge(conn: Conn, owner: str, removed: Removed) -> None:
         purging.purge(conn, owner, tree, purged)
         summaries = summary_queries.tree_of(conn, owner, session_of[tree])
         if summaries is not None and trees.head(conn, tree).next_seq == 1:
-            # Nothing is left of the session, so there is nothing to make its summaries anew of.
+            # The session is empty, so its summaries cannot be made anew.
             held = [stored.row.key for stored in summary_queries.stored(conn, summaries)]
             delete_summaries(conn, owner, summaries, held)
             removed.keys.setdefault(summaries, []).extend(held)

@@ -1,7 +1,7 @@
 """SQL: removing single messages from the history of a conversation.
 
-A node's number and key are never given again, since vectors, checkpoints and other readers go by them. So a
-purged node stays as an empty row that nothing shows, and what hung under it hangs under what it hung under.
+The number and the key of a node are never reused, since vectors, checkpoints and other readers refer to them.
+So a purged node stays as an empty row that nothing shows, and its children become children of its parent.
 """
 
 from __future__ import annotations
@@ -86,18 +86,18 @@ def outline(conn: Conn, tree_id: int) -> list[Outline]:
 
 
 def with_older(conn: Conn, owner: str, before: float, scope: str = "") -> list[tuple[int, str]]:
-    """The trees of an owner that hold something said before a time, with their conversations."""
+    """The trees of an owner with messages before a time, and their conversations."""
     return [(row[0], row[1]) for row in conn.all(_OLDER, owner, scope, before)]
 
 
 def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int]) -> None:
-    """Empty nodes of a tree for good; they must have left the indexes.
+    """Empty nodes of a tree for good; the indexes must not hold them any more.
 
     Args:
         conn: A write transaction that has locked the tree.
-        owner: Whose it is.
+        owner: The owner.
         tree_id: The tree.
-        keys: The nodes.
+        keys: Keys of the nodes.
     """
     rows = outline(conn, tree_id)
     if all(row.key in keys for row in rows):

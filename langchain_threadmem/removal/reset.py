@@ -18,7 +18,7 @@ from langchain_threadmem.tree import nodes, stale_marks, trees
 from langchain_threadmem.tree.conversation import Conversation
 
 Cascade = Literal["stale", "delete"]
-"""What becomes of the summaries above a conversation that is emptied."""
+"""The fate of the summaries above an emptied conversation."""
 
 
 def reset(conversation: Conversation) -> Flow[None]:
@@ -27,10 +27,9 @@ def reset(conversation: Conversation) -> Flow[None]:
 
 
 def erase(runtime: Runtime, name: str, cascade: Cascade = "stale") -> Flow[None]:
-    """Empty a conversation in every scope, its summaries among them, and delete its checkpoints.
+    """Empty a conversation in every scope, with its summaries, and delete its checkpoints.
 
-    Summaries of the long-term memory that cover it are stale from then on, or are deleted; nothing else
-    changes.
+    Summaries of the long-term memory that cover it become stale or are deleted.
     """
     owner = runtime.owner
 

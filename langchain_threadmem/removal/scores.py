@@ -1,8 +1,7 @@
 """Scores of units for forgetting: the least important unit has the lowest.
 
-Without a scorer the order is: the unit whose last visit is longest ago, then the one visited least, then the
-oldest; the database sorts by that itself. A scorer is any function from candidates to one number each. Equal
-scores fall back to that order.
+Without a scorer the database sorts units: the earliest last visit first, then the fewest visits, then the
+oldest. A scorer is any function from candidates to one number each. Units with equal scores keep that order.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Scorer = Callable[[Sequence[Candidate]], Sequence[float]]
 
 
 def count_to_forget(candidates: int, percentage: float) -> int:
-    """How many of some units one pass forgets: the share rounded down, and at least one.
+    """The number of units that one pass forgets: the share rounded down, and at least one.
 
     Raises:
         InputError: The share is not from 0 to 1.
@@ -58,11 +57,11 @@ def decay(half_life: float = 50.0) -> Scorer:
 
 
 def centrality(measure: Callable[[nx.Graph[int]], dict[int, float]] | None = None) -> Scorer:
-    """Importance of a unit's place: who answers it, what it answers, which summary covers it.
+    """Importance by the links of a unit: to its answers, to the message it answers, to its summary.
 
     Args:
-        measure: One of NetworkX's measures; `degree_centrality` by default, which takes time in proportion to
-            the number of units. Most others take far more.
+        measure: A centrality measure of NetworkX; by default `degree_centrality`, whose cost is linear. Most
+            others cost far more.
 
     Example:
         >>> first = Candidate(1, None, None, 0, visits=0, last_visit=0, created=0.0, round=0)

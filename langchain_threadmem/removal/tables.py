@@ -1,7 +1,6 @@
 """SQL: all tables, and the rows of each that belong to an owner, a conversation or the store.
 
-Whoever has to reach everything (a copy, an erasure) goes by this list, so that a new table cannot be missed:
-a test holds that each is named here.
+Copies and erasures use this list; a test checks that it names every table.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from langchain_threadmem.tree.nodes import STORED
 
 
 class Id(Enum):
-    """Whose number a column holds."""
+    """The kind of number that a column holds."""
 
     TREE = "tree"
     SEGMENT = "segment"
@@ -32,13 +31,13 @@ class Id(Enum):
 
 
 class Part(NamedTuple):
-    """What of a table belongs to a memory.
+    """A table of a memory.
 
     Attributes:
         table: The table.
-        ids: The columns that hold numbers of this database's own.
-        under: What the rows are read by: a tree, a namespace, or the owner.
-        derived: Whether the rows are made again from the others: no copy takes them along.
+        ids: The columns with numbers that this database has assigned.
+        under: The kind of number that rows are read by: of a tree or a namespace; `None` for the owner.
+        derived: Whether the rows are made from other rows: copies leave them out.
     """
 
     table: Table
@@ -74,13 +73,13 @@ PARTS = (
     Part(schema.item, {"id": Id.ITEM, "namespace": Id.NAMESPACE}, Id.NAMESPACE),
     Part(schema.item_vector, {"item": Id.ITEM}, Id.NAMESPACE),
 )
-"""Every table of a memory, what others refer to first."""
+"""Every table of a memory, each after the tables it refers to."""
 COPIED = tuple(part for part in PARTS if not part.derived)
 PREFIX = "threadmem_"
 
 
 def scope(part: Part) -> ColumnElement[bool]:
-    """Which rows of a table are under one owner, tree or namespace."""
+    """The condition for the rows of a table under one owner, tree or namespace."""
     columns = part.table.c
     under: BindParameter[Any] = bindparam("under")
     if part.under is None:
@@ -95,7 +94,7 @@ def scope(part: Part) -> ColumnElement[bool]:
 
 
 def name_of(part: Part) -> str:
-    """A table's name as people see it."""
+    """The name of a table in receipts."""
     return part.table.name.removeprefix(PREFIX)
 
 
@@ -135,18 +134,18 @@ _DROP_TREE = Statement(delete(schema.tree).where(schema.tree.c.id == bindparam("
 
 
 def trees_of(conn: Conn, owner: str, conversation: str | None) -> list[tuple[int, str]]:
-    """The trees of a conversation, or of all of an owner, of whatever scope, with their names."""
+    """The trees of a conversation, or of all conversations of an owner, in every scope, with their names."""
     rows = conn.all(_TREES, owner)
     return [(row[0], row[1]) for row in rows if conversation in (None, row[1])]
 
 
 def count_below(conn: Conn, tree_id: int) -> Counter[str]:
-    """How many rows of each table a tree has."""
+    """The number of rows of a tree in each table."""
     return Counter({name_of(part): _counted(conn, part, tree_id) for part in _BELOW_TREE})
 
 
 def count_owned(conn: Conn, owner: str) -> dict[str, int]:
-    """How many rows of the tables that name an owner do, of those that hold any."""
+    """The number of rows of an owner in each table with an owner column, if there are any."""
     found = {name_of(part): _counted(conn, part, owner) for part in _HEADS}
     return {name: count for name, count in found.items() if count}
 
@@ -156,7 +155,7 @@ def _counted(conn: Conn, part: Part, under: object) -> int:
 
 
 def delete_rest(conn: Conn, owner: str, conversation: str | None) -> Counter[str]:
-    """Delete the emptied trees of a conversation, or of an owner with everything else; how many rows."""
+    """Delete the emptied trees of a conversation, or everything of an owner; the numbers of rows."""
     gone: Counter[str] = Counter()
     for tree, _ in trees_of(conn, owner, conversation):
         conn.run(_DROP_TREE, tree)
@@ -169,8 +168,8 @@ def delete_rest(conn: Conn, owner: str, conversation: str | None) -> Counter[str
 
 
 def delete_older(conn: Conn, owner: str, before: float) -> Counter[str]:
-    """Delete values of the store and lists of chat memories that were last changed before a time, and the
-    names of namespaces that hold nothing then.
+    """Delete items of the store and lists of chat memories that were last changed before a time, and
+    namespaces that are empty then.
     """
     gone = _deleted(conn, _OLD, owner=owner, before=before)
     gone["namespace"] += item_queries.prune_all(conn, owner)
@@ -196,8 +195,8 @@ def _deleted(
 
 
 def delete_checkpoints_before(conn: Conn, tree_id: int, before: float) -> Counter[str]:
-    """Delete the checkpoints that were made before a time, and what only they refer to; how many rows."""
-    held = count_below(conn, tree_id)
+    """Delete the checkpoints before a time, and the values that only they refer to; the numbers of rows."""
+    before_deletion = count_below(conn, tree_id)
     old = [
         address
         for address in checkpoint_queries.addresses(conn, tree_id, None)
@@ -205,4 +204,4 @@ def delete_checkpoints_before(conn: Conn, tree_id: int, before: float) -> Counte
     ]
     checkpoint_queries.remove(conn, old)
     checkpoint_queries.collect(conn, tree_id)
-    return held - count_below(conn, tree_id)
+    return before_deletion - count_below(conn, tree_id)

@@ -1,4 +1,4 @@
-"""Namespaces as bytes that sort and nest as their labels do.
+"""Namespaces encoded as bytes that sort and nest as their labels do.
 
 A namespace is a tuple of labels. Each label is written as UTF-8 and ended by a zero byte; the bytes 0 and 1
 inside of a label are escaped. So encoding is reversible, no label has a special meaning, the bytes sort as
@@ -16,7 +16,7 @@ from langchain_threadmem.errors import InputError
 Namespace = tuple[str, ...]
 
 LONGEST = 2000
-"""Bytes of an encoded namespace or key: what an index of PostgreSQL holds, with room to spare."""
+"""The most bytes of an encoded namespace or key, less than an index of PostgreSQL can hold."""
 ANY = "*"
 """The label that stands for any one label when namespaces are listed."""
 

@@ -67,8 +67,8 @@ class NewItem(NamedTuple):
     ttl: float | None
 
 
-class Held(NamedTuple):
-    """The vectors of some items, as they were at some time.
+class ItemVectors(NamedTuple):
+    """The vectors of items, at one time.
 
     Attributes:
         versions: (m, 2) id and version of each item, whether it has vectors or not; ids rise.
@@ -81,8 +81,8 @@ class Held(NamedTuple):
     matrix: NDArray[np.float32]
 
     @classmethod
-    def none(cls, dimensions: int) -> Held:
-        """Nothing yet."""
+    def none(cls, dimensions: int) -> ItemVectors:
+        """No vectors."""
         empty = np.empty(0, np.int64)
         return cls(empty.reshape(0, 2), empty, np.empty((0, dimensions), np.float32))
 
@@ -256,7 +256,7 @@ def below(
 
 
 def by_ids(conn: Conn, owner: str, ids: Sequence[int]) -> list[Row]:
-    """Items by their ids, in the order of these; those that do not open are left out, with a warning."""
+    """Items by their ids, in this order; items that cannot be decrypted are left out, with a warning."""
     found: dict[int, Row] = {}
     for row in conn.all(_BY_IDS, owner, json.dumps(ids)):
         try:
@@ -268,16 +268,16 @@ def by_ids(conn: Conn, owner: str, ids: Sequence[int]) -> list[Row]:
     return [found[id] for id in ids if id in found]
 
 
-def vectors(conn: Conn, versions: NDArray[np.int64], model: str, before: Held) -> Held:
-    """The vectors of items, reading those only that are new or were changed since.
+def vectors(conn: Conn, versions: NDArray[np.int64], model: str, before: ItemVectors) -> ItemVectors:
+    """The vectors of items, of which only new and changed ones are read.
 
     Vectors of another length are left out: another model of the same name made them.
 
     Args:
         conn: A transaction.
-        versions: The items, as `versions` gives them.
-        model: What made the vectors.
-        before: What was read before; `Held.none` for nothing.
+        versions: The result of `versions`.
+        model: The model of the vectors.
+        before: The vectors that were read before.
     """
     if np.array_equal(versions, before.versions):
         return before
@@ -291,11 +291,11 @@ def vectors(conn: Conn, versions: NDArray[np.int64], model: str, before: Held) -
     halves = [(row[0], _opened_vector(conn, row[1])) for row in rows]
     rows = [row for row in halves if len(row[1]) == 2 * dimensions]
     flat = np.frombuffer(b"".join([half for _, half in rows]), np.float16)
-    held = np.isin(before.items, kept)
-    return Held(
+    unchanged = np.isin(before.items, kept)
+    return ItemVectors(
         versions,
-        np.concatenate([before.items[held], np.array([row[0] for row in rows], np.int64)]),
-        np.concatenate([before.matrix[held], flat.reshape(len(rows), dimensions).astype(np.float32)]),
+        np.concatenate([before.items[unchanged], np.array([row[0] for row in rows], np.int64)]),
+        np.concatenate([before.matrix[unchanged], flat.reshape(len(rows), dimensions).astype(np.float32)]),
     )
 
 
@@ -306,12 +306,12 @@ def versions(conn: Conn, owner: str, bounds: tuple[bytes, bytes], now: float) ->
 
 
 def paths(conn: Conn, owner: str, bounds: tuple[bytes, bytes], now: float) -> list[bytes]:
-    """The namespaces in a range that hold anything, sorted."""
+    """The namespaces in a range that hold items, sorted."""
     return [bytes(row[0]) for row in conn.all(_PATHS, owner, *bounds, now)]
 
 
 def enter(conn: Conn, owner: str, wanted: Collection[bytes], now: float) -> dict[bytes, int]:
-    """Lock namespaces, making those that are missing, and clear what has expired in them.
+    """Lock namespaces, create missing ones, and remove expired items from them.
 
     Returns:
         The id of each.
@@ -324,7 +324,7 @@ def enter(conn: Conn, owner: str, wanted: Collection[bytes], now: float) -> dict
 
 
 def put(conn: Conn, ids: dict[bytes, int], news: Iterable[NewItem], now: float) -> None:
-    """Store items in namespaces that were entered; one that is there keeps its `created`, not its vectors."""
+    """Store items in entered namespaces; an item that replaces another keeps `created` and loses vectors."""
     encryption_keys.claim(conn)
     rows = [(ids[new.path], _sealed(conn, new)) for new in news]
     conn.many(
@@ -343,7 +343,7 @@ def put_vectors(
     model: str,
     rows: Iterable[tuple[bytes, bytes, int, NDArray[np.float32]]],
 ) -> None:
-    """Store vectors: of which namespace, which key, which of its texts, and the unit vector."""
+    """Store vectors: namespace, key, number of the text, and unit vector of each."""
     conn.many(
         _PUT_VECTOR,
         [
@@ -354,30 +354,30 @@ def put_vectors(
 
 
 def remove(conn: Conn, ids: dict[bytes, int], names: Iterable[tuple[bytes, bytes]]) -> None:
-    """Remove items of namespaces that were entered; those that are not there are ignored."""
+    """Remove items of entered namespaces; missing ones are ignored."""
     gone = [row[0] for path, key in names for row in conn.all(_DELETE, ids[path], key)]
     conn.run(_REMOVE_VECTORS, json.dumps(gone))
 
 
 def prune(conn: Conn, ids: Iterable[int]) -> None:
-    """Remove those of some namespaces, all locked, that hold nothing."""
+    """Remove the empty ones of locked namespaces."""
     conn.run(_PRUNE, json.dumps(list(ids)))
 
 
 def prune_all(conn: Conn, owner: str) -> int:
-    """Remove the namespaces of an owner that hold nothing and nobody is just writing in; how many."""
+    """Remove the empty namespaces of an owner that no writer has locked; their number."""
     empty = [row[0] for row in conn.all(_LOCK_EMPTY_OF, owner)]
     prune(conn, empty)
     return len(empty)
 
 
 def prolong(conn: Conn, owner: str, ids: Sequence[int], now: float) -> None:
-    """Let the time of items that have one begin again."""
+    """Restart the time to live of items."""
     conn.run(_PROLONG, owner, json.dumps(ids), now)
 
 
 def sweep(conn: Conn, owner: str, now: float) -> int:
-    """Remove what has expired, and namespaces that held nothing else; returns how many items."""
+    """Remove expired items, and namespaces that held nothing else; the number of items."""
     rows = conn.all(_EXPIRED, owner, now)
     _remove(conn, [row[0] for row in rows])
     empty = conn.all(_LOCK_EMPTY, json.dumps(sorted({row[1] for row in rows})))
@@ -409,7 +409,7 @@ def _sealed_vector(conn: Conn, half: bytes) -> bytes:
 
 
 def _opened_vector(conn: Conn, stored: bytes) -> bytes:
-    """A stored vector; empty if it cannot be read: its item is found as one without meaning."""
+    """A stored vector; empty if it cannot be read: its item then counts as one without vectors."""
     try:
         return bytes(stored) if conn.seal is None else conn.seal.open_vector(bytes(stored))
     except EncryptionError:
@@ -454,7 +454,7 @@ def get_list(conn: Conn, owner: str, id: str) -> list[ListRow]:
 
 
 def put_list(conn: Conn, owner: str, id: str, rows: Sequence[ListRow], now: float) -> None:
-    """Store a list in the place of the one before."""
+    """Replace the list of an id."""
     if (seal := conn.seal) is not None:
         encryption_keys.claim(conn)
         rows = [(message, seal.text(id, body)) for message, body in rows]

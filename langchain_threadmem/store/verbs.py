@@ -39,33 +39,33 @@ from langchain_threadmem.messages.codec import decode, encode
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.store import namespaces
 from langchain_threadmem.store import queries as item_queries
-from langchain_threadmem.store.queries import Held, NewItem, Row
+from langchain_threadmem.store.queries import ItemVectors, NewItem, Row
 
 log = logging.getLogger(__name__)
 
 WHOLE = "$"
 """The field that stands for the whole value."""
 ROWS_AT_ONCE = 500
-_MOST = 1 << 62  # What a database takes as a number of rows.
+_MOST = 1 << 62  # The most rows that a database can be asked for.
 
 Vector = NDArray[np.float32]
 Name = tuple[bytes, bytes]
 """The encoded namespace and key of an item."""
 Place = tuple[tuple[bytes, bytes], str, int]
-"""What vectors are kept at hand by: a range of namespaces, the model, and how long they are."""
-HELD = 8
-"""Of how many such places the vectors are kept at hand; 1.5 kB for each text, with 384 dimensions."""
+"""The key of cached vectors: a range of namespaces, the model, and their dimensions."""
+CACHED_PLACES = 8
+"""The number of places whose vectors are cached; 1.5 kB for each text, with 384 dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """What of an item is embedded, and by which model.
+    """The fields of an item that are embedded, and the model.
 
     Attributes:
         embedder: The model.
         model: The name that vectors are stored under; empty for the embedder's own.
         fields: Paths into a value, as LangGraph writes them.
-        dimensions: How long vectors have to be; `None` for whatever the model makes.
+        dimensions: The dimensions that vectors must have; `None` for those of the model.
     """
 
     embedder: Embedder
@@ -101,12 +101,12 @@ class Index:
         return dict(zip(texts, matrix, strict=True))
 
 
-class ItemVectors(Component):
-    """The vectors of items below the places that were searched last."""
+class CachedVectors(Component):
+    """The vectors of the places that were searched last."""
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
-        self.values = LruCache[Place, Held](HELD)
+        self.values = LruCache[Place, ItemVectors](CACHED_PLACES)
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:
         self.close()
@@ -116,12 +116,12 @@ class ItemVectors(Component):
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
-    """What a store works on.
+class StoreContext:
+    """The runtime and the options of a store.
 
     Attributes:
         runtime: The database and the owner.
-        index: How items are embedded; `None` for not at all.
+        index: The embedding of items; `None` for none.
         clock: Seconds since 1970.
     """
 
@@ -134,23 +134,23 @@ class Shelf:
             self.runtime.embedders.add(self.index.embedder)
 
     @property
-    def held(self) -> LruCache[Place, Held]:
-        """Vectors that were searched before."""
-        return self.runtime.get(ItemVectors).values
+    def vectors(self) -> LruCache[Place, ItemVectors]:
+        """The cached vectors."""
+        return self.runtime.get(CachedVectors).values
 
 
 class Answer(NamedTuple):
-    """What an operation has read.
+    """The result of an operation that reads.
 
     Attributes:
         result: Its result.
-        used: Ids of the items whose time begins again.
-        held: Vectors to be kept at hand once the transaction is committed.
+        used: Ids of the items whose time to live begins again.
+        vectors: Vectors to be cached once the transaction is committed.
     """
 
     result: Result
     used: Sequence[int] = ()
-    held: tuple[Place, Held] | None = None
+    vectors: tuple[Place, ItemVectors] | None = None
 
 
 Read = Callable[[Conn, float], Answer]
@@ -158,18 +158,18 @@ Read = Callable[[Conn, float], Answer]
 
 
 class Write(NamedTuple):
-    """What is to become of an item.
+    """A change of an item.
 
     Attributes:
-        item: What to store; `None` to remove what is there.
-        texts: What is embedded of it.
+        item: The item to store; `None` to remove the stored one.
+        texts: The texts of it that are embedded.
     """
 
     item: NewItem | None
     texts: tuple[str, ...] = ()
 
 
-def batch(shelf: Shelf, ops: Iterable[Op]) -> Flow[list[Result]]:
+def batch(context: StoreContext, ops: Iterable[Op]) -> Flow[list[Result]]:
     """Run a batch of operations; one result each, in their order, `None` for a put.
 
     Raises:
@@ -179,37 +179,37 @@ def batch(shelf: Shelf, ops: Iterable[Op]) -> Flow[list[Result]]:
     """
     ops = list(ops)
     for op in ops:
-        # No character would do harm here, but what is stored should be such that any store can take it over.
+        # Any character could be stored here, but not in other stores, to which items may move.
         validate_op_namespace(op)
-    owner = shelf.runtime.owner
-    writes = dict(_write(shelf.index, op) for op in ops if isinstance(op, PutOp))
-    queries = yield from _embedded(shelf.index, map(_query, ops), query=True)
-    reads = {n: _read(shelf, op, queries) for n, op in enumerate(ops) if not isinstance(op, PutOp)}
+    owner = context.runtime.owner
+    writes = dict(_write(context.index, op) for op in ops if isinstance(op, PutOp))
+    queries = yield from _embedded(context.index, map(_query, ops), query=True)
+    reads = {n: _read(context, op, queries) for n, op in enumerate(ops) if not isinstance(op, PutOp)}
     texts = (text for write in writes.values() for text in write.texts)
-    vectors = yield from _embedded(shelf.index, texts, query=False)
-    now = shelf.clock()
+    vectors = yield from _embedded(context.index, texts, query=False)
+    now = context.clock()
 
     def transaction(conn: Conn) -> dict[int, Answer]:
         answers = {n: read(conn, now) for n, read in reads.items()}
         if writes:
-            _apply(conn, shelf, writes, vectors, now)
+            _apply(conn, context, writes, vectors, now)
             item_queries.prolong(conn, owner, _all_used(answers.values()), now)
         return answers
 
     answers = yield from Sql(transaction, write=bool(writes))
     for answer in answers.values():
-        if answer.held is not None:
-            shelf.held.put(*answer.held)
+        if answer.vectors is not None:
+            context.vectors.put(*answer.vectors)
     used = _all_used(answers.values())
     if used and not writes:
         yield from Sql(lambda conn: item_queries.prolong(conn, owner, used, now), write=True)
     return [answers[n].result if n in answers else None for n in range(len(ops))]
 
 
-def sweep(shelf: Shelf) -> Flow[int]:
-    """Remove what has expired; returns how many items."""
-    now = shelf.clock()
-    return (yield from Sql(lambda conn: item_queries.sweep(conn, shelf.runtime.owner, now), write=True))
+def sweep(context: StoreContext) -> Flow[int]:
+    """Remove expired items; their number."""
+    now = context.clock()
+    return (yield from Sql(lambda conn: item_queries.sweep(conn, context.runtime.owner, now), write=True))
 
 
 def _embedded(index: Index | None, texts: Iterable[str], *, query: bool) -> Flow[dict[str, Vector]]:
@@ -252,29 +252,29 @@ def _texts(index: Index | None, only: object, value: dict[str, Any]) -> Iterator
 
 
 def _apply(
-    conn: Conn, shelf: Shelf, writes: dict[Name, Write], vectors: dict[str, Vector], now: float
+    conn: Conn, context: StoreContext, writes: dict[Name, Write], vectors: dict[str, Vector], now: float
 ) -> None:
-    ids = item_queries.enter(conn, shelf.runtime.owner, {path for path, _ in writes}, now)
+    ids = item_queries.enter(conn, context.runtime.owner, {path for path, _ in writes}, now)
     item_queries.remove(conn, ids, [name for name, write in writes.items() if write.item is None])
     item_queries.put(conn, ids, [write.item for write in writes.values() if write.item is not None], now)
-    if vectors and shelf.index is not None:
+    if vectors and context.index is not None:
         rows = [
             (*name, number, vectors[text])
             for name, write in writes.items()
             for number, text in enumerate(write.texts)
             if text in vectors
         ]
-        item_queries.put_vectors(conn, ids, shelf.index.name, rows)
+        item_queries.put_vectors(conn, ids, context.index.name, rows)
     item_queries.prune(conn, ids.values())
 
 
-def _read(shelf: Shelf, op: Op, queries: dict[str, Vector]) -> Read:
+def _read(context: StoreContext, op: Op, queries: dict[str, Vector]) -> Read:
     if isinstance(op, GetOp):
-        return _get(shelf.runtime.owner, op)
+        return _get(context.runtime.owner, op)
     if isinstance(op, SearchOp):
-        return _search(shelf, op, queries.get(_query(op)))
+        return _search(context, op, queries.get(_query(op)))
     if isinstance(op, ListNamespacesOp):
-        return _names(shelf.runtime.owner, op)
+        return _names(context.runtime.owner, op)
     raise InputError(f"a store runs GetOp, PutOp, SearchOp and ListNamespacesOp, not {op!r}")
 
 
@@ -290,21 +290,21 @@ def _get(owner: str, op: GetOp) -> Read:
     return read
 
 
-def _search(shelf: Shelf, op: SearchOp, vector: Vector | None) -> Read:
-    owner, index = shelf.runtime.owner, shelf.index
+def _search(context: StoreContext, op: SearchOp, vector: Vector | None) -> Read:
+    owner, index = context.runtime.owner, context.index
     bounds = namespaces.below(namespaces.encode(op.namespace_prefix))
     limit, offset = _count("limit", op.limit), _count("offset", op.offset)
     store.check_filter(op.filter)
 
     def read(conn: Conn, now: float) -> Answer:
         scores: dict[int, float] = {}
-        held = None
+        found_vectors = None
         if vector is not None and index is not None:
             place = bounds, index.name, len(vector)
             versions = item_queries.versions(conn, owner, bounds, now)
-            before = shelf.held.get(place) or Held.none(len(vector))
-            held = place, item_queries.vectors(conn, versions, index.name, before)
-            scores = _scores(held[1], vector)
+            before = context.vectors.get(place) or ItemVectors.none(len(vector))
+            found_vectors = place, item_queries.vectors(conn, versions, index.name, before)
+            scores = _scores(found_vectors[1], vector)
             others = (id for id in versions[:, 0].tolist() if id not in scores)
             page = _page(_passing(conn, owner, chain(scores, others), op.filter), limit, offset)
         elif op.filter:
@@ -314,18 +314,18 @@ def _search(shelf: Shelf, op: SearchOp, vector: Vector | None) -> Read:
             ids = item_queries.below(conn, owner, bounds, now, limit, offset)
             page = list(_passing(conn, owner, ids, None))
         found = [SearchItem(value=value, score=scores.get(row.id), **_head(row)) for row, value in page]
-        return Answer(found, _used([row for row, _ in page], op.refresh_ttl), held)
+        return Answer(found, _used([row for row, _ in page], op.refresh_ttl), found_vectors)
 
     return read
 
 
-def _scores(held: Held, vector: Vector) -> dict[int, float]:
+def _scores(vectors: ItemVectors, vector: Vector) -> dict[int, float]:
     """The cosine of each item that has vectors, by its best one; the best item first."""
-    cosines = np.clip(held.matrix @ vector, -1, 1)
-    order = np.lexsort((held.items, -cosines))
-    _, first = np.unique(held.items[order], return_index=True)
+    cosines = np.clip(vectors.matrix @ vector, -1, 1)
+    order = np.lexsort((vectors.items, -cosines))
+    _, first = np.unique(vectors.items[order], return_index=True)
     best = order[np.sort(first)]
-    return dict(zip(held.items[best].tolist(), cosines[best].tolist(), strict=True))
+    return dict(zip(vectors.items[best].tolist(), cosines[best].tolist(), strict=True))
 
 
 def _passing(

@@ -15,8 +15,7 @@ from langchain_threadmem.messages.convert import Given, messages_of
 from langchain_threadmem.messages.roles import OPENING, TYPES
 from langchain_threadmem.messages.tool_pairs import call_ids
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.threads.conversation import ThreadedConversation
-from langchain_threadmem.threads.select import select
+from langchain_threadmem.threads.select import ThreadedConversation, select
 from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.append import TIP, Draft, Parent, Said

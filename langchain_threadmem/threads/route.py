@@ -37,8 +37,7 @@ from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.recall.verbs import recall
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.threads.conversation import ThreadedConversation
-from langchain_threadmem.threads.select import EVERYTHING, Past, select
+from langchain_threadmem.threads.select import EVERYTHING, Past, ThreadedConversation, select
 from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import grafts, nodes, revise, revision, trees

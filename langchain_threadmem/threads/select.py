@@ -1,25 +1,39 @@
-"""Selection by any selector, and the fallback when it fails."""
+"""Selection: a conversation with its selector, and the fallback if the selector fails."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import DriverError, PersistenceError, SelectionError
-from langchain_threadmem.threads.conversation import ThreadedConversation
-from langchain_threadmem.threads.selectors import AnySelector, choice_of
-from langchain_threadmem.threads.tree_view import TreeView, turns
+from langchain_threadmem.threads.selectors import AnySelector, LinearNodeSelector, choice_of
+from langchain_threadmem.threads.tree_view import OnFailure, TreeView, turns
 from langchain_threadmem.threads.turn_ends import TurnEnd
 from langchain_threadmem.tree.append import TIP, Draft, Parent
-from langchain_threadmem.tree.conversation import tree_of
+from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.lineage import Span
 from langchain_threadmem.tree.node import Placement
 
 log = logging.getLogger(__name__)
+
+
+@dataclass
+class ThreadedConversation(Conversation):
+    """A conversation, its node selector and the options of selection; see `ChatMemory` for their meaning."""
+
+    selector: AnySelector = field(default_factory=LinearNodeSelector)
+    single_tree: bool = False
+    on_selection_failure: OnFailure = "latest"
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether every message continues the last one."""
+        return isinstance(self.selector, LinearNodeSelector)
 
 
 class Selected(NamedTuple):

@@ -360,7 +360,10 @@ def test_a_function_stays_what_it_is_and_a_window_learns_its_conversation() -> N
     def own(messages: list[BaseMessage]) -> list[BaseMessage]:
         return messages
 
-    assert bound(own, "talk") is own
+    said: list[BaseMessage] = [HumanMessage("one")]
+    function = bound(own, "talk")
+    assert function is not None
+    assert function(said) == said
     assert bound(None, "talk") is None
     view = bound(MessageWindow(len), "abc")
     assert view is not None

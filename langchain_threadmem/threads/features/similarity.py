@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -68,17 +69,16 @@ class Compatibility:
             below: Positions of turns.
             above: Positions of the turns that these continue.
         """
-        pairs = [
-            (turn_ends[one].answer, turn_ends[other].human)
-            for one, other in zip(above.tolist(), below.tolist(), strict=True)
+
+        def fit(before: int, after: int) -> float:
+            key = answers[before] @ self.answer + humans[before] @ self.human
+            return float(key @ humans[after])
+
+        found = [
+            known.setdefault((turn_ends[before].answer, turn_ends[after].human), partial(fit, before, after))
+            for before, after in zip(above.tolist(), below.tolist(), strict=True)
         ]
-
-        def fit(pair: tuple[str, str]) -> float:
-            at = pairs.index(pair)
-            key = answers[above[at]] @ self.answer + humans[above[at]] @ self.human
-            return float(key @ humans[below[at]])
-
-        return np.array(known.several(pairs, fit), np.float32)
+        return np.array(found, np.float32)
 
 
 def similarities(humans: Floats, answers: Floats, vector: Floats) -> tuple[Table, Table, Table]:
