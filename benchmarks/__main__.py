@@ -17,6 +17,7 @@ from benchmarks import (
     forgetting,
     import_time,
     long_memory,
+    navigation,
     owners,
     postgres,
     read,
@@ -48,6 +49,7 @@ def main() -> int:
         import_time,
         long_memory,
         forgetting,
+        navigation,
         statements,
     ):
         print(f"{speed.__name__} ...", file=sys.stderr)

@@ -254,7 +254,7 @@ class MemorySystem:
         """The conversations of the owner with titles, previews and metadata, that used last first.
 
         A title is the one that was set, or that of the conversation's summary (which a model writes where
-        one is set), or the most important words of the opening. Some 20 ms for a page of 50 among 10,000.
+        one is set), or the first informative words of the opening. Some 20 ms for a page of 50 among 10,000.
 
         Args:
             query: Only conversations in which the messages hold each of these words, or whose title or id
@@ -277,7 +277,7 @@ class MemorySystem:
             >>> system = MemorySystem(embeddings=False)
             >>> nodes = system.conversation("c1").append("How do I bake bread?", "With patience.")
             >>> [(found.id, found.title, found.messages) for found in system.list_conversations()]
-            [('c1', 'Bake, bread', 2)]
+            [('c1', 'Bake bread', 2)]
         """
         return catalogue.list_conversations(self.runtime, query, metadata, since, limit, cursor, archived)
 

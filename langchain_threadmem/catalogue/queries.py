@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, bindparam, select, tuple_
+from sqlalchemy import BigInteger, ColumnElement, bindparam, select, tuple_
 
+from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.encryption import Seal
-from langchain_threadmem.storage.schema import SUMMARIES, digest, node, profile, tree
+from langchain_threadmem.storage.schema import SUMMARIES, State, digest, node, profile, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 from langchain_threadmem.tree.trees import is_newest, newest
 
@@ -53,6 +54,17 @@ class Row(NamedTuple):
     profile: Profile
 
 
+class Outline(NamedTuple):
+    """A node without its content."""
+
+    key: int
+    seq: int
+    parent: int | None
+    role: str
+    state: int
+    created: float
+
+
 def _page(*only: ColumnElement[bool]) -> Statement:
     before = tuple_(newest.c.created, tree.c.id) < tuple_(bindparam("used"), bindparam("tree"))
     return Statement(
@@ -85,6 +97,15 @@ def _page(*only: ColumnElement[bool]) -> Statement:
 
 
 _PAGE, _PAGE_AMONG = _page(), _page(within(tree.c.id, "trees"))
+_OUTLINE = Statement(
+    node_keys.after(
+        select(*node.c["key", "seq", "parent", "role", "state", "created"]),
+        bindparam("tree", type_=BigInteger()),
+        bindparam("seq", type_=BigInteger()),
+    ),
+    "tree",
+    "seq",
+)
 _PROFILE = Statement(
     select(*profile.c["title", "metadata", "archived"]).where(profile.c.tree == bindparam("tree")), "tree"
 )
@@ -126,6 +147,11 @@ def page(
         else conn.all(_PAGE_AMONG, *values, json.dumps(sorted(among)))
     )
     return [Row._make((*row[:6], _profile(conn.seal, row[0], row[6:]))) for row in rows]
+
+
+def outline(conn: Conn, tree_id: int) -> list[Outline]:
+    """The nodes of a conversation that are not purged, in the order of their numbers."""
+    return [Outline(*row) for row in conn.all(_OUTLINE, tree_id, 0) if row[4] != State.PURGED]
 
 
 def profile_of(conn: Conn, tree_id: int) -> Profile:

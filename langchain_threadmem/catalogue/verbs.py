@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.catalogue import queries
-from langchain_threadmem.catalogue.queries import Profile, Row
+from langchain_threadmem.catalogue.queries import Outline, Profile, Row
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, SessionNotFoundError
@@ -27,10 +28,10 @@ from langchain_threadmem.messages.text import one_line
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes, trees
-from langchain_threadmem.tree.conversation import Conversation
-from langchain_threadmem.tree.graph import leaves, path
+from langchain_threadmem.tree.conversation import Conversation, tree_of
+from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import ConversationNode, MessageSummary
-from langchain_threadmem.tree.read import everything
+from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import nodes_of
 from langchain_threadmem.units.queries import TITLE
 
@@ -41,6 +42,8 @@ PREVIEW = 120
 OPENING = 8
 """How many messages are read to find the first human one."""
 ROWS_AT_ONCE = 200
+WORDS_OF_TITLE = 5
+_WORD = re.compile(r"\w+")
 
 
 class Page(list[T]):
@@ -61,7 +64,7 @@ class ConversationInfo:
 
     Attributes:
         id: The name of the conversation.
-        title: The title that was set, that of its summary, or the most important words of its opening.
+        title: The title that was set, that of its summary, or the first informative words of its opening.
         preview: The beginning of its newest message, on one line.
         messages: How many messages it has had, superseded ones among them.
         started: When the conversation was made.
@@ -89,7 +92,7 @@ class ThreadInfo:
     Attributes:
         id: The node in which the thread ends.
         root_id: The node that the thread begins with.
-        title: The most important words of its opening.
+        title: The first informative words of its opening.
         preview: The beginning of its newest message, on one line.
         messages: How many messages it has.
         started: When its first message was written.
@@ -159,19 +162,21 @@ def list_threads(
     """The threads of a conversation, that used last first; see `ChatMemory.list_threads`."""
     place = _place(cursor)
     _check_limit(limit)
-    history = yield from everything(conversation)
-    tree = conversation.tree
-    tip = yield from Sql(lambda conn: trees.head(conn, tree).tip if tree else None)
-    active = yield from Sql(lambda conn: None if tip is None else nodes.by_key(conn, tip))
-    by_id = {node.id: node for node in history}
-    ends = sorted(leaves(history), key=lambda end: (end.timestamp.timestamp(), end.id), reverse=True)
-    ends = [end for end in ends if (end.timestamp.timestamp(), end.id) < place]
-    infos = [
-        _thread(path(by_id, end.id), end.id == (None if active is None else active.seq))
-        for end in ends[:limit]
-    ]
-    more = len(ends) > limit
-    return Page(infos, f"{infos[-1].updated.timestamp()!r} {infos[-1].id}" if more else None)
+    tree = yield from tree_of(conversation)
+
+    def read(conn: Conn) -> tuple[list[_Branch], list[NodeRow], bool, int | None]:
+        branches = sorted(
+            _branches(queries.outline(conn, tree)), key=lambda branch: branch.place, reverse=True
+        )
+        left = [branch for branch in branches if branch.place < place]
+        shown = left[:limit]
+        wanted = {key for branch in shown for key in (branch.end.key, branch.root.key, branch.second.key)}
+        return shown, nodes.by_keys(conn, wanted), len(left) > limit, trees.head(conn, tree).tip
+
+    shown, rows, more, tip = yield from Sql(read)
+    found = dict(zip((row.key for row in rows), nodes_of(rows, conversation.runtime.parts.read), strict=True))
+    threads = [_thread(branch, found, branch.end.key == tip) for branch in shown]
+    return Page(threads, "{!r} {}".format(*shown[-1].place) if more else None)
 
 
 def update_conversation(
@@ -302,28 +307,67 @@ def _empty(conversation: str, profile: Profile) -> ConversationInfo:
     )
 
 
-def _thread(thread: list[ConversationNode], active: bool) -> ThreadInfo:
-    end = thread[-1]
+class _Branch(NamedTuple):
+    """A thread: its first two nodes, its last node and their number."""
+
+    root: Outline
+    second: Outline
+    end: Outline
+    messages: int
+
+    @property
+    def place(self) -> tuple[float, int]:
+        return self.end.created, self.end.seq
+
+
+def _branches(outline: Sequence[Outline]) -> list[_Branch]:
+    """The threads of a conversation; a system message alone is none."""
+    rows = {row.seq: row for row in outline}
+    above: dict[int, tuple[Outline, Outline, int]] = {}  # first node, second node and number of a path
+    order = parents_first({row.seq: row.parent for row in outline})
+    for seq in order:
+        row = rows[seq]
+        if row.parent is None:
+            above[seq] = row, row, 1
+        else:
+            first, second, count = above[row.parent]
+            above[seq] = first, row if count == 1 else second, count + 1
+    live = [row for row in outline if row.state == State.LIVE]
+    continued = set()
+    for row in live:
+        parent = row.parent
+        while parent is not None and parent not in continued:
+            continued.add(parent)
+            parent = rows[parent].parent
+    ends = [row for row in live if row.seq not in continued and row.role != "system"]
+    return [_Branch(*above[row.seq][:2], row, above[row.seq][2]) for row in ends]
+
+
+def _thread(branch: _Branch, found: Mapping[int, ConversationNode], active: bool) -> ThreadInfo:
+    first, second, end = (found[row.key] for row in (branch.root, branch.second, branch.end))
     return ThreadInfo(
         end.id,
-        thread[0].id,
-        _title(thread[:OPENING]) or f"thread {end.id}",
+        first.id,
+        _title((first, second)) or f"thread {end.id}",
         one_line(text_of(end.message), PREVIEW),
-        len(thread),
-        thread[0].timestamp,
+        branch.messages,
+        first.timestamp,
         end.timestamp,
         active,
         end.summary,
     )
 
 
-def _title(opening: list[ConversationNode]) -> str:
-    """The most important words of the first human message that has any."""
-    from langchain_threadmem.summaries.text_rank import extract  # Imports NetworkX.
+def _title(opening: Iterable[ConversationNode]) -> str:
+    """The first informative words of the first human message that has text."""
+    from langchain_threadmem.summaries.text_rank import informative  # Imports NetworkX.
 
     for node in opening:
-        if node.message.type == "human" and node.state in (State.LIVE, State.SUPERSEDED):
-            title, _ = extract(text_of(node.message), 1)
-            if title:
-                return title
+        text = text_of(node.message)[:PREVIEW] if node.message.type == "human" else ""
+        if not text.strip():
+            continue
+        kept = informative(text)
+        found = list(dict.fromkeys(word for word in _WORD.findall(text) if word.lower() in kept))
+        title = " ".join(found[:WORDS_OF_TITLE]) or one_line(text, WORDS_OF_TITLE * 8)
+        return title[:1].upper() + title[1:]
     return ""

@@ -1,0 +1,110 @@
+"""Verbs by message, and lists of conversations and threads: the time of a call.
+
+python -m benchmarks.navigation [--full]
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import START, MessagesState, StateGraph
+
+from benchmarks._measure import Line, show, within
+from langchain_threadmem import MemorySystem, ThreadMemSaver
+
+CALLS = 60
+MESSAGES = 10_000
+TURNS = 300
+BY_MESSAGE, PAGE = 1e-3, 20e-3
+
+
+def timed(call: Callable[[], object]) -> float:
+    """The median time of calls, in seconds."""
+    times = []
+    for _ in range(CALLS):
+        begin = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begin)
+    return median(times)
+
+
+def by_message(directory: Path) -> list[Line]:
+    """A conversation of which every third turn forks off an earlier one."""
+    rng = random.Random(1)
+    with MemorySystem(directory / "talk.db", embeddings=False) as system:
+        memory = system.conversation("talk")
+        for number in range(MESSAGES // 2):
+            if number % 3 == 2:
+                memory.checkout(2 * rng.randrange(1, number))
+            memory.append(f"question {number}", f"answer {number}")
+        verbs = memory.siblings, memory.versions, memory.fork_point, memory.switch
+        lines = []
+        for verb in verbs:
+            taken = timed(lambda: verb(rng.randrange(1, MESSAGES)))  # noqa: B023 - called at once
+            lines.append(within(f"{verb.__name__} among {MESSAGES:,} messages", taken, most=BY_MESSAGE))
+        page = timed(memory.list_threads)
+        return [*lines, within(f"list_threads of {MESSAGES:,} messages", page, most=PAGE)]
+
+
+def by_checkpoint(directory: Path) -> list[Line]:
+    """A plain graph."""
+    with MemorySystem(directory / "graph.db", embeddings=False) as system:
+        saver = ThreadMemSaver(system)
+        builder = StateGraph(MessagesState)
+        builder.add_node("answer", lambda state: {"messages": AIMessage("Yes.")})
+        builder.add_edge(START, "answer")
+        graph, config = builder.compile(checkpointer=saver), {"configurable": {"thread_id": "talk"}}
+        state: Any = {}
+        for number in range(TURNS):
+            state = graph.invoke({"messages": [HumanMessage(f"question {number}")]}, config)  # type: ignore[arg-type]
+        ids = [message.id for message in state["messages"]]
+        verbs: dict[str, Callable[[Any], object]] = {
+            "config_of": lambda id: saver.config_of(id, config),  # type: ignore[arg-type]
+            "fork": lambda id: saver.fork(config, id),  # type: ignore[arg-type]
+        }
+        return [
+            within(
+                f"{name} of a message, after {TURNS} turns",
+                timed(lambda: verb(random.choice(ids))),  # noqa: B023 - called at once
+                most=BY_MESSAGE,
+            )
+            for name, verb in verbs.items()
+        ]
+
+
+def listed(directory: Path, conversations: int) -> Line:
+    """A page of the conversations of an owner."""
+    with MemorySystem(directory / f"many{conversations}.db", embeddings=False) as system:
+        for number in range(conversations):
+            memory = system.conversation(f"conversation {number}")
+            memory.append(f"Tell me about topic {number}, please", "With pleasure.")
+        what = f"a page of 50 among {conversations:,} conversations"
+        return within(what, timed(system.list_conversations), most=PAGE)
+
+
+def measure(*, full: bool = False) -> list[Line]:
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        return [
+            *by_message(directory),
+            *by_checkpoint(directory),
+            listed(directory, 10_000 if full else 2_000),
+        ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--full", action="store_true", help="10,000 conversations")
+    show(measure(full=parser.parse_args().full))
+
+
+if __name__ == "__main__":
+    main()
