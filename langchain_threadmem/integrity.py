@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sqlalchemy import bindparam, func, literal_column, select
 
+from langchain_threadmem.messages.ids import is_numbered
 from langchain_threadmem.removal.tables import PARTS, Id, scope
 from langchain_threadmem.storage import checksums, node_keys
 from langchain_threadmem.storage.schema import State, digest, node, segment, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement
-from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.nodes import STORED
 
 _CHECK = Statement.of(sqlite="PRAGMA integrity_check", postgresql="SELECT 'ok'")
@@ -90,7 +90,7 @@ def purged(conn: Conn, tree_id: int) -> set[int]:
 def unfound(conn: Conn, tree_id: int, first: int, last: int) -> list[int]:
     """Numbers of the nodes that are not found by the ids of their messages."""
     rows = conn.all(_NAMES, tree_id, first - 1, last)
-    return [seq for seq, message, named in rows if named != nodes.named(message, seq)]
+    return [seq for seq, message, named in rows if bool(named) == is_numbered(message, seq)]
 
 
 def unreached(conn: Conn, tree_id: int) -> list[int]:

@@ -25,10 +25,10 @@ from langchain_threadmem.checkpoints.values import Said
 from langchain_threadmem.messages.codec import decode_stored, is_unreadable
 from langchain_threadmem.messages.ids import number_in
 from langchain_threadmem.messages.tool_pairs import RESULT, follows_call
-from langchain_threadmem.storage import node_keys
-from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node, segment
+from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
 from langchain_threadmem.storage.statements import Asked, Conn, Statement
 from langchain_threadmem.tree import grafts, nodes, revision, trees
+from langchain_threadmem.tree.append import NodeWriter
 
 
 class Located(NamedTuple):
@@ -104,11 +104,6 @@ _STATE = Statement(
     "key",
 )
 _NODE = Statement(select(node.c.seq).where(node.c.key == bindparam("key")), "key")
-_NEW_SEGMENT = Statement(
-    segment.insert().values(tree=bindparam("tree"), parent=bindparam("parent")).returning(segment.c.id),
-    "tree",
-    "parent",
-)
 
 
 def find(conn: Conn, tree_id: int, messages: Sequence[Said]) -> list[Located | None]:
@@ -228,7 +223,7 @@ def place(
 
 
 class _Growth:
-    """New rows of one tree, on their way in."""
+    """New nodes of one tree, and the changes of stored nodes that they cause."""
 
     def __init__(self, conn: Conn, tree_id: int, head: trees.Head, seqs: dict[int, int], now: float) -> None:
         self._conn = conn
@@ -236,45 +231,34 @@ class _Growth:
         self._head = head
         self._seqs = seqs
         self._now = now
-        self._next = head.next_seq
         self._system = head.system
-        self._rows: dict[int, tuple[object, ...]] = {}
+        self._new: list[int] = []
         self._changed = False  # the state or the place of a stored node
-        self.taken: dict[int, bool] = {}
-        """Of some stored nodes, whether the key after theirs is in use."""
+        self._writer = NodeWriter(conn, tree_id, head.next_seq - 1)
+        self.taken = self._writer.taken
         # By the key of what was replaced, or answered it and follows: the number of the new version.
         self._replaced: dict[int, int] = {}
 
     def add(self, new: New, parent: int | None, message: Said) -> Located:
-        """Take a key for a message; what it replaces is superseded at once, since one place may be live."""
-        aside = new.state == State.ASIDE
-        stored = parent is not None and parent not in self._rows
+        """Write a message; what it replaces is superseded at once, since one place may be live."""
+        aside, number = new.state == State.ASIDE, self._writer.newest + 1
         under = None if parent is None else self._seq(parent)
-        key = None
-        if parent is not None and not aside and parent & LAST_POSITION != LAST_POSITION:
-            if not self._is_taken(parent):
-                key = parent + 1
-            elif stored and under is not None and new.supersedes is None and not (new.copies or new.beside):
-                self._supersede_answers(parent, under, message.role)
-        if key is None:
-            row = self._conn.one(_NEW_SEGMENT, self._tree, parent)
-            assert row is not None
-            key = int(row[0]) << POSITION_BITS
+        beside = aside or new.supersedes is not None or new.copies is not None or new.beside
+        if parent is not None and parent not in self._new and not beside and self._writer.is_taken(parent):
+            self._supersede_answers(parent, message.role)
         if new.supersedes is not None:
-            self._supersede([new.supersedes], self._next)
+            self._supersede([new.supersedes], number)
             if message.role != "system":
-                self._replaced[new.supersedes] = self._next
+                self._replaced[new.supersedes] = number
         created, by = self._now, None
         if new.copies is not None:
             original = nodes.by_keys(self._conn, [new.copies])[0]
             created, by = original.created, original.superseded_by or original.seq
-        self._rows[key] = (
-            *(key, self._tree, self._next, under, message.id, message.role, message.body, created),
-            *(int(new.state), by, nodes.named(message.id, self._next)),
-            node_keys.opens(key, self._next, under),
+        key = self._writer.add(
+            parent, under, message.id, message.role, message.body, created, int(new.state), by, apart=aside
         )
-        self._seqs[key] = self._next
-        self._next += 1
+        self._seqs[key] = number
+        self._new.append(key)
         if message.role == "system" and new.state == State.LIVE:
             self._system = key
         return Located(key, parent, aside)
@@ -289,28 +273,22 @@ class _Growth:
         trees.changed(self._conn, self._tree)
         self._changed = True
 
-    def _is_taken(self, parent: int) -> bool:
-        """Whether the key after a node's is in use."""
-        if parent + 1 in self._rows:
-            return True
-        if parent not in self.taken:
-            self.taken[parent] = bool(self._conn.all(_NODE, parent + 1))
-        return self.taken[parent]
-
     def _supersede(self, keys: Sequence[int], by: int) -> None:
         self._changed = True
         revision.supersede(self._conn, self._tree, keys, by)
 
-    def _supersede_answers(self, parent: int, under: int, role: str) -> None:
+    def _supersede_answers(self, parent: int, role: str) -> None:
         """A second answer to the same message is a regeneration: what answered before is superseded.
 
         AI and tool messages of that turn, that is; other people's messages and later turns stay.
         """
         if role in ("human", "system"):
             return
-        old = nodes.answers(self._conn, self._tree, parent, under, lambda row: row.state == State.LIVE)
+        old = nodes.answers(
+            self._conn, self._tree, parent, self._seq(parent), lambda row: row.state == State.LIVE
+        )
         if old:
-            self._supersede([row.key for row in old], self._next)
+            self._supersede([row.key for row in old], self._writer.newest + 1)
 
     def supersede_answers_to_old_versions(self, kept: Collection[int]) -> None:
         """What answered an old version of a message is superseded with it, but for what the list still shows.
@@ -335,21 +313,17 @@ class _Growth:
     def finish(self, tip: int | None) -> trees.Head:
         """Write the rows, and where the active thread ends now; returns the head with its new version."""
         before = after = self._head
-        if self._rows:
-            nodes.insert(self._conn, list(self._rows.values()))
+        self._writer.flush()
         if self._changed:
             after = trees.head(self._conn, self._tree)
             if self._system == before.system:  # it may have been superseded, and another taken its place
                 self._system = after.system
-        if not self._rows and tip == before.tip:
+        if not self._new and tip == before.tip:
             return after
-        follows = not before.pinned and tip == max(self._rows, key=self._number, default=before.tip)
+        follows = not before.pinned and tip == (self._new[-1] if self._new else before.tip)
         if not follows or self._system != after.system:
             trees.settle(self._conn, self._tree, tip, self._system)
         return after
-
-    def _number(self, key: int) -> int:
-        return self._seqs[key]
 
 
 class _Found(NamedTuple):

@@ -19,17 +19,10 @@ from langchain_threadmem.checkpoints.values import KIND, Item, Run, StoredValue,
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.parts import Stored
-from langchain_threadmem.removal.reset import erase
 from langchain_threadmem.storage.schema import SUMMARIES
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import copying, revision, trees
-
-STRATEGIES = ("keep_latest", "delete")
-
-
-def delete_thread(archive: Archive, thread: str) -> Flow[None]:
-    """Remove a thread for good: checkpoints, messages, words and vectors."""
-    yield from erase(archive.runtime, thread)
 
 
 def delete_for_runs(archive: Archive, runs: Sequence[str]) -> Flow[None]:
@@ -60,7 +53,7 @@ def _take_back(archive: Archive, conn: Conn, tree: int, rows: Sequence[Checkpoin
     for home, mine in copying.live_by_tree(conn, keys).items():
         trees.lock(conn, home)
         revision.supersede(conn, home, mine, None)
-        revision.revive(conn, home, keys, kept)
+        summary_queries.reopen(conn, home, revision.revive(conn, home, keys, kept))
     newest = max((row for row in left if not row.ns), key=lambda row: row.id, default=None)
     if newest is not None:
         state, _ = expand(archive.load(newest.kind, newest.data))
@@ -135,18 +128,9 @@ def _moved(mixture: StoredValue, segments: Mapping[int, int]) -> StoredValue:
     return mixture.mapped(move)
 
 
-def prune(archive: Archive, threads: Sequence[str], strategy: str) -> Flow[None]:
-    """Leave the latest checkpoint of each namespace, or nothing."""
-    if strategy not in STRATEGIES:
-        raise InputError(f"strategy={strategy!r} is not one of {', '.join(map(repr, STRATEGIES))}")
-    for thread in dict.fromkeys(threads):
-        if strategy == "delete":
-            yield from delete_thread(archive, thread)
-        else:
-            yield from _keep_latest(archive, thread)
+def keep_latest(archive: Archive, thread: str) -> Flow[None]:
+    """Delete all checkpoints of a thread but the latest of each namespace."""
 
-
-def _keep_latest(archive: Archive, thread: str) -> Flow[None]:
     def write(conn: Conn) -> None:
         tree = trees.find(conn, archive.runtime.owner, thread)
         if tree is None:

@@ -39,6 +39,7 @@ from langchain_threadmem.integrations._system import SystemIntegration, check_ow
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.parts import Parts
+from langchain_threadmem.removal.reset import erase
 
 Named = list[tuple[str, Address]]
 """Addresses of checkpoints, each after the name of its conversation."""
@@ -242,7 +243,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
         The bytes stay in the free space of the files until `MemorySystem.scrub`.
         """
-        return maintenance.delete_thread(self._archive, _name(thread_id))
+        return erase(self._archive.runtime, _name(thread_id))
 
     adelete_thread = averb(delete_thread)
 
@@ -279,7 +280,13 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         Raises:
             InputError: The strategy is unknown.
         """
-        return maintenance.prune(self._archive, [_name(thread) for thread in thread_ids], strategy)
+        if strategy not in ("keep_latest", "delete"):
+            raise InputError(f"strategy={strategy!r} is not one of 'keep_latest', 'delete'")
+        for thread in dict.fromkeys(map(_name, thread_ids)):
+            if strategy == "delete":
+                yield from erase(self._archive.runtime, thread)
+            else:
+                yield from maintenance.keep_latest(self._archive, thread)
 
     aprune = averb(prune)
 

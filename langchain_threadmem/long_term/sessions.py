@@ -91,11 +91,11 @@ def add(
 
     def write(conn: Conn) -> tuple[int, MemoryUnit]:
         tree = trees.find_or_create(conn, owner, session, now)
-        [place] = writer.append(conn, tree, drafts)
+        (key,), _ = writer.append(conn, tree, drafts)
         if never_delete:
-            unit_queries.protect(conn, place.key)
-        [unit] = read_units(conn, owner, [place.key])
-        return place.key, unit
+            unit_queries.protect(conn, key)
+        [unit] = read_units(conn, owner, [key])
+        return key, unit
 
     key, unit = yield from Sql(write, write=True)
     short_term = runtime.get(Sources).short_term

@@ -9,7 +9,7 @@ would begin with the first alone, and both threads would then fight for the inte
 A write is a function of the transaction that is safe to run again: if one write of a batch fails, the
 batch is rolled back and its writes run one by one, so that only the failing caller sees an error. Writes
 that are data and say how to run `together` are joined with their neighbours of the same kind, so that many
-appends become one statement. A caller that is cancelled while it waits is not told, but its write still
+of them become one statement. A caller that is cancelled while it waits is not told, but its write still
 happens.
 
 On PostgreSQL a batch may wait for a conversation that somebody else has locked. What waits behind it for
@@ -48,17 +48,6 @@ def run_all(conn: Conn, writes: Sequence[Write]) -> list[Any]:
         together, some = getattr(kind, "together", None), list(neighbours)
         results += together(conn, some) if together else [write(conn) for write in some]
     return results
-
-
-class Batch:
-    """Writes as one write, whose result is a list of theirs."""
-
-    def __init__(self, writes: Sequence[Write]) -> None:
-        self.writes = writes
-        self.appends = all(getattr(kind, "appends", False) for kind in set(map(type, writes)))
-
-    def __call__(self, conn: Conn) -> list[Any]:
-        return run_all(conn, self.writes)
 
 
 class _Jobs(NamedTuple):

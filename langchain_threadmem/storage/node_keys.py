@@ -34,16 +34,6 @@ _ZERO: ColumnElement[int] = literal_column("0")
 _ONE: ColumnElement[int] = literal_column("1")
 
 
-def opens(key: int, seq: int, parent: int | None) -> int:
-    """Whether a new node begins a stride: 1, or 0 if it follows its parent in key and number.
-
-    Example:
-        >>> opens(7 << 24, 5, 4), opens((7 << 24) + 1, 6, 5), opens((7 << 24) + 2, 9, 6)
-        (1, 0, 1)
-    """
-    return 0 if key & LAST_POSITION and parent == seq - 1 else 1
-
-
 def end_of(key: ColumnElement[int]) -> ColumnElement[int]:
     """The last key that a segment can have, by any of its keys."""
     found: ColumnElement[int] = key.op("|")(_LAST)

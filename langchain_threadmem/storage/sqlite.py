@@ -32,7 +32,7 @@ from langchain_threadmem.storage.encryption import Seal
 from langchain_threadmem.storage.migrations import check, migrate
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.threaded import Threaded, Transaction
-from langchain_threadmem.storage.transaction import T, enter_transaction, inside, inside_transaction
+from langchain_threadmem.storage.transaction import T, enter_transaction, inside_transaction
 
 BUSY_SECONDS = 60.0
 _PUT_BACK = "nothing was written: put the file back, or close this memory and open it again"
@@ -40,8 +40,6 @@ FORK_SECONDS = 5.0
 """How long a fork waits for transactions of other threads."""
 SCRUB_SECONDS = 2.0
 """How long to wait for readers of an older state of the file."""
-MOST_ENDS = 4096
-"""Of how many trees the end is known, so that an append reads nothing."""
 MAPPED_BYTES = 0 if sys.platform == "win32" else 1 << 30
 """How much of its file a reader maps into memory, if the system allows. Not on Windows: a mapped file cannot
 shrink there, as it does when what was erased is scrubbed from it (https://sqlite.org/mmap.html)."""
@@ -88,10 +86,8 @@ class SqliteDatabase(Threaded, forking.Forkable):
         self._migrated = False
         self.first: Callable[[Conn], object] | None = None
         """What else is to be done before anything, once the database is open."""
-        self._ends: dict[int, Any] = {}
         self._file: tuple[str, int, int] | None = None
         """The file as it was when it was opened: its place, inode and device."""
-        self._others: object = None  # changes with every commit of another connection
         self._at_rest = False
         self._torn: object = None  # what a child took over amid a transaction
         self.watch()
@@ -146,7 +142,6 @@ class SqliteDatabase(Threaded, forking.Forkable):
                 raise translated(error, self._name) from error
             raise
         self._writer, self._cursor, self._conn = writer, cursor, conn
-        self._ends, self._others = {}, None
 
     def before_fork(self) -> None:
         """Wait for transactions, and close all connections to a file."""
@@ -184,7 +179,6 @@ class SqliteDatabase(Threaded, forking.Forkable):
             self.seal = seal
             if self._conn is not None:
                 self._conn.seal = seal
-            self._ends = {}
 
     @property
     def _name(self) -> str:
@@ -237,11 +231,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
 
     def write(self, transaction: Transaction[T]) -> T:
         """Run a function in a write transaction, in the calling thread."""
-        appends = getattr(transaction, "appends", False)
-        if inside_transaction.get():
-            raise inside()
-        # An append calls no code of others, but for a cipher: nothing in it could open a transaction.
-        token = None if appends and self.seal is None else inside_transaction.set(True)
+        token = enter_transaction()
         try:
             with self._lock:
                 if self._writer is None:
@@ -250,13 +240,9 @@ class SqliteDatabase(Threaded, forking.Forkable):
                 cursor, conn = self._cursor, self._conn
                 try:
                     cursor.execute(self._begin)
-                    conn.ends = self._known_ends() if appends else None
                     result = transaction(conn)
                     cursor.execute("COMMIT")
-                    if not appends:
-                        self._ends = {}
                 except BaseException as error:
-                    self._ends = {}
                     if cursor.connection.in_transaction:
                         cursor.execute("ROLLBACK")
                     if isinstance(error, sqlite3.DatabaseError):
@@ -264,15 +250,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
                     raise
                 return result
         finally:
-            if token is not None:
-                inside_transaction.reset(token)
-
-    def _known_ends(self) -> dict[int, Any]:
-        """Where trees end, as far as this connection knows: nothing if another one has written since."""
-        others = self._cursor.execute("PRAGMA data_version").fetchone()
-        if others != self._others or len(self._ends) > MOST_ENDS:
-            self._ends, self._others = {}, others
-        return self._ends
+            inside_transaction.reset(token)
 
     def read(self, transaction: Transaction[T]) -> T:
         """Run a function on one consistent state, beside a writer if there is one."""

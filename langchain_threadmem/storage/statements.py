@@ -105,7 +105,7 @@ class Conn:
     Results are lists of tuples, read whole: a transaction is short, and a cursor is reused.
     """
 
-    __slots__ = ("_cursor", "_writing", "dialect", "ends", "seal")
+    __slots__ = ("_cursor", "_writing", "dialect", "seal")
 
     def __init__(
         self, cursor: Cursor, dialect: DialectName, seal: Seal | None = None, writing: Cursor | None = None
@@ -115,8 +115,6 @@ class Conn:
         self.dialect: DialectName = dialect
         self.seal = seal
         """Encrypts what is said, if the database is to hold it encrypted."""
-        self.ends: dict[int, Any] | None = None
-        """Where trees end, as the appends before this one left them, if nothing else was written since."""
 
     def run(self, statement: Statement, *values: Any) -> None:
         """Execute a statement that returns nothing."""

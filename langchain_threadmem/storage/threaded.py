@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.errors import ClosedError
-from langchain_threadmem.storage.group_commit import Batch, GroupWriter, guarded
+from langchain_threadmem.storage.group_commit import GroupWriter, guarded, run_all
 from langchain_threadmem.storage.statements import Conn
 
 T = TypeVar("T")
@@ -52,8 +52,11 @@ class Threaded:
         if self._group is None:
             with self._starting:
                 if self._group is None:
-                    self._group = GroupWriter(lambda writes: self.write(Batch(writes)), self._most_writers)
+                    self._group = GroupWriter(self._commit, self._most_writers)
         return self._group.submit(transaction)
+
+    def _commit(self, writes: Sequence[Transaction[Any]]) -> list[Any]:
+        return self.write(lambda conn: run_all(conn, writes))
 
     async def aread(self, transaction: Transaction[T]) -> T:
         """Run `read` in a thread of its own small pool."""

@@ -256,8 +256,8 @@ class Renewal:
         made, gone = self.condenser.made, self.condenser.gone
         texts = [AIMessage(piece.text or "", additional_kwargs={TITLE: piece.title}) for piece in made]
         drafts = drafts_of(texts)
-        for piece, place in zip(made, writer.append(conn, plan.tree, drafts), strict=True):
-            piece.key = place.key
+        for piece, key in zip(made, writer.append(conn, plan.tree, drafts).keys, strict=True):
+            piece.key = key
         replaced = [(piece.key, piece.replaces.key) for piece in made if piece.replaces is not None]
         summary_queries.inherit(conn, replaced)
         doomed = [*(piece.key for piece in gone), *(old for _, old in replaced)]

@@ -7,52 +7,36 @@ from datetime import datetime
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from langchain_threadmem.engine.flow import Flow, Sql, Step
+from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.index.embed import EmbeddingQueue, embed_soon
+from langchain_threadmem.index.embed import embed_soon
 from langchain_threadmem.messages.codec import decode_stored
 from langchain_threadmem.messages.convert import Given, messages_of
 from langchain_threadmem.messages.roles import OPENING, TYPES
 from langchain_threadmem.messages.tool_pairs import call_ids
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.select import ThreadedConversation, select
-from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import nodes, trees
-from langchain_threadmem.tree.append import TIP, Draft, Parent, Said
+from langchain_threadmem.tree.append import TIP, Append, Draft, Parent
 from langchain_threadmem.tree.conversation import tree_of
 from langchain_threadmem.tree.node import ConversationNode
-from langchain_threadmem.tree.rows import all_new, chain_of, drafts_of, new_turn, placed_nodes
+from langchain_threadmem.tree.rows import drafts_of
 
 
-def append(
-    conversation: ThreadedConversation, human: Given, *answers: Given
-) -> Flow[list[ConversationNode]] | Step[list[ConversationNode]]:
+def append(conversation: ThreadedConversation, human: Given, *answers: Given) -> Flow[list[ConversationNode]]:
     """Store one turn: its human message below the parent that the selector chooses, answers below it."""
-    if conversation.is_linear and (said := new_turn(human, answers, conversation.runtime.parts.write)):
-        if not (tree := conversation.tree) or conversation.runtime.get(EmbeddingQueue).searched:
-            return _follow(conversation, said)
-        return Sql(chain_of(tree, said), write=True)  # Nothing comes before it, nothing after.
-    return _place(conversation, human, answers)
-
-
-def _place(
-    conversation: ThreadedConversation, human: Given, answers: Iterable[Given]
-) -> Flow[list[ConversationNode]]:
     messages = messages_of(human)
     for answer in answers:
         messages += messages_of(answer, "ai")
     whole = not messages or messages[0].type == "human"
     open_calls = set() if whole else (yield from _calls_above(conversation, messages))
     check_turn(messages, open_calls)
-    if (
-        conversation.is_linear
-        or messages[0].type != "human"
-        or (yield from _is_stored(conversation, messages[0]))
-    ):
-        return (yield from _write_below(conversation, messages))
     drafts = drafts_of(messages, other=conversation.runtime.parts.write)
+    linear = conversation.is_linear
+    if linear or messages[0].type != "human" or (yield from _is_stored(conversation, messages[0])):
+        return (yield from _write(conversation, drafts))
     selected = yield from select(conversation, messages[0])
-    return (yield from _write(conversation, messages, selected.explains(drafts), selected.parent))
+    return (yield from _write(conversation, selected.explains(drafts), selected.parent))
 
 
 def _is_stored(conversation: ThreadedConversation, message: BaseMessage) -> Flow[bool]:
@@ -77,13 +61,7 @@ def extend(
         raise InputError(
             f"{len(messages)} messages and {len(times)} timestamps; pass one timestamp for each message"
         )
-    if times is None:
-        return (yield from _write_below(conversation, messages))
-    return (
-        yield from _write(
-            conversation, messages, drafts_of(messages, times, conversation.runtime.parts.write), TIP
-        )
-    )
+    return (yield from _write(conversation, drafts_of(messages, times, conversation.runtime.parts.write)))
 
 
 def _is_pair(given: Iterable[Given]) -> bool:
@@ -103,42 +81,19 @@ def remember(
     if first is not None and not conversation.is_linear:
         selected = yield from select(conversation, first)
         parent, drafts = selected.parent, selected.explains(drafts)
-    return (yield from _write(conversation, messages, drafts, parent))
-
-
-def _write_below(
-    conversation: ThreadedConversation, messages: Sequence[BaseMessage]
-) -> Flow[list[ConversationNode]]:
-    """Write messages below the tip, now."""
-    if said := all_new(messages, conversation.runtime.parts.write):
-        return (yield from _follow(conversation, said))
-    return (
-        yield from _write(
-            conversation, messages, drafts_of(messages, other=conversation.runtime.parts.write), TIP
-        )
-    )
-
-
-def _follow(conversation: ThreadedConversation, said: Sequence[Said]) -> Flow[list[ConversationNode]]:
-    # The tree is created after the messages are encoded: messages that cannot be stored leave no trace.
-    tree = conversation.tree or (yield from tree_of(conversation))
-    nodes = yield from Sql(chain_of(tree, said), write=True)
-    embed_soon(conversation.runtime, (tree,))
-    return nodes
+    return (yield from _write(conversation, drafts, parent))
 
 
 def _write(
-    conversation: ThreadedConversation,
-    messages: Sequence[BaseMessage],
-    drafts: Sequence[Draft],
-    parent: Parent,
+    conversation: ThreadedConversation, drafts: Sequence[Draft], parent: Parent = TIP
 ) -> Flow[list[ConversationNode]]:
     if not drafts:
         return []
+    # The tree is created after the messages are encoded: messages that cannot be stored leave no trace.
     tree = conversation.tree or (yield from tree_of(conversation))
-    places = yield from Sql(writer.Append(tree, drafts, parent), write=True)
+    nodes = yield from Sql(Append(tree, drafts, parent), write=True)
     embed_soon(conversation.runtime, (tree,))
-    return placed_nodes(messages, drafts, places)
+    return nodes
 
 
 def _calls_above(

@@ -190,16 +190,17 @@ def _route(
 
     def write(conn: Conn) -> None:
         trees.lock(conn, tree)
-        place, why = writer.append(conn, tree, drafts, parent)[0], selected.placement
+        (key,), (node,) = writer.append(conn, tree, drafts, parent)
+        why = selected.placement
         # Stored by somebody else before us, under the old tip: only `place` moves.
-        at_root = parent is None and _is_system(conn, tree, place.parent)
-        if parent is not TIP and place.parent != parent and not at_root:
-            revise.placed(conn, tree, place.seq, parent, why)
-        elif place.created != drafts[0].created and place.parent == parent and why is not None:
+        at_root = parent is None and _is_system(conn, tree, node.parent_id)
+        if parent is not TIP and node.parent_id != parent and not at_root:
+            revise.placed(conn, tree, node.id, parent, why)
+        elif node.placement is None and node.parent_id == parent and why is not None:
             # Stored by somebody else before us, who did not know why it goes there.
-            stored_placements.put(conn, [(place.key, drafts[0].message, why)])
-        origin = _origin(conn, tree, drafts[0].message)
-        lineage_sql.begin(conn, tree, lineage.thread, origin or place.seq, since)
+            stored_placements.put(conn, [(key, drafts[0].id, why)])
+        origin = _origin(conn, tree, drafts[0].id)
+        lineage_sql.begin(conn, tree, lineage.thread, origin or node.id, since)
 
     yield from Sql(write, write=True)
     yield from store(conversation, spoken[: newest + 1])
@@ -501,7 +502,7 @@ def _write(conn: Conn, tree: int, drafts: Sequence[Draft], start: int) -> None:
     """Write the drafts from `start` on, and supersede what they replace."""
     new = drafts[start:]
     before = _stored_as(conn, tree, drafts[start - 1]) if start else None
-    old = [row for draft in new for row in nodes.versions(conn, tree, draft.message)]
+    old = [row for draft in new for row in nodes.versions(conn, tree, draft.id)]
     replaced: dict[int, NodeRow | Outline] = {row.key: row for row in old}
     for one in old:
         replaced.update({row.key: row for row in nodes.answers(conn, tree, one.key, one.seq)})
@@ -510,11 +511,11 @@ def _write(conn: Conn, tree: int, drafts: Sequence[Draft], start: int) -> None:
         if new[0].role in _ANSWERS:
             other_answers = nodes.answers(conn, tree, before.key, before.seq)
             replaced.update({row.key: row for row in other_answers})
-    elif old and old[0].message == new[0].message:
+    elif old and old[0].message == new[0].id:
         parent = old[0].parent  # The list was trimmed: the new version stands beside the old one.
     else:
         parent = _tip(conn, tree)
-    live = [(row.key, row.seq) for row in replaced.values() if row.state == State.LIVE]
+    live = [row.key for row in replaced.values() if row.state == State.LIVE]
     if old or live:
         revision.replace(conn, tree, new, parent, live)
     else:
@@ -529,7 +530,7 @@ def _tip(conn: Conn, tree: int) -> int | None:
 
 def _stored_as(conn: Conn, tree: int, draft: Draft) -> NodeRow | None:
     """The place of a message with just this content, the live one first."""
-    return next((row for row in nodes.versions(conn, tree, draft.message) if row.body == draft.body), None)
+    return next((row for row in nodes.versions(conn, tree, draft.id) if row.body == draft.body), None)
 
 
 def _shows(conn: Conn, tree: int, before: Sequence[BaseMessage], path: Sequence[str]) -> bool:

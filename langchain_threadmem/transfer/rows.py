@@ -23,7 +23,7 @@ from langchain_threadmem.removal.tables import COPIED, Id, Part, scope
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
-from langchain_threadmem.tree import nodes
+from langchain_threadmem.tree import append
 
 Row = dict[str, Any]
 """The columns of a row."""
@@ -194,7 +194,7 @@ def load(
             if kind is None:
                 moved = [tuple(numbers.moved(part, row).values()) for row in batch]
                 if part.table is schema.node:
-                    nodes.write(conn, moved)
+                    append.insert(conn, moved)
                 else:
                     conn.many(_WRITE[part.table.name], moved)
             else:

@@ -1,4 +1,4 @@
-"""SQL: the writer of nodes: messages as a chain below a node."""
+"""SQL: the writer of nodes, and messages appended as a chain below a node."""
 
 from __future__ import annotations
 
@@ -9,18 +9,155 @@ from enum import Enum
 from typing import Any, ClassVar, Final, NamedTuple
 
 from langchain_core.messages import BaseMessage
-from sqlalchemy import bindparam, desc, select
+from sqlalchemy import BigInteger, bindparam, exists, literal_column, select
 
-from langchain_threadmem.errors import MessageIdConflictError
+from langchain_threadmem.errors import MessageIdConflictError, NodeNotFoundError
 from langchain_threadmem.messages.codec import give_id, is_unreadable
-from langchain_threadmem.messages.ids import number_in, numbered
-from langchain_threadmem.storage import node_keys
-from langchain_threadmem.storage.schema import LAST_POSITION, State, node
-from langchain_threadmem.storage.statements import Conn, Statement
-from langchain_threadmem.tree import ends, nodes
+from langchain_threadmem.messages.ids import is_numbered, numbered
+from langchain_threadmem.storage import encryption_keys, node_keys
+from langchain_threadmem.storage.checksums import COLUMN, of_node
+from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node, segment
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of
+from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree import placements as stored_placements
-from langchain_threadmem.tree.ends import Anchor, End
-from langchain_threadmem.tree.node import ConversationNode, Placement, stored_node
+from langchain_threadmem.tree.node import ConversationNode, Placement
+from langchain_threadmem.tree.nodes import NodeRow
+
+_INSERT = insert_of(node)
+_INSERT_WITH_CHECKSUM = Statement.of(  # SQLite: no trigger computes the checksum of a new node.
+    sqlite=f"INSERT INTO {node.name} ({', '.join(node.c.keys())}, {COLUMN}) VALUES ({'?, ' * len(node.c)}?)",
+    postgresql="",
+)
+_NEW_SEGMENT = Statement(
+    segment.insert().values(tree=bindparam("tree"), parent=bindparam("parent")).returning(segment.c.id),
+    "tree",
+    "parent",
+)
+_next = node.alias("next")
+_taken = exists().where(_next.c.key == node.c.key + literal_column("1"))
+_BY_SEQ = Statement(
+    select(node.c.key, _taken).where(
+        node_keys.is_at(node, bindparam("tree"), bindparam("seq", type_=BigInteger()))
+    ),
+    "tree",
+    "seq",
+)
+_AT_KEY = Statement(select(node.c.seq, _taken).where(node.c.key == bindparam("key")), "key")
+_EXISTS = Statement(select(node.c.key).where(node.c.key == bindparam("key")), "key")
+
+
+def insert(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
+    """Write rows of the node table with bodies as they are stored."""
+    if conn.dialect == "sqlite":
+        conn.many(_INSERT_WITH_CHECKSUM, [(*row, of_node(*row)) for row in rows])
+    else:
+        conn.many(_INSERT, rows)
+
+
+def new_segment(conn: Conn, tree_id: int, parent: int | None) -> int:
+    """Number of a new segment, which forks from the node with the key `parent` or begins a tree."""
+    row = conn.one(_NEW_SEGMENT, tree_id, parent)
+    assert row is not None
+    return int(row[0])
+
+
+class NodeWriter:
+    """Writes new nodes of one tree: computes the key of each, and inserts their rows together.
+
+    Args:
+        conn: A write transaction, which has locked the tree.
+        tree_id: The tree.
+        newest: Number of its newest node.
+        rows: Rows that wait for `flush`; writers of several trees may share the list.
+    """
+
+    def __init__(
+        self, conn: Conn, tree_id: int, newest: int = 0, rows: list[tuple[Any, ...]] | None = None
+    ) -> None:
+        self.conn = conn
+        self.tree = tree_id
+        self.newest = newest
+        self.rows = [] if rows is None else rows
+        self.taken: dict[int, bool] = {}
+        """Of some stored nodes, by key: whether the key after it is in use."""
+
+    def add(
+        self,
+        parent: int | None,
+        under: int | None,
+        message: str,
+        role: str,
+        body: str,
+        created: float,
+        state: int = 0,
+        superseded_by: int | None = None,
+        *,
+        seq: int | None = None,
+        apart: bool = False,
+    ) -> int:
+        """Add a node; its row is written by `flush`.
+
+        Args:
+            parent: Key of its parent; `None` for a root.
+            under: Number of its parent; `None` for a root.
+            message: Id of its message.
+            role: LangChain's type: human, ai, system, tool ...
+            body: JSON text, see `messages.codec`; not encrypted.
+            created: Seconds since 1970, UTC.
+            state: See `State`.
+            superseded_by: Number of the node that replaced it.
+            seq: Its number; the next one by default.
+            apart: Whether it begins a segment of its own wherever it goes.
+
+        Returns:
+            Its key.
+        """
+        if seq is None:
+            seq = self.newest + 1
+        # Numbers rise along a segment.
+        if parent is None or under is None or apart or seq < under or self.is_taken(parent):
+            key, opens = new_segment(self.conn, self.tree, parent) << POSITION_BITS, 1
+        else:
+            key, opens = parent + 1, 0 if under == seq - 1 else 1
+            self.taken[parent] = True
+        self.taken[key] = False
+        named = 0 if is_numbered(message, seq) else 1
+        self.rows.append(
+            (key, self.tree, seq, under, message, role, body, created, state, superseded_by, named, opens)
+        )
+        if seq > self.newest:
+            self.newest = seq
+        return key
+
+    def flush(self) -> None:
+        """Insert the rows that wait."""
+        if self.rows:
+            if (seal := self.conn.seal) is not None:
+                encryption_keys.claim(self.conn)
+                self.rows[:] = [(*row[:6], seal.text(row[4], row[6]), *row[7:]) for row in self.rows]
+            insert(self.conn, self.rows)
+            self.rows.clear()
+
+    def key_of(self, seq: int) -> int:
+        """The key of the node with a number.
+
+        Raises:
+            NodeNotFoundError: There is no such node.
+        """
+        self.flush()
+        row = self.conn.one(_BY_SEQ, self.tree, seq)
+        if row is None:
+            raise NodeNotFoundError(f"there is no node {seq!r} in this conversation to continue")
+        key, self.taken[row[0]] = row
+        return int(key)
+
+    def is_taken(self, key: int) -> bool:
+        """Whether the key after a node's cannot be given to a new node."""
+        if key & LAST_POSITION == LAST_POSITION:
+            return True
+        if key not in self.taken:
+            self.taken[key] = bool(self.conn.all(_EXISTS, key + 1))
+        return self.taken[key]
 
 
 class _Tip(Enum):
@@ -34,143 +171,134 @@ Parent = int | None | _Tip
 
 
 class Draft(NamedTuple):
-    """A message on its way into the tree.
+    """A message to be appended.
 
     Attributes:
-        message: Its id; of one that is made for it the stem, which its number completes.
+        message: The message, which nobody else holds: the writer sets its id.
         role: LangChain's type: human, ai, system, tool ...
         body: JSON text, see `messages.codec`.
         created: Seconds since 1970, UTC.
+        id: Its id; of a message without one the beginning of an id, which its number completes.
         given: Whether the id came with the message.
         placement: Why it goes where it goes, if that was weighed.
     """
 
-    message: str
+    message: BaseMessage
     role: str
     body: str
     created: float
+    id: str
     given: bool
     placement: Placement | None = None
 
 
-class Placed(NamedTuple):
-    """Where a draft lives now, or has lived all along; `message` is set if its id is not the draft's."""
+class Written(NamedTuple):
+    """The nodes of drafts, written now or stored before, in the order of the drafts, and their keys."""
 
-    key: int
-    seq: int
-    parent: int | None
-    created: float
-    state: int = State.LIVE
-    superseded_by: int | None = None
-    message: str | None = None
+    keys: list[int]
+    nodes: list[ConversationNode]
 
 
-_PLACED = node.c["key", "seq", "parent", "created", "state", "superseded_by"]
-_KNOWN = Statement(
-    nodes.of_message(select(node.c.body, *_PLACED)).order_by("state", desc("seq")), *nodes.OF_MESSAGE
-)
-_STORED = Statement(
-    select(node.c.body, *_PLACED, node.c.message).where(node.c.key == bindparam("key")),
-    "key",
-)
+class _Appender(NodeWriter):
+    """Appends drafts to a tree, which it locks."""
 
+    def __init__(self, conn: Conn, tree_id: int, rows: list[tuple[Any, ...]]) -> None:
+        # Locked by a statement of its own: a row that PostgreSQL waited for comes with stale joined columns.
+        trees.lock(conn, tree_id)
+        head = trees.head(conn, tree_id)
+        if head.sealed != (conn.seal is not None):
+            trees.claim(conn, tree_id, head.sealed)
+        super().__init__(conn, tree_id, head.next_seq - 1, rows)
+        self._tip = head.tip
+        self._tip_seq: int | None = None
+        if head.tip is not None:
+            self._tip_seq, self.taken[head.tip] = (
+                conn.all(_AT_KEY, head.tip)[0] if head.pinned else (self.newest, False)
+            )
+        self._system = head.system
+        self._pinned = head.pinned
+        self._is_stale = False  # the row of the tree
+        self._new: set[str] = set()  # message ids that rows which wait may have
+        self._placements: list[tuple[int, str, Placement]] = []
 
-class _Appender:
-    """Places the drafts of one transaction, and writes their rows together.
-
-    Rows wait until the end, or until something has to be looked up that they could be part of.
-    """
-
-    __slots__ = ("_conn", "_ends", "_held", "_known", "_rows", "_weighed")
-
-    def __init__(self, conn: Conn) -> None:
-        self._conn = conn
-        self._ends: dict[int, End] = {}
-        self._held: dict[int, End] = {} if conn.ends is None else conn.ends
-        self._rows: list[tuple[object, ...]] = []
-        self._known: dict[tuple[int, str], tuple[str, Placed]] = {}
-        self._weighed: list[tuple[int, str, Placement]] = []
-
-    def place(self, tree_id: int, drafts: Sequence[Draft], parent: Parent, fresh: bool) -> list[Placed]:
-        end = self._ends.get(tree_id) or self._end(tree_id)
+    def append(self, drafts: Sequence[Draft], parent: Parent, fresh: bool) -> Written:
         if parent is TIP:
-            key, above, taken = end.tip, end.tip_seq, end.taken
+            above, under = self._tip, self._tip_seq
         else:
-            key, above, taken = self._anchor(tree_id, parent)
-        places: list[Placed] = []
-        seq = end.seq
-        for draft in drafts:
-            message, role, body, created, given, placement = draft
-            if role == "system" and (same := self._in_force(end)) is not None and same[0] == body:
-                places.append(same[1])
+            above, under = None if parent is None else self.key_of(parent), parent
+        keys, found = [], []
+        for message, role, body, created, id_, given, placement in drafts:
+            if role == "system" and (row := self._in_force()) is not None and row.body == body:
+                keys.append(row.key)
+                found.append(_stored(row, message))
                 continue
-            if given and not fresh and (known := self._stored(tree_id, message)) is not None:
-                place = _same(draft, *known)
-                places.append(place)
-                key, above, taken = self._anchor(tree_id, place.seq)
+            if given and not fresh and (row := self._known(id_)) is not None:
+                if row.body != body and not is_unreadable(body):
+                    raise conflict(row)
+                keys.append(row.key)
+                found.append(_stored(row, message))
+                above, under = row.key, row.seq
                 continue
-            key = ends.next_key(self._conn, tree_id, key, taken)
-            seq += 1
-            if given:
-                place, named = Placed(key, seq, above, created), nodes.named(message, seq)
-                self._known[tree_id, message] = (body, place)
-            else:
-                message = numbered(message, seq)
-                place, named = Placed(key, seq, above, created, State.LIVE, None, message), 0
-            opens = node_keys.opens(key, seq, above)
-            self._rows.append((key, tree_id, seq, above, message, role, body, created, 0, None, named, opens))
-            places.append(place)
+            if not given:
+                id_ = numbered(id_, self.newest + 1)
+                give_id(message, id_)
+            key = self.add(above, under, id_, role, body, created)
+            said = datetime.fromtimestamp(created, UTC)
+            keys.append(key)
+            found.append(ConversationNode(self.newest, message, under, None, said, placement=placement))
             if placement is not None:
-                self._weighed.append((key, message, placement))
-            above, taken = seq, False
+                self._placements.append((key, id_, placement))
             if role == "system":
-                end.system, end.stale, end.in_force = key, True, (body, place._replace(message=message))
-            end.tip, end.tip_seq, end.taken, end.seq = key, seq, False, seq
-            end.stale |= end.pinned
-        return places
+                self._system, self._is_stale = key, True
+            above, under = self._tip, self._tip_seq = key, self.newest
+            self._is_stale |= self._pinned
+        return Written(keys, found)
 
-    def finish(self) -> None:
-        """Write what waits, and say where the trees end now if their rows do not."""
-        self._flush()
-        if self._weighed:
-            stored_placements.put(self._conn, self._weighed)
-        for tree_id, end in self._ends.items():
-            ends.settle(self._conn, tree_id, end)
+    def settle(self) -> None:
+        """Write what belongs to the new nodes, and where the tree ends if its newest node does not say so."""
+        if self._placements:
+            stored_placements.put(self.conn, self._placements)
+        if self._is_stale:
+            trees.settle(self.conn, self.tree, self._tip, self._system)
 
-    def _flush(self) -> None:
-        if self._rows:
-            nodes.insert(self._conn, self._rows)
-            self._rows = []
+    def _in_force(self) -> NodeRow | None:
+        """The newest system message."""
+        self.flush()
+        return None if self._system is None else nodes.by_key(self.conn, self._system)
 
-    def _end(self, tree_id: int) -> End:
-        end = self._held.get(tree_id)
-        if end is None:
-            end = self._held[tree_id] = ends.read(self._conn, tree_id)
-        self._ends[tree_id] = end
-        return end
-
-    def _anchor(self, tree_id: int, parent: int | None) -> Anchor:
-        self._flush()
-        return ends.anchor_of(self._conn, tree_id, parent)
-
-    def _stored(self, tree_id: int, message: str) -> tuple[str, Placed] | None:
-        if (known := self._known.get((tree_id, message))) is not None:
-            return known
-        return stored(self._conn, tree_id, message)
-
-    def _in_force(self, end: End) -> tuple[str, Placed] | None:
-        if end.in_force is None and end.system is not None:
-            row = self._conn.one(_STORED, end.system)
-            end.in_force = (_open(self._conn, row[-1], row[0]), Placed(*row[1:])) if row else None
-        return end.in_force
+    def _known(self, message: str) -> NodeRow | None:
+        """The place of a message that is stored already: the live one, else the newest."""
+        if message in self._new:
+            self.flush()
+        self._new.add(message)
+        return nodes.by_message(self.conn, self.tree, message)
 
 
-def _together(conn: Conn, writes: Sequence[Append]) -> list[Any]:
-    """Several appends in their order, at the cost of one; the result of each."""
-    appender = _Appender(conn)
-    results = [write.on(appender) for write in writes]
-    appender.finish()
-    return results
+def _stored(row: NodeRow, message: BaseMessage) -> ConversationNode:
+    if message.id != row.message:
+        give_id(message, row.message)
+    said = datetime.fromtimestamp(row.created, UTC)
+    return ConversationNode(row.seq, message, row.parent, None, said, State(row.state), row.superseded_by)
+
+
+def _write(conn: Conn, writes: Sequence[Append]) -> list[Written]:
+    """Run several appends in their order, with one statement for all new rows."""
+    rows: list[tuple[Any, ...]] = []
+    appenders: dict[int, _Appender] = {}
+    written = []
+    for write in writes:
+        appender = appenders.get(write.tree)
+        if appender is None:
+            appender = appenders[write.tree] = _Appender(conn, write.tree, rows)
+        written.append(appender.append(write.drafts, write.parent, write.fresh))
+    for appender in appenders.values():
+        appender.flush()
+        appender.settle()
+    return written
+
+
+def _together(conn: Conn, writes: Sequence[Append]) -> list[list[ConversationNode]]:
+    return [written.nodes for written in _write(conn, writes)]
 
 
 @dataclass(slots=True)
@@ -188,19 +316,15 @@ class Append:
     drafts: Sequence[Draft]
     parent: Parent = TIP
     fresh: bool = False
-    appends: ClassVar = True
     together: ClassVar = staticmethod(_together)
 
-    def __call__(self, conn: Conn) -> list[Placed]:
-        places: list[Placed] = _together(conn, (self,))[0]
-        return places
-
-    def on(self, appender: _Appender) -> list[Placed]:
-        """Place them."""
-        return appender.place(self.tree, self.drafts, self.parent, self.fresh)
+    def __call__(self, conn: Conn) -> list[ConversationNode]:
+        return _together(conn, (self,))[0]
 
 
-def append(conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: Parent = TIP) -> list[Placed]:
+def append(
+    conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: Parent = TIP, *, fresh: bool = False
+) -> Written:
     """Write messages as a chain below a node, and make the last one the tip.
 
     A message whose id is stored already, with the same content, stays where it is, and what follows it in
@@ -212,96 +336,21 @@ def append(conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: Parent = T
         tree_id: The tree.
         drafts: Messages in order.
         parent: Number of the node to go below; `None` for a new root; `TIP` for the active tip.
+        fresh: Whether to write all of them, even under an id that has a place already.
 
     Returns:
-        The place of each draft, in order.
+        The nodes of the drafts.
 
     Raises:
         MessageIdConflictError: An id is stored with other content.
         NodeNotFoundError: `parent` is no node of this tree.
     """
-    return Append(tree_id, drafts, parent)(conn)
+    return _write(conn, (Append(tree_id, drafts, parent, fresh),))[0]
 
 
-def _same(draft: Draft, body: str, place: Placed) -> Placed:
-    if body != draft.body and not is_unreadable(draft.body):
-        raise conflict(draft.message, place)
-    return place
-
-
-def conflict(message: str, place: Placed) -> MessageIdConflictError:
+def conflict(row: NodeRow) -> MessageIdConflictError:
     """The error that a message's id is taken by another message."""
     return MessageIdConflictError(
-        f"message id {message!r} is taken by node {place.seq}, which is another message; "
+        f"message id {row.message!r} is taken by node {row.seq}, which is another message; "
         "nothing was written: use edit() to replace that one, or give this one another id"
     )
-
-
-def stored(conn: Conn, tree_id: int, message: str) -> tuple[str, Placed] | None:
-    """Body and place of a message that is stored already: the live place, else the newest."""
-    row = conn.one(_KNOWN, tree_id, message, number_in(message))
-    return None if row is None else (_open(conn, message, row[0]), Placed(*row[1:]))
-
-
-def _open(conn: Conn, message: str, body: str) -> str:
-    return body if conn.seal is None else conn.seal.open_body(message, "", body)
-
-
-Said = tuple[BaseMessage, str, str]
-"""A message that is nobody else's, its role, and its body."""
-
-
-def _write_chains(conn: Conn, chains: Sequence[Chain]) -> list[list[ConversationNode]]:
-    """Write several chains in their order, at the cost of one; what each became."""
-    held: dict[int, End] = {} if conn.ends is None else conn.ends
-    rows: list[tuple[object, ...]] = []
-    results: list[list[ConversationNode]] = []
-    for chain in chains:
-        tree, stem, created = chain.tree, chain.stem, chain.created
-        end = held.get(tree)
-        if end is None:
-            end = held[tree] = ends.read(conn, tree)
-        key, seq, above = end.tip, end.seq, end.tip_seq
-        at = datetime.fromtimestamp(created, UTC)
-        written = []
-        for message, role, body in chain.said:
-            # `ends.next_key` and `strides.opens`, written out: each call here is a hundredth of an append.
-            if key is None or end.taken or key & LAST_POSITION == LAST_POSITION:
-                key, opens, end.taken = ends.new_segment(conn, tree, key), 1, False
-            else:
-                key, opens = key + 1, 0 if above == seq else 1
-            seq += 1
-            id = numbered(stem, seq)
-            rows.append((key, tree, seq, above, id, role, body, created, opens))
-            give_id(message, id)
-            written.append(stored_node(seq, message, above, None, at, State.LIVE, None))
-            above = seq
-        end.tip, end.tip_seq, end.seq, end.stale = key, above, seq, end.stale or end.pinned
-        results.append(written)
-    nodes.insert_new(conn, rows)
-    for chain in chains:
-        if held[chain.tree].stale:
-            ends.settle(conn, chain.tree, held[chain.tree])
-    return results
-
-
-@dataclass(slots=True)
-class Chain:
-    """New messages to be written below the active tip: a write as data, so that many become one statement.
-
-    Attributes:
-        tree: The tree.
-        said: The messages, in order, which get their ids here. None is a system message or has an id before.
-        stem: The beginning of their ids.
-        created: When they were said, in seconds since 1970, UTC.
-    """
-
-    tree: int
-    said: Sequence[Said]
-    stem: str
-    created: float
-    appends: ClassVar = True
-    together: ClassVar = staticmethod(_write_chains)
-
-    def __call__(self, conn: Conn) -> list[ConversationNode]:
-        return _write_chains(conn, (self,))[0]

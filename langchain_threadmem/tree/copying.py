@@ -9,11 +9,11 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, select
 
 from langchain_threadmem.storage import node_keys
-from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node, segment
+from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
 from langchain_threadmem.storage.statements import Conn, Statement, within
 from langchain_threadmem.tree import grafts, nodes, revision, trees
 from langchain_threadmem.tree import lineage as lineage_sql
-from langchain_threadmem.tree.ends import Anchor, next_key
+from langchain_threadmem.tree.append import NodeWriter, insert, new_segment
 from langchain_threadmem.tree.node import MessageSummary
 
 
@@ -40,38 +40,19 @@ def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -
         saved: Nodes, parents before children, and otherwise in the order of their numbers.
         tip: Number of the node in which the active thread ends.
     """
-    ends: dict[int | None, Anchor] = {None: Anchor(None, None, taken=False)}
-    system = Anchor(None, 0, taken=False)
+    writer = NodeWriter(conn, tree_id)
+    keys: dict[int | None, int] = {}
     for row in saved:
-        above = ends[row.parent]
-        # Numbers rise along a segment.
-        key = next_key(conn, tree_id, above.key, above.taken or row.seq < (above.seq or 0))
-        ends[row.parent] = above._replace(taken=True)
-        ends[row.seq] = Anchor(key, row.seq, taken=False)
-        if row.role == "system" and row.state == State.LIVE:
-            system = max(system, ends[row.seq], key=lambda one: one.seq or 0)
-    nodes.insert(
-        conn,
-        [
-            (
-                *(ends[row.seq].key, tree_id, *row[:-1], nodes.named(row.message, row.seq)),
-                node_keys.opens(ends[row.seq].key or 0, row.seq, row.parent),
-            )
-            for row in saved
-        ],
-    )
+        keys[row.seq] = writer.add(keys.get(row.parent), *row[1:-1], seq=row.seq)
+    writer.flush()
     for row in saved:
         if row.summary is not None:
-            nodes.put_summaries(conn, tree_id, ends[row.seq].key or 0, row.message, row.summary)
-    trees.settle(conn, tree_id, ends[tip].key, system.key)
+            nodes.put_summaries(conn, tree_id, keys[row.seq], row.message, row.summary)
+    systems = [row.seq for row in saved if row.role == "system" and row.state == State.LIVE]
+    trees.settle(conn, tree_id, keys.get(tip), keys.get(max(systems, default=None)))
 
 
 _NODES = Statement(node_keys.keys_of(bindparam("tree")).with_only_columns(node).order_by(node.c.key), "tree")
-_KEY_FIRST = Statement(
-    segment.insert().values(tree=bindparam("tree"), parent=bindparam("parent")).returning(segment.c.id),
-    "tree",
-    "parent",
-)
 _LIVE = Statement(
     select(node.c.tree, node.c.key).where(within(node.c.key, "keys"), node.c.state == int(State.LIVE)), "keys"
 )
@@ -94,11 +75,9 @@ def copy_tree(conn: Conn, source: int, target: int) -> dict[int, int]:
     segments: dict[int, int] = {}
     # A segment is made after the one it forks from.
     for old, parent in sorted(trees.segments(conn, source).items()):
-        row = conn.one(_KEY_FIRST, target, None if parent is None else moved(parent, segments))
-        assert row is not None
-        segments[old] = int(row[0])
+        segments[old] = new_segment(conn, target, None if parent is None else moved(parent, segments))
     rows = conn.all(_NODES, source)
-    nodes.write(conn, [(moved(row[0], segments), target, *row[2:]) for row in rows])
+    insert(conn, [(moved(row[0], segments), target, *row[2:]) for row in rows])
     for statement in (*revision.COPIES, revision.COPY_CHOICE):
         conn.many(statement, [(moved(row[0], segments), row[0]) for row in rows])
     for key, parent in grafts.of_tree(conn, source).items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from langchain_core.messages import BaseMessage
@@ -94,39 +94,3 @@ class ConversationNode:
             raise ValueError(f"a node id is a positive number, not {self.id!r}")
         if self.parent_id is not None and self.parent_id <= 0:
             raise ValueError(f"a parent id is a positive number or None, not {self.parent_id!r}")
-
-
-# The slots of a node, set directly; see `bodies` for the same of messages.
-_set_id, _set_message, _set_parent, _set_summary, _set_time, _set_state, _set_by, _set_placement = (
-    getattr(ConversationNode, slot.name).__set__ for slot in fields(ConversationNode)
-)
-
-
-def stored_node(
-    id: int,
-    message: BaseMessage,
-    parent_id: int | None,
-    summary: MessageSummary | None,
-    timestamp: datetime,
-    state: State,
-    superseded_by: int | None,
-) -> ConversationNode:
-    """A node whose values come from storage, which has checked them: made in half the time.
-
-    Example:
-        >>> from langchain_core.messages import HumanMessage
-        >>> hello = HumanMessage("Hello")
-        >>> made = stored_node(2, hello, 1, None, EPOCH, State.LIVE, None)
-        >>> made == ConversationNode(2, hello, 1)
-        True
-    """
-    node = object.__new__(ConversationNode)
-    _set_id(node, id)
-    _set_message(node, message)
-    _set_parent(node, parent_id)
-    _set_summary(node, summary)
-    _set_time(node, timestamp)
-    _set_state(node, state)
-    _set_by(node, superseded_by)
-    _set_placement(node, None)
-    return node

@@ -18,15 +18,12 @@ from sqlalchemy import (
     desc,
     func,
     literal_column,
-    null,
     select,
     union_all,
 )
 
-from langchain_threadmem.messages.ids import is_numbered, number_in
-from langchain_threadmem.storage import encryption_keys, node_keys
-from langchain_threadmem.storage.checksums import COLUMN, of_node
-from langchain_threadmem.storage.encryption import Seal
+from langchain_threadmem.messages.ids import number_in
+from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import (
     LAST_POSITION,
     POSITION_BITS,
@@ -215,65 +212,8 @@ _OUTLINES = Statement(
     .order_by(node.c.seq),
     "keys",
 )
-_INSERT = insert_of(node)
-_OF_NEW = ("key", "tree", "seq", "parent", "message", "role", "body", "created", "opens")
-_INSERT_NEW = Statement(
-    # What is the same for all of them is no parameter: each takes as long as a column.
-    node.insert().values(
-        {
-            **{name: bindparam(name) for name in _OF_NEW},
-            "state": _ZERO,
-            "superseded_by": null(),
-            "named": _ZERO,
-        }
-    ),
-    *_OF_NEW,
-)
-# On SQLite with the checksum, which no trigger computes for nodes.
-_INSERT_SUMMED = Statement.of(
-    sqlite=f"INSERT INTO {node.name} ({', '.join(node.c.keys())}, {COLUMN}) VALUES ({'?, ' * len(node.c)}?)",
-    postgresql="",
-)
-_INSERT_NEW_SUMMED = Statement.of(
-    sqlite=f"INSERT INTO {node.name} ({', '.join(_OF_NEW)}, {COLUMN}, state, named) "
-    f"VALUES ({'?, ' * len(_OF_NEW)}?, 0, 0)",
-    postgresql="",
-)
 _PLACE = Statement(select(node.c.tree, node.c.seq).where(node.c.key == bindparam("key")), "key")
 EVERYTHING = (1 << 62) - 1
-
-
-def insert(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
-    """Write nodes: rows with the columns of their table, their bodies open."""
-    write(conn, rows if conn.seal is None else _sealed(conn, conn.seal, rows))
-
-
-def write(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
-    """Write nodes: rows with the columns of their table, their bodies as they are stored."""
-    if conn.dialect == "sqlite":
-        conn.many(_INSERT_SUMMED, [(*row, of_node(*row)) for row in rows])
-    else:
-        conn.many(_INSERT, rows)
-
-
-def insert_new(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
-    """Write live nodes whose ids end in their numbers: rows of `_OF_NEW`, their bodies open."""
-    if conn.seal is not None:
-        rows = _sealed(conn, conn.seal, rows)
-    if conn.dialect == "sqlite":
-        conn.many(_INSERT_NEW_SUMMED, [(*row, of_node(*(*row[:8], 0, None, 0, row[8]))) for row in rows])
-    else:
-        conn.many(_INSERT_NEW, rows)
-
-
-def _sealed(conn: Conn, seal: Seal, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
-    encryption_keys.claim(conn)
-    return [(*row[:6], seal.text(row[4], row[6]), *row[7:]) for row in rows]
-
-
-def named(message: str, seq: int) -> int:
-    """What the last column says of a node: 1 if its id has to be found by the index over ids."""
-    return 0 if is_numbered(message, seq) else 1
 
 
 def spans(conn: Conn, key: int) -> list[tuple[int, int]]:

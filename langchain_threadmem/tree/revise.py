@@ -17,12 +17,12 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import copying, graph, nodes, revision, trees
 from langchain_threadmem.tree import placements as stored_placements
-from langchain_threadmem.tree.append import Draft, Placed
+from langchain_threadmem.tree.append import Draft
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import BY_HAND, ConversationNode, Placement
 from langchain_threadmem.tree.nodes import NodeRow, Outline
-from langchain_threadmem.tree.rows import drafts_of, nodes_of, placed_nodes
+from langchain_threadmem.tree.rows import drafts_of, nodes_of
 
 HIGHEST_ID = 2**62
 
@@ -37,7 +37,7 @@ def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[Convers
     message = versions[0]
     drafts = drafts_of(versions, other=conversation.runtime.parts.write)
 
-    def write(conn: Conn) -> list[Placed]:
+    def write(conn: Conn) -> list[ConversationNode]:
         trees.lock(conn, tree)
         old, passed = _current(conn, tree, node_in(conn, tree, node_id))
         if old.role != message.type:
@@ -47,19 +47,18 @@ def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[Convers
             )
         if old.role != "system":
             answers = nodes.answers(conn, tree, old.key, old.seq)
-            places = _replace(conn, tree, drafts, old.parent, [old, *answers])
+            written = _replace(conn, tree, drafts, old.parent, [old, *answers])
             if passed:
-                revision.supersede(conn, tree, passed, places[0].seq)
-            return places
+                revision.supersede(conn, tree, passed, written[0].id)
+            return written
         # What the program says is no part of the conversation: nothing answers it, and the thread goes on.
         tip = trees.head(conn, tree).tip
-        places = _replace(conn, tree, drafts, old.parent, [old])
+        written = _replace(conn, tree, drafts, old.parent, [old])
         if tip != old.key:
             trees.move_tip(conn, tree, tip)
-        return places
+        return written
 
-    places = yield from Sql(write, write=True)
-    return placed_nodes([message], drafts, places)[0]
+    return (yield from Sql(write, write=True))[0]
 
 
 def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[list[ConversationNode]]:
@@ -73,7 +72,7 @@ def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[l
         if message.type in OPENING:
             raise InputError(f"an answer is made of AI and tool messages, not of a {message.type} message")
 
-    def write(conn: Conn) -> list[Placed]:
+    def write(conn: Conn) -> list[ConversationNode]:
         trees.lock(conn, tree)
         asked = node_in(conn, tree, node_id)
         while asked.role != "human":
@@ -82,8 +81,7 @@ def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[l
             asked = node_in(conn, tree, asked.parent)
         return _replace(conn, tree, drafts, asked.seq, nodes.answers(conn, tree, asked.key, asked.seq))
 
-    places = yield from Sql(write, write=True)
-    return placed_nodes(messages, drafts, places)
+    return (yield from Sql(write, write=True))
 
 
 def place(
@@ -119,10 +117,10 @@ def placed(
         _check_parent(conn, node_in(conn, tree, parent_id), moved, node_id)
     if node.parent == parent_id:
         return node, stored_placements.by_key(conn, node.key)
-    where = revision.move(conn, tree, node, following, parent_id)
+    moved_node = revision.move(conn, tree, node, following, parent_id)
     if why is not None:
-        stored_placements.put(conn, [(where.key, node.message, why)])
-    return node._replace(key=where.key, seq=where.seq, parent=where.parent), why
+        stored_placements.put(conn, [(moved_node.key, node.message, why)])
+    return moved_node, why
 
 
 def checkout(conversation: Conversation, node_id: int) -> Flow[ConversationNode]:
@@ -156,13 +154,15 @@ def _current(conn: Conn, tree: int, row: NodeRow) -> tuple[NodeRow, list[int]]:
 
 def _replace(
     conn: Conn, tree: int, drafts: Sequence[Draft], parent: int | None, old: Sequence[NodeRow | Outline]
-) -> list[Placed]:
+) -> list[ConversationNode]:
     """Write a new version, unless the very same one is there already."""
-    first = nodes.by_message(conn, tree, drafts[0].message) if drafts[0].given else None
+    first = nodes.by_message(conn, tree, drafts[0].id) if drafts[0].given else None
     if first and (first.state, first.body, first.parent) == (State.LIVE, drafts[0].body, parent):
-        return writer.append(conn, tree, drafts)
-    replaced = [(row.key, row.seq) for row in old if row.state == State.LIVE]
-    return revision.replace(conn, tree, drafts, parent, replaced)
+        written = writer.append(conn, tree, drafts)
+    else:
+        live = [row.key for row in old if row.state == State.LIVE]
+        written = revision.replace(conn, tree, drafts, parent, live)
+    return written.nodes
 
 
 def _check_parent(conn: Conn, parent: NodeRow, moved: set[int], node_id: int) -> None:

@@ -17,10 +17,8 @@ from langchain_threadmem.messages.ids import number_in
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, choice, embedding, node, segment, summary, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
-from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.tree import grafts, nodes, stale_marks, trees
-from langchain_threadmem.tree.append import Append, Draft, Placed, conflict, stored
-from langchain_threadmem.tree.ends import anchor_of, next_key
+from langchain_threadmem.tree.append import Draft, NodeWriter, Written, append, conflict
 from langchain_threadmem.tree.nodes import NodeRow, Outline
 
 _SUPERSEDE = Statement(
@@ -103,8 +101,8 @@ COPY_CHOICE = _copy_of([*choice.c["key", "reason", "chances"]])
 
 
 def replace(
-    conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: int | None, replaced: Sequence[tuple[int, int]]
-) -> list[Placed]:
+    conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: int | None, replaced: Sequence[int]
+) -> Written:
     """Supersede nodes and write messages below `parent` in their stead.
 
     Args:
@@ -112,21 +110,20 @@ def replace(
         tree_id: The tree.
         drafts: The new version.
         parent: Number of the node it goes below; `None` for a root.
-        replaced: Key and number of each node that it replaces, the replaced message first.
+        replaced: Keys of the nodes that it replaces.
 
     Returns:
-        The place of each draft.
+        The nodes of the drafts.
     """
-    keys = [key for key, _ in replaced]
     # Superseded first, since a new version may keep the message id and only one place may be live.
-    supersede(conn, tree_id, keys, None)
+    supersede(conn, tree_id, replaced, None)
     for draft in drafts:
-        known = stored(conn, tree_id, draft.message) if draft.given else None
-        if known is not None and known[1].state == State.LIVE:
-            raise conflict(draft.message, known[1])
-    places = Append(tree_id, drafts, parent, fresh=True)(conn)
-    supersede(conn, tree_id, keys, places[0].seq)
-    return places
+        known = nodes.by_message(conn, tree_id, draft.id) if draft.given else None
+        if known is not None and known.state == State.LIVE:
+            raise conflict(known)
+    written = append(conn, tree_id, drafts, parent, fresh=True)
+    supersede(conn, tree_id, replaced, written.nodes[0].id)
+    return written
 
 
 def supersede(conn: Conn, tree_id: int, keys: Iterable[int], by: int | None) -> None:
@@ -139,7 +136,7 @@ def supersede(conn: Conn, tree_id: int, keys: Iterable[int], by: int | None) -> 
     trees.changed(conn, tree_id)
 
 
-def revive(conn: Conn, tree_id: int, keys: Iterable[int], kept: Collection[int]) -> None:
+def revive(conn: Conn, tree_id: int, keys: Iterable[int], kept: Collection[int]) -> list[int]:
     """Undo what nodes have superseded, now that they are taken back.
 
     Args:
@@ -148,6 +145,9 @@ def revive(conn: Conn, tree_id: int, keys: Iterable[int], kept: Collection[int])
         keys: The nodes, superseded by now; none of them is revived.
         kept: What something still refers to. A place that a message was moved away from is revived only if
             it is one of these: else it is but where the message lay before it was put into its thread.
+
+    Returns:
+        The keys of the nodes that are live again.
     """
     gone = set(keys)
     latest: dict[str, int] = {}
@@ -159,11 +159,11 @@ def revive(conn: Conn, tree_id: int, keys: Iterable[int], kept: Collection[int])
     for follower, _, message in grafts.below(conn, tree_id, gone):
         if message in latest:
             grafts.hang(conn, tree_id, follower, latest[message], seq_of[latest[message]])
-    listed = json.dumps(list(latest.values()))
-    conn.run(_REVIVE, listed)
-    summary_queries.reopen(conn, tree_id, list(latest.values()))
+    revived = list(latest.values())
+    conn.run(_REVIVE, json.dumps(revived))
     conn.run(_RENEW_SYSTEM_OF, tree_id)
     trees.changed(conn, tree_id)
+    return revived
 
 
 def _is_live(conn: Conn, tree_id: int, message: str) -> bool:
@@ -171,7 +171,7 @@ def _is_live(conn: Conn, tree_id: int, message: str) -> bool:
     return any(state == State.LIVE for (state,) in states)
 
 
-def move(conn: Conn, tree_id: int, old: NodeRow, following: Iterable[Outline], parent: int | None) -> Placed:
+def move(conn: Conn, tree_id: int, old: NodeRow, following: Iterable[Outline], parent: int | None) -> NodeRow:
     """Give a node a new place below another parent; its old row points at the new one.
 
     Args:
@@ -182,18 +182,19 @@ def move(conn: Conn, tree_id: int, old: NodeRow, following: Iterable[Outline], p
         parent: Number of the node that it goes below; `None` for a new root.
 
     Returns:
-        The new place.
+        The node in its new place.
     """
     (said,) = decode_stored([(old.message, old.body, old.role)])
     if UNREADABLE in said.response_metadata:
         raise PersistenceError(
             f"node {old.seq} cannot be read, so it cannot be moved; verify() says why, purging removes it"
         )
-    head, under = trees.head(conn, tree_id), anchor_of(conn, tree_id, parent)
-    key, seq = next_key(conn, tree_id, under.key, under.taken), head.next_seq
-    conn.run(_MOVED, seq, old.key)
-    place = (key, tree_id, seq, parent, *old[3:7], int(State.LIVE), None, nodes.named(old.message, seq))
-    nodes.insert(conn, [(*place, node_keys.opens(key, seq, parent))])
+    head = trees.head(conn, tree_id)
+    conn.run(_MOVED, head.next_seq, old.key)
+    writer = NodeWriter(conn, tree_id, head.next_seq - 1)
+    under = None if parent is None else writer.key_of(parent)
+    key, seq = writer.add(under, parent, *old[3:7]), head.next_seq
+    writer.flush()
     for copy in COPIES:
         conn.run(copy, key, old.key)
     for row in following:
@@ -202,4 +203,4 @@ def move(conn: Conn, tree_id: int, old: NodeRow, following: Iterable[Outline], p
     conn.run(_RENEW_SYSTEM, tree_id, json.dumps([old.key]))
     stale_marks.mark_stale(conn, stale_marks.ancestors(conn, [old.key]))
     trees.changed(conn, tree_id)
-    return Placed(key, seq, parent, old.created)
+    return old._replace(key=key, seq=seq, parent=parent)

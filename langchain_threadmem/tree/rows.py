@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.errors import InputError
@@ -16,23 +15,18 @@ from langchain_threadmem.messages.codec import (
     Parsed,
     decode_stored,
     encode,
-    give_id,
     text_of,
-    with_id,
 )
-from langchain_threadmem.messages.convert import Given
 from langchain_threadmem.messages.ids import check_name, new_stem
 from langchain_threadmem.messages.roles import SPOKEN
 from langchain_threadmem.messages.tool_pairs import calls_tools
 from langchain_threadmem.messages.typed_json import Reader, Writer
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.tree.append import Chain, Draft, Placed, Said
-from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummary, stored_node
+from langchain_threadmem.tree.append import Draft
+from langchain_threadmem.tree.node import ConversationNode, MessageSummary
 from langchain_threadmem.tree.nodes import NodeRow
 
 MOST_PARSED = 20_000
-STATES = tuple(State)
-"""By their numbers; calling `State` takes four times as long."""
 
 
 def nodes_of(rows: Sequence[NodeRow], other: Reader | None = None) -> list[ConversationNode]:
@@ -44,35 +38,17 @@ def nodes_of(rows: Sequence[NodeRow], other: Reader | None = None) -> list[Conve
     """
     messages = decode_stored([(row.message, row.body, row.role) for row in rows], other=other)
     return [
-        stored_node(
+        ConversationNode(
             row.seq,
             message,
             row.parent,
             None if row.title is None else MessageSummary(title=row.title, summary=row.summary or ""),
             datetime.fromtimestamp(row.created, UTC),
-            STATES[row.state],
+            State(row.state),
             row.superseded_by,
         )
         for row, message in zip(rows, messages, strict=True)
     ]
-
-
-def placed_nodes(
-    messages: Sequence[BaseMessage], drafts: Sequence[Draft], places: Sequence[Placed]
-) -> list[ConversationNode]:
-    """The nodes that were just written (or found already there) for what `messages_of` gave."""
-    nodes = []
-    at, said = None, EPOCH
-    for message, draft, place in zip(messages, drafts, places, strict=True):
-        _, seq, parent, created, state, superseded_by, other = place
-        if created != at:  # Most often all were said at once.
-            at, said = created, datetime.fromtimestamp(created, UTC)
-        give_id(message, other or draft.message)
-        node = stored_node(seq, message, parent, None, said, STATES[state], superseded_by)
-        if draft.placement is not None and created == draft.created:  # Else it was there before.
-            node = replace(node, placement=draft.placement)
-        nodes.append(node)
-    return nodes
 
 
 def drafts_of(
@@ -96,49 +72,10 @@ def drafts_of(
     return [_draft(message, at, beginning, other) for message, at in zip(messages, said, strict=True)]
 
 
-def new_turn(human: Given, answers: Iterable[Given], other: Writer) -> list[Said] | None:
-    """A turn as most are: a question and answers that are plainly new and need no more looking at.
-
-    Returns:
-        The messages with roles and bodies; `None` if one has an id, calls a tool, or is not plainly what a
-        human or an AI said.
-    """
-    if type(human) is str:
-        human = HumanMessage(human)
-    if type(human) is not HumanMessage or human.id or not human.content:
-        return None
-    said: list[Said] = [(with_id(human, None), "human", encode(human, other))]
-    for answer in answers:
-        if type(answer) is str:
-            answer = AIMessage(answer)
-        if type(answer) is not AIMessage or answer.id or answer.tool_calls:
-            return None
-        said.append((with_id(answer, None), "ai", encode(answer, other)))
-    return said
-
-
-def all_new(messages: Iterable[BaseMessage], other: Writer) -> list[Said] | None:
-    """What `messages_of` gave, with roles and bodies; `None` if one is not simply new: has an id, or is a
-    system message.
-    """
-    said = []
-    for message in messages:
-        role = message.type
-        if message.id or role == "system":
-            return None
-        said.append((message, role, encode(message, other)))
-    return said
-
-
-def chain_of(tree: int, said: Sequence[Said]) -> Chain:
-    """New messages made ready to be written below the tip of a tree, now; of ids see `drafts_of`."""
-    return Chain(tree, said, new_stem(), time.time())
-
-
 def _draft(message: BaseMessage, created: float, beginning: str, other: Writer | None) -> Draft:
     if given := message.id:
         check_name("a message id", given)
-    return Draft(given or beginning, message.type, encode(message, other), created, bool(given))
+    return Draft(message, message.type, encode(message, other), created, given or beginning, bool(given))
 
 
 def _seconds(said: datetime) -> float:

@@ -25,6 +25,7 @@ class Head(NamedTuple):
         version: Rises whenever a stored node changes its state.
         epoch: Rises whenever the tree is emptied.
         pinned: Whether the tree's row names its tip.
+        sealed: Whether its texts are encrypted.
     """
 
     next_seq: int
@@ -33,6 +34,7 @@ class Head(NamedTuple):
     version: int
     epoch: int
     pinned: bool
+    sealed: bool
 
 
 _NAMED = (
@@ -82,6 +84,7 @@ _HEAD = Statement(
         func.coalesce(tree.c.tip, newest.c.key),
         *tree.c["system", "version", "epoch"],
         tree.c.tip.is_not(None),
+        tree.c.sealed,
     )
     .select_from(tree)
     .outerjoin(newest, is_newest)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 from sqlalchemy.engine import make_url
 
 from langchain_threadmem import MemorySystem
@@ -85,7 +86,11 @@ def test_a_transaction_inside_another_is_refused(write: Run, database: Database,
 def test_an_append_inside_a_transaction_is_refused(write: Run, database: Database, owner: str) -> None:
     tree = write(lambda conn: trees.find_or_create(conn, owner, "c", 0.0))
     with pytest.raises(DriverError, match="inside another"):
-        write(lambda conn: database.write(Append(tree, [Draft("m", "human", "{}", 1.0, True)])))
+        write(
+            lambda conn: database.write(
+                Append(tree, [Draft(HumanMessage("q"), "human", "{}", 1.0, "m", True)])
+            )
+        )
 
 
 def test_stop_iteration_in_a_transaction_hangs_nothing(read: Run, write: Run) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,7 @@ from langchain_threadmem.storage.group_commit import run_all
 from langchain_threadmem.storage.statements import Conn, Statement
 from langchain_threadmem.storage.transaction import Database
 from langchain_threadmem.tree import nodes, trees
-from langchain_threadmem.tree.append import TIP, Append, Chain, Draft
-from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.tree.append import TIP, Append, Draft
 
 NAMES = ("one", "two")
 STEM = "new-"
@@ -34,12 +32,7 @@ HOW_MANY_TREES = Statement(select(func.count()).select_from(schema.tree))
 def draft(role: str, name: str, *, is_given: bool) -> Draft:
     (message,) = messages_of((role, f"{role} {name}"))
     # An id belongs to one content only, so it names it.
-    return Draft(f"{role}-{name}" if is_given else STEM, role, encode(message), 1.0, is_given)
-
-
-def following(tree: int, said: Any) -> Chain:
-    messages = [messages_of((role, f"{role} {name}"))[0] for role, name, _ in said]
-    return Chain(tree, [(message, message.type, encode(message)) for message in messages], STEM, 1.0)
+    return Draft(message, role, encode(message), 1.0, f"{role}-{name}" if is_given else STEM, is_given)
 
 
 @st.composite
@@ -90,37 +83,6 @@ def test_together_they_give_what_they_give_one_by_one(given_writes: Any) -> None
             database.close()
 
 
-@given(writes())
-@settings(max_examples=60)
-def test_what_simply_follows_is_stored_as_if_it_were_placed(given_writes: Any) -> None:
-    databases = [open_database(None), open_database(None)]
-    try:
-        ours = [two_trees(database) for database in databases]
-        placed, followed = (
-            [
-                following(tree[which], said)
-                if simply and parent is TIP and not any(known for *_, known in said)
-                else Append(
-                    tree[which], [draft(role, name, is_given=known) for role, name, known in said], parent
-                )
-                for which, said, parent in given_writes
-            ]
-            for tree, simply in zip(ours, (False, True), strict=True)
-        )
-        places = databases[0].write(lambda conn: run_all(conn, placed))
-        found = databases[1].write(lambda conn: run_all(conn, followed))
-        for place, one in zip(chain(*places), chain(*found), strict=True):
-            if isinstance(one, ConversationNode):
-                now = one.id, one.parent_id, one.message.id, one.timestamp.timestamp(), one.state
-                assert now == (place.seq, place.parent, place.message, place.created, place.state)
-            else:
-                assert one == place
-        assert contents(databases[0], ours[0]) == contents(databases[1], ours[1])
-    finally:
-        for database in databases:
-            database.close()
-
-
 def test_what_cannot_be_stored_leaves_no_conversation() -> None:
     with MemorySystem(embeddings=False) as system:
         with pytest.raises(UnsupportedMessageError):
@@ -138,7 +100,7 @@ def test_other_writes_between_them_keep_their_place() -> None:
 
     third, fork = (Append(tree, [draft("human", name, is_given=False)]) for name in "cd")
     results = database.write(lambda conn: run_all(conn, [third, checkout, fork]))
-    assert [results[0][0].parent, results[1], results[2][0].parent] == [2, "moved", 2]
+    assert [results[0][0].parent_id, results[1], results[2][0].parent_id] == [2, "moved", 2]
     database.close()
 
 
@@ -166,13 +128,13 @@ def test_one_that_fails_fails_alone(tmp_path: Path, error: type[Exception]) -> N
 
 def test_many_callers_share_statements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    together = Chain.together
+    together = Append.together
 
     def counted(conn: Conn, appends: Any) -> Any:
         seen.append(len(appends))
         return together(conn, appends)
 
-    monkeypatch.setattr(Chain, "together", staticmethod(counted))
+    monkeypatch.setattr(Append, "together", staticmethod(counted))
 
     async def main() -> None:
         async with MemorySystem(tmp_path / "m.db", embeddings=False) as system:

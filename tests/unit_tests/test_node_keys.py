@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain_core.messages import HumanMessage
 from sqlalchemy import BigInteger, bindparam, select
 
 from langchain_threadmem import MemorySystem
@@ -47,11 +48,15 @@ def in_index(system: MemorySystem) -> list[int]:
     return [row[0] for row in of_tree(system, lambda conn, tree: conn.all(IN_INDEX, tree))]
 
 
+def said(name: str) -> Draft:
+    return Draft(HumanMessage("q"), "human", "{}", 0.0, name, given=True)
+
+
 def grown(conn: Conn, tree: int, choices: list[int]) -> int:
     """Append chains of one or two messages below given nodes; returns the number of nodes."""
     count = 0
     for n, choice in enumerate(choices):
-        drafts = [Draft(f"m{n}-{k}", "human", "{}", 0.0, given=True) for k in range(1 + choice % 2)]
+        drafts = [said(f"m{n}-{k}") for k in range(1 + choice % 2)]
         writer.append(conn, tree, drafts, choice % (count + 1) or None)
         count += len(drafts)
     return count
@@ -134,7 +139,7 @@ def test_reading_costs_the_same_in_a_long_conversation(read: Callable[[Conn, int
 def steps_of(read: Callable[[Conn, int, int], Any], messages: int) -> int:
     """The number of SQLite instructions of a read in a conversation without forks."""
     system = MemorySystem(None, embeddings=False)
-    drafts = [Draft(f"m{n}", "human", "{}", 0.0, given=True) for n in range(messages)]
+    drafts = [said(f"m{n}") for n in range(messages)]
     of_tree(system, lambda conn, tree: writer.append(conn, tree, drafts))
     count = 0
 
@@ -158,9 +163,9 @@ def steps_of(read: Callable[[Conn, int, int], Any], messages: int) -> int:
 
 def test_what_follows_a_deleted_summary_is_found(system: MemorySystem) -> None:
     def look(conn: Conn, tree: int) -> list[int]:
-        drafts = [Draft(f"m{n}", "human", "{}", 0.0, given=True) for n in range(5)]
-        places = writer.append(conn, tree, drafts)
-        summary_queries.delete(conn, [places[0].key, places[1].key, places[3].key])
+        drafts = [said(f"m{n}") for n in range(5)]
+        keys = writer.append(conn, tree, drafts).keys
+        summary_queries.delete(conn, [keys[0], keys[1], keys[3]])
         return [row.seq for row in nodes.since(conn, tree)]
 
     assert of_tree(system, look) == [3, 5]

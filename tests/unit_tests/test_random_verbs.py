@@ -23,7 +23,6 @@ from langchain_threadmem.errors import MessageIdConflictError
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Statement
 from langchain_threadmem.tree import append as writer
-from langchain_threadmem.tree import ends
 from langchain_threadmem.tree.node import MessageSummary
 
 SEGMENTS = "SELECT count(*) FROM threadmem_segment s JOIN threadmem_tree t ON t.id = s.tree WHERE t.owner = "
@@ -103,8 +102,7 @@ def test_a_fork_is_one_segment(system: MemorySystem, verbs: Callable[..., Any]) 
 def test_a_full_segment_goes_on_in_a_new_one(
     system: MemorySystem, verbs: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (ends, writer):
-        monkeypatch.setattr(module, "LAST_POSITION", 3)
+    monkeypatch.setattr(writer, "LAST_POSITION", 3)
     memory = verbs(system.conversation("c"))
     memory.extend(f"m{n}" for n in range(6))
     for n in range(6, 10):
