@@ -699,6 +699,8 @@ def use_saver(
         saver.copy_thread(source_thread_id="first", target_thread_id="second")
         saver.prune(thread_ids=["first"], strategy="delete")
         saver.get_delta_channel_history(config=config, channels=["messages"])
+        assert_type(saver.config_of(message_id="m1", config=config), RunnableConfig)
+        assert_type(saver.fork(config=config, message_id="m1"), RunnableConfig)
         saver.get_next_version(current=1, channel=None)
 
 
@@ -723,6 +725,8 @@ async def use_saver_async(
         await saver.adelete_for_runs(run_ids=["1"])
         await saver.acopy_thread(source_thread_id="first", target_thread_id="second")
         await saver.aprune(thread_ids=["first"], strategy="delete")
+        assert_type(await saver.aconfig_of(message_id="m1", config=None), RunnableConfig)
+        assert_type(await saver.afork(config=config, message_id="m1"), RunnableConfig)
         await saver.aget_delta_channel_history(config=config, channels=["messages"])
 
 
