@@ -19,6 +19,7 @@ from langchain_threadmem.errors import InputError, ThreadMemError
 from langchain_threadmem.messages.text import one_line, visible
 
 if TYPE_CHECKING:
+    from langchain_threadmem.catalogue.verbs import Archived
     from langchain_threadmem.memory_system import MemorySystem
 
 
@@ -73,6 +74,15 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("conversation", metavar="CONVERSATION", nargs="?", help="the conversation to draw")
     show.set_defaults(run=_show)
 
+    listing = commands.add_parser("list", help="list conversations, or the threads of one, by their last use")
+    listing.add_argument("database", metavar="DATABASE", help="a file or a URL")
+    listing.add_argument(
+        "conversation", metavar="CONVERSATION", nargs="?", help="list the threads of this one"
+    )
+    listing.add_argument("--limit", metavar="N", type=int, default=50, help="how many; default: 50")
+    listing.add_argument("--archived", action="store_true", help="list archived conversations too")
+    listing.set_defaults(run=_list)
+
     verify = commands.add_parser("verify", help="check a database and every message in it")
     verify.add_argument("database", metavar="DATABASE", help="a file or a URL")
     verify.set_defaults(run=_verify)
@@ -105,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     vectors.add_argument("--vectors", metavar="DIR", help="folder of the index; default: beside the file")
     vectors.set_defaults(run=_reindex)
 
-    for command in (demo, show, verify, importing, convert, vectors):
+    for command in (demo, show, listing, verify, importing, convert, vectors):
         command.add_argument(
             "--owner", metavar="NAME", default="user", help="owner of the memory; default: user"
         )
@@ -133,16 +143,35 @@ def _show(options: argparse.Namespace) -> int:
                 terminal.list_conversations({memory.conversation_id: memory.history for memory in memories})
             )
             return 0
-        if options.conversation not in names:
-            existing = ", ".join(map(repr, names[:5])) + (" ..." if len(names) > 5 else "")
-            raise InputError(
-                f"there is no conversation {options.conversation!r} of {options.owner!r}; "
-                f"there is {existing or 'none'}"
-            )
+        _check_conversation(options.conversation, names, options.owner)
         history = system.conversation(options.conversation).history
     console.print(terminal.draw_tree(history, reasons=True))
     console.print(terminal.list_threads(history))
     return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from langchain_threadmem.cli import terminal
+
+    with _existing(options.database, options.owner, read_only=True) as system:
+        if options.conversation is not None:
+            _check_conversation(options.conversation, system.conversations(), options.owner)
+            table = terminal.list_infos(
+                system.conversation(options.conversation).list_threads(limit=options.limit)
+            )
+        else:
+            archived: Archived = "both" if options.archived else False
+            table = terminal.list_infos(system.list_conversations(limit=options.limit, archived=archived))
+    Console().print(table)
+    return 0
+
+
+def _check_conversation(name: str, names: Sequence[str], owner: str) -> None:
+    if name not in names:
+        existing = ", ".join(map(repr, names[:5])) + (" ..." if len(names) > 5 else "")
+        raise InputError(f"there is no conversation {name!r} of {owner!r}; there is {existing or 'none'}")
 
 
 def _verify(options: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from langchain_threadmem.catalogue.verbs import ConversationInfo, ThreadInfo
 from langchain_threadmem.export.layout import Layout, content_of, line_of
 from langchain_threadmem.messages.text import one_line
 from langchain_threadmem.recall.results import Recollection
@@ -96,6 +97,19 @@ def list_conversations(histories: Mapping[str, Nodes]) -> RenderableType:
     return table
 
 
+def list_infos(infos: Sequence[ConversationInfo | ThreadInfo]) -> RenderableType:
+    """A table of conversations or of threads: id, time of the last use, number of messages, title."""
+    if not infos:
+        return Text("nothing to list")
+    table = _table("id", "last used", "messages", "title")
+    for info in infos:
+        used = info.updated.astimezone().strftime("%Y-%m-%d %H:%M")
+        table.add_row(
+            Text(one_line(str(info.id))), used, str(info.messages), Text(one_line(info.title, WIDEST))
+        )
+    return table
+
+
 def show_recall(question: str, hits: Sequence[Recollection]) -> RenderableType:
     """The hits of a recall: each below its context, with its score and the reason."""
     lines = Table.grid(padding=(0, 1), pad_edge=True)
@@ -116,7 +130,9 @@ def _table(*headings: str) -> Table:
         number = heading in ("from", "messages", "threads", "ends at")
         # rich shrinks columns that may wrap; the texts in them do not wrap and are cut.
         table.add_column(
-            heading, justify="right" if number else "left", no_wrap=heading not in ("thread", "begins")
+            heading,
+            justify="right" if number else "left",
+            no_wrap=heading not in ("thread", "begins", "title"),
         )
     return table
 

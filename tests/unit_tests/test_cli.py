@@ -295,6 +295,33 @@ def test_show_of_a_memory_without_conversations_says_so(capsys: pytest.CaptureFi
     assert capsys.readouterr().out == "no conversations\n"
 
 
+def test_list_shows_the_conversation_that_was_used_last_first(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with MemorySystem(database) as system:
+        system.update_conversation("first", title="All about bread")
+    assert main(["list", database]) == 0
+    heading, first, second = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["id", "last", "used", "messages", "title"]
+    assert (first.split()[0], second.split()[0]) == ("second", "first")
+    assert second.endswith("6  All about bread")
+
+
+def test_list_leaves_archived_conversations_out(database: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with MemorySystem(database) as system:
+        system.update_conversation("first", archived=True)
+    assert main(["list", database]) == 0
+    assert "first" not in capsys.readouterr().out
+    assert main(["list", database, "--archived"]) == 0
+    assert "first" in capsys.readouterr().out
+
+
+def test_list_shows_the_threads_of_a_conversation(database: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", database, "first"]) == 0
+    _, thread = capsys.readouterr().out.splitlines()
+    assert thread.split()[0] == "6"
+
+
 @pytest.mark.parametrize("command", LOOKING)
 def test_a_wrong_owner_is_told_the_owners_there_are(
     database: str, capsys: pytest.CaptureFixture[str], command: list[str]
