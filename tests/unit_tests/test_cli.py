@@ -39,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-LOOKING = [["show", ""], ["verify", ""], ["reindex", ""], ["convert", "", "copy"]]
+LOOKING = [["show", ""], ["list", ""], ["verify", ""], ["reindex", ""], ["convert", "", "copy"]]
 """Commands that read a database; an empty argument stands for the database."""
 
 
@@ -304,7 +304,7 @@ def test_list_shows_the_conversation_that_was_used_last_first(
     heading, first, second = capsys.readouterr().out.splitlines()
     assert heading.split() == ["id", "last", "used", "messages", "title"]
     assert (first.split()[0], second.split()[0]) == ("second", "first")
-    assert second.endswith("6  All about bread")
+    assert second.rstrip().endswith("6  All about bread")
 
 
 def test_list_leaves_archived_conversations_out(database: str, capsys: pytest.CaptureFixture[str]) -> None:
