@@ -22,7 +22,7 @@ from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.errors import ClosedError, DriverError, EncryptionError, InputError, PersistenceError
-from langchain_threadmem.messages.codec import Parsed, collector_at_rest
+from langchain_threadmem.messages.codec import Parsed
 from langchain_threadmem.messages.parts import Stored
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import trees
@@ -302,9 +302,8 @@ class _Shelf:
             return archive.load(kind, data)
         mixture = self.mixtures.get(data) or unpack(data)
         seal = archive.runtime.database.seal
-        with collector_at_rest():
-            opened = mixture if seal is None else mixture.opened(seal.open_text)
-            return put_together(opened, self.reader.rows, archive.load, self.parsed, archive.parts.read)
+        opened = mixture if seal is None else mixture.opened(seal.open_text)
+        return put_together(opened, self.reader.rows, archive.load, self.parsed, archive.parts.read)
 
     def _look_into(self, kind: str, data: bytes) -> None:
         if kind == KIND and data not in self.mixtures:

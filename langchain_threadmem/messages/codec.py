@@ -22,12 +22,9 @@ The law, held by a property test: `decode([(id, encode(message))]) == [message]`
 
 from __future__ import annotations
 
-import gc
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from json.encoder import encode_basestring as _quoted
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -46,10 +43,18 @@ from langchain_core.messages import (
     ToolMessage,
     ToolMessageChunk,
 )
-from pydantic import BaseModel
 
 from langchain_threadmem.errors import InputError, UnsupportedMessageError
-from langchain_threadmem.messages.typed_json import Reader, Writer, based, is_plain, is_unicode, tag, untag
+from langchain_threadmem.messages.typed_json import (
+    Reader,
+    Writer,
+    based,
+    compact,
+    is_plain,
+    is_unicode,
+    tag,
+    untag,
+)
 
 MESSAGE_CLASSES: dict[str, type[BaseMessage]] = {
     cls.model_fields["type"].default: cls
@@ -72,7 +77,6 @@ MESSAGE_CLASSES: dict[str, type[BaseMessage]] = {
 
 _ELSEWHERE = frozenset({"id", "type"})
 _SAID = frozenset({"id", "content"})
-_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 def _blank(cls: type[BaseMessage]) -> tuple[dict[str, Any], list[tuple[str, Callable[[], Any]]]]:
@@ -144,7 +148,7 @@ def encode(message: BaseMessage, other: Writer | None = None) -> str:
             and not any(rest)
             and (message.__pydantic_fields_set__ <= _SAID or [*map(type, rest)] == plain.types)
         ):
-            text = f"{plain.opening}{_quoted(content)}}}}}"
+            text = f"{plain.opening}{compact(content)}}}}}"
             if text.isascii() or is_unicode(text):
                 return text
     defaults = _BLANKS[cls][0]
@@ -163,7 +167,7 @@ def encode(message: BaseMessage, other: Writer | None = None) -> str:
     kind = defaults["type"]
     try:
         if is_plain(data) or is_plain(data := based(data, containers=True)):
-            text = _dumps({"type": kind, "data": data})
+            text = compact({"type": kind, "data": data})
             if text.isascii() or is_unicode(text):
                 return text
         tagged = {name: tag(value, name, other) for name, value in data.items()}
@@ -207,12 +211,11 @@ def decode(
         >>> decode([("h1", '{"type":"human","data":{"content":"Hello"}}')])
         [HumanMessage(content='Hello', additional_kwargs={}, response_metadata={}, id='h1')]
     """
-    with collector_at_rest():
-        try:
-            bodies = _parse([row[1] for row in rows], parsed)
-            return _build(bodies, (row[0] for row in rows), other)
-        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
-            raise InputError(f"a stored message body cannot be read: {error}; run verify()") from error
+    try:
+        bodies = _parse([row[1] for row in rows], parsed)
+        return _build(bodies, (row[0] for row in rows), other)
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise InputError(f"a stored message body cannot be read: {error}; run verify()") from error
 
 
 UNREADABLE = "threadmem_unreadable"
@@ -278,23 +281,6 @@ def _parse(bodies: list[str], parsed: Parsed | None) -> list[dict[str, Any]]:
     return [parsed.get(body) or fresh.pop(body, None) or json.loads(body) for body in bodies]
 
 
-@contextmanager
-def collector_at_rest() -> Iterator[None]:
-    """Keeps the garbage collector from running while messages are made.
-
-    Each has half a dozen containers, so a thread of a thousand sets off a dozen collections, which walk
-    through all that the process holds and find nothing: they would take longer than everything else here.
-    """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
 def text_of(message: BaseMessage) -> str:
     """The readable text of a message: its content, or the text blocks of its content.
 
@@ -315,7 +301,7 @@ def clone(message: BaseMessage, **changes: Any) -> BaseMessage:
     """
     copy = with_id(message, message.id)
     copy.__dict__.update(changes)
-    _set_fields_set(copy, message.__pydantic_fields_set__ | changes.keys())
+    copy.__pydantic_fields_set__.update(changes)
     return copy
 
 
@@ -326,15 +312,12 @@ def with_id(message: BaseMessage, id: str | None) -> BaseMessage:
         >>> with_id(HumanMessage("Hello"), "h1") == clone(HumanMessage("Hello"), id="h1")
         True
     """
-    # What model_construct does, without its walk over the fields: the values were valid before.
     values = message.__dict__.copy()
     values["id"] = id
-    copy = object.__new__(type(message))
-    _set_values(copy, values)
-    _set_fields_set(copy, message.__pydantic_fields_set__ | _ID)
-    _set_extra(copy, dict(extra) if (extra := message.__pydantic_extra__) else {})
-    _set_private(copy, None)
-    return copy
+    extra = message.__pydantic_extra__
+    return _constructed(
+        type(message), values, message.__pydantic_fields_set__ | _ID, dict(extra) if extra else {}
+    )
 
 
 _ID = {"id"}
@@ -344,6 +327,22 @@ def give_id(message: BaseMessage, id: str) -> None:
     """Set the id of a message that is nobody else's, without validating it again."""
     message.__dict__["id"] = id
     message.__pydantic_fields_set__.add("id")
+
+
+def _constructed(
+    cls: type[BaseMessage], values: dict[str, Any], fields_set: set[str], extra: dict[str, Any]
+) -> BaseMessage:
+    """A message of valid values, as `model_construct` makes it.
+
+    `model_construct` copies its arguments field by field: 1,000 messages would take 6.5 ms instead of 3 ms.
+    """
+    message = cls.__new__(cls)
+    assign = object.__setattr__
+    assign(message, "__dict__", values)
+    assign(message, "__pydantic_fields_set__", fields_set)
+    assign(message, "__pydantic_extra__", extra)
+    assign(message, "__pydantic_private__", None)
+    return message
 
 
 class _Frame(NamedTuple):
@@ -366,19 +365,10 @@ _FRAMES = {
 }
 
 
-# The slots of a pydantic model, set directly: half the cost of object.__setattr__.
-_set_values, _set_fields_set, _set_extra, _set_private = (
-    BaseModel.__dict__[slot].__set__
-    for slot in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
-)
-
-
 def _build(
     bodies: Iterable[dict[str, Any]], ids: Iterable[str | None], other: Reader | None
 ) -> list[BaseMessage]:
-    # One loop with nothing called in it: calls would take a tenth of the time.
     messages = []
-    new = object.__new__
     for body, message_id in zip(bodies, ids, strict=True):
         cls, fixed, dicts, lists = _FRAMES[body["type"]]
         data = body["data"]
@@ -397,10 +387,5 @@ def _build(
             extra = {name: values.pop(name) for name in data if name not in fixed}
         given = set(data)
         given.add("id")
-        message = new(cls)
-        _set_values(message, values)
-        _set_fields_set(message, given)
-        _set_extra(message, extra)
-        _set_private(message, None)
-        messages.append(message)
+        messages.append(_constructed(cls, values, given, extra))
     return messages

@@ -6,6 +6,7 @@ import os
 import re
 
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.messages.typed_json import is_unicode
 
 _UNKEPT = re.compile("[\0\ud800-\udfff]")
 
@@ -25,7 +26,7 @@ def check_name(what: str, name: object) -> None:
     """
     if not isinstance(name, str) or not name:
         raise InputError(f"{what} is text that is not empty, not {name!r}")
-    if "\0" in name or not (name.isascii() or _is_unicode(name)):
+    if "\0" in name or not (name.isascii() or is_unicode(name)):
         raise InputError(f"{what} holds NUL or half of a surrogate pair, which no database keeps: {name!r}")
 
 
@@ -47,14 +48,6 @@ def kept_text(text: str) -> str:
         True
     """
     return _UNKEPT.sub("\ufffd", text)
-
-
-def _is_unicode(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 _AT_ONCE = 64

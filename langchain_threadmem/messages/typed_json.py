@@ -33,7 +33,8 @@ TAG = "#"
 _MARK = f'"{TAG}":'
 """Compact JSON holds this wherever a dictionary has the key `#`, and never inside of a string."""
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+"""A plain value as JSON text without spaces."""
 
 
 UNTRUSTED = "untrusted "
@@ -86,7 +87,7 @@ def dumps(value: Any, path: str = "value", other: Writer | None = None) -> str:
     """
     try:
         if is_plain(value) or is_plain(value := based(value)):
-            text = _encode(value)
+            text = compact(value)
             if _MARK not in text and (text.isascii() or is_unicode(text)):
                 return text
         return json.dumps(tag(value, path, other), separators=(",", ":"))
