@@ -214,9 +214,10 @@ def test_a_process_ends_while_a_model_hangs(tmp_path: Path) -> None:
     program = f"""
 import sys, time
 from langchain_core.embeddings import Embeddings
-from langchain_threadmem import MemorySystem, background
+from langchain_threadmem import MemorySystem
+from langchain_threadmem.common import workers
 
-background.GRACE = 0.1
+workers.GRACE = 0.1
 
 class Hangs(Embeddings):
     def embed_documents(self, texts):
