@@ -314,6 +314,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[str]]:
         MessageWindowChatMemory(9, id="w", store=system).add("Hello")
         memory.summarize()
         system.query("question 1 about a heron")
+        system.update_conversation("c", title="Herons", metadata={"stars": 3}, archived=True)
         memory.recall("heron")
     with MemorySystem(path, embeddings=WordEmbeddings()) as system:
         found = everything(system)
