@@ -146,13 +146,13 @@ class StoredValue:
     rest: tuple[str, bytes] | None = None
 
     def pack(self, close: Closing | None = None) -> bytes:
-        """The mixture as it is stored: a line of JSON, then the rest as it is.
+        """The value as it is stored: a line of JSON, then the rest as the serializer wrote it.
 
         Args:
             close: Encrypts the bodies in it, given the ids of their messages.
 
         Example:
-            >>> Mixture({None: (Run(5, 9), Inline("a1", "{}"))}, True).pack()
+            >>> StoredValue({None: (Run(5, 9), Inline("a1", "{}"))}, True).pack()
             b'[[5,9],["a1","{}"]]'
         """
         sealed = self if close is None else self._with_bodies(close)

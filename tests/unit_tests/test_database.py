@@ -24,7 +24,7 @@ from langchain_threadmem.errors import (
     PersistenceError,
     StorageBusyError,
 )
-from langchain_threadmem.storage import postgres, sqlite, urls
+from langchain_threadmem.storage import postgres, sqlite
 from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.statements import Conn, Statement
 from langchain_threadmem.storage.transaction import Database
@@ -278,7 +278,7 @@ def test_a_database_that_cannot_be_written_is_refused(
         # A permission bit does not stop every user who runs tests; the open mode does.
         return connect(f"file:{file}?mode=ro", uri=True, **options)
 
-    monkeypatch.setattr(urls.sqlite3, "connect", read_only)
+    monkeypatch.setattr(sqlite.sqlite3, "connect", read_only)
     refused = pytest.raises(PersistenceError, match=r"memory\.db.*readonly.*permissions")
     with refused, MemorySystem(path, embeddings=False) as system:
         system.conversation("c").append("q", "a")

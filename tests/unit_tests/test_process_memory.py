@@ -35,6 +35,9 @@ SELECTION = '{"selected_node_id": null, "reasoning": "so"}'
 EXPORTS = ("json", "jsonl", "mermaid", "text", "html", "svg")
 
 
+SOON = 5.0
+
+
 class Mark:
     """A word that nothing else in the process contains. It is kept spelled backwards."""
 
@@ -46,7 +49,13 @@ class Mark:
         return self._backwards[::-1]
 
     def holders(self) -> list[str]:
-        """The objects that hold the word, by their types."""
+        """The objects that hold the word, by their types; a thread in the background may need a moment."""
+        end = time.monotonic() + SOON
+        while (found := self._holders()) and time.monotonic() < end:
+            time.sleep(0.1)
+        return found
+
+    def _holders(self) -> list[str]:
         gc.collect()
         word, found = str(self), []
         for holder in gc.get_objects():
