@@ -5,6 +5,7 @@ ThreadMemError
 ├── InputError (also ValueError)         an argument, a message or a file cannot be used
 │   ├── MessageIdConflictError           the id of a message belongs to other content
 │   ├── OwnerMismatchError               a run names another owner than the system has
+│   ├── OwnerRequiredError               a call for the owner of a run was made without an owner
 │   └── UnsupportedMessageError          a message cannot be stored exactly
 ├── NotFoundError (also KeyError)        a name or an id does not exist
 │   ├── NodeNotFoundError                the conversation has no such node
@@ -44,6 +45,10 @@ class MessageIdConflictError(InputError):
 
 class OwnerMismatchError(InputError):
     """A run of a graph names another owner than the memory system has."""
+
+
+class OwnerRequiredError(InputError):
+    """A call that serves the owner of a run was made without an owner."""
 
 
 class UnsupportedMessageError(InputError):

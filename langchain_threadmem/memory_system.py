@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from copy import copy
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
@@ -20,17 +21,19 @@ from langchain_threadmem.catalogue.verbs import Archived, ConversationInfo, Page
 from langchain_threadmem.chat_memory import ChatMemory, ConversationOptions
 from langchain_threadmem.common.usage import Usage
 from langchain_threadmem.common.workers import Background
-from langchain_threadmem.engine.flow import Flow, Sql, averb, verb
-from langchain_threadmem.engine.runtime import Runtime
-from langchain_threadmem.errors import InputError
+from langchain_threadmem.engine.flow import Flow, Sql, arun, averb, run, verb
+from langchain_threadmem.engine.owners import Run, owner_of_run
+from langchain_threadmem.engine.runtime import Resources, Runtime
+from langchain_threadmem.errors import InputError, ThreadMemError
 from langchain_threadmem.filters.store import Filter
 from langchain_threadmem.index.catch_up import reindex
 from langchain_threadmem.index.embed import Progress, flush
-from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.indexes import IndexSettings
 from langchain_threadmem.index.language import ENGLISH, Language
 from langchain_threadmem.long_term import query, sessions
 from langchain_threadmem.long_term.external import ExternalCollection
 from langchain_threadmem.long_term.query import QueryOptions
+from langchain_threadmem.long_term.sessions import CurrentSession
 from langchain_threadmem.long_term.sources import Sources
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.recall import unfold
@@ -67,7 +70,7 @@ if TYPE_CHECKING:
 class SystemOptions(TypedDict, total=False):
     """The options of `MemorySystem`."""
 
-    owner: str
+    owner: str | Callable[[Run], Any]
     embeddings: Embeddings | Literal[False] | None
     vectors: str | Path | ClientAPI | VectorIndex | None
     settings: MemorySettings | Mapping[str, Any] | str | Path | None
@@ -98,7 +101,9 @@ class MemorySystem:
             `sqlite:///memory.db?synchronous=FULL` waits for the disk at every turn; by default stored turns
             survive the death of the process, but not a power cut.
             `postgresql://user@host/name?pool_size=20&max_overflow=0` sets the number of connections.
-        owner: The owner of the memory.
+        owner: The owner of the memory, or a function of the run that makes a call
+            (`lambda run: run.context.user_id`, `ContextField("user_id")` of `engine.owners`): the system then
+            serves the owner of each run, and fails outside of a run without `for_owner`.
         embeddings: A LangChain embedding model; `None` for the local model if its files are installed,
             `False` for none. Texts are embedded when a call first needs vectors.
         vectors: The vector index over all conversations: a directory for Chroma, the URL of a Chroma server
@@ -141,7 +146,7 @@ class MemorySystem:
         self,
         url: str | Path | None = None,
         *,
-        owner: str = "user",
+        owner: str | Callable[[Run], Any] = "user",
         embeddings: Embeddings | Literal[False] | None = None,
         vectors: str | Path | ClientAPI | VectorIndex | None = None,
         settings: MemorySettings | Mapping[str, Any] | str | Path | None = None,
@@ -163,11 +168,11 @@ class MemorySystem:
         """The summarizer of sessions and of the long-term memory."""
         self._limits = Limits(self.settings.max_group_size, self.settings.max_token_count, token_counter)
         self._background = Background()
-        self._session: str | None = None
-        self._added = 0
-        self.runtime = self._runtime = Runtime.open(
+        self.owner_of_run = owner if callable(owner) else None
+        """Names the owner of a run, if the system serves the owners of many runs."""
+        self._is_view = False
+        self.resources = Resources.open(
             url,
-            owner=owner,
             embeddings=embeddings,
             cipher=cipher,
             pool_size=pool_size,
@@ -175,12 +180,73 @@ class MemorySystem:
             read_only=read_only,
         )
         try:
-            self.runtime.get(Indexes).configure(
+            self.resources.get(IndexSettings).configure(
                 vectors, ENGLISH if language is None else language, self.settings.embedding_history_length
             )
-        except InputError:
-            self.runtime.database.close()
+            self._fixed = None if callable(owner) else self.resources.runtime(owner)
+            if self._fixed is not None:
+                self._fixed.admit()
+        except ThreadMemError:
+            self.resources.database.close()
             raise
+
+    def for_owner(self, owner: str) -> Self:
+        """The memory of another owner in the same database, with the same settings and models.
+
+        All owners share the connections, the embedding model and the caches. The call takes some
+        microseconds; make the system of a user in each request. The current session and the short-term memory
+        of an owner last while a caller refers to a system of the owner, and for the 256 owners used last.
+
+        Args:
+            owner: The name of the owner.
+
+        Returns:
+            A system whose `close` stores the owner's values that are only in memory; the database stays open.
+
+        Raises:
+            InputError: The name is no text, or empty.
+
+        Example:
+            >>> from langchain_threadmem import MemorySystem
+            >>> system = MemorySystem(embeddings=False)
+            >>> nodes = system.for_owner("ada").conversation("first").append("Hello", "Hi!")
+            >>> system.for_owner("ada").conversations(), system.for_owner("bob").conversations()
+            (['first'], [])
+        """
+        system = copy(self)
+        system._fixed = self.resources.runtime(owner)
+        system.owner_of_run, system._is_view = None, True
+        return system
+
+    def _for_call(self, *args: object, **kwargs: object) -> Self:
+        """The system of the owner that a call is for."""
+        return self.of_run(None)
+
+    def of_run(self, config: Mapping[str, Any] | None) -> Self:
+        """The system of the owner of a run; a system of one owner returns itself.
+
+        Args:
+            config: The configuration of the run; `None` for that of the run around the call.
+
+        Raises:
+            OwnerRequiredError: The run names no owner.
+        """
+        if self.owner_of_run is None:
+            return self
+        return self.for_owner(owner_of_run(self.owner_of_run, Run(config)))
+
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime of the owner: the database, the embedding model and the caches.
+
+        Raises:
+            OwnerRequiredError: The system serves the owner of each run, and there is no run.
+        """
+        runtime = self._for_call()._fixed
+        assert runtime is not None
+        return runtime
+
+    _runtime = runtime
 
     @classmethod
     async def aopen(cls, url: str | Path | None = None, **options: Unpack[SystemOptions]) -> Self:
@@ -321,7 +387,11 @@ class MemorySystem:
     @property
     def session_id(self) -> str | None:
         """The current session, if there is one."""
-        return self._session
+        return self._current.id
+
+    @property
+    def _current(self) -> CurrentSession:
+        return self.runtime.get(CurrentSession)
 
     @verb
     def start_session(self, id: str | None = None) -> Flow[str]:
@@ -343,7 +413,7 @@ class MemorySystem:
             >>> system.start_session("LATEST"), system.conversation("monday").messages[0].content
             ('monday', 'I live in Lisbon.')
         """
-        self._session = None if id is None else (yield from sessions.resume(self.runtime, id))
+        self._current.id = None if id is None else (yield from sessions.resume(self.runtime, id))
         return self._current_session()
 
     astart_session = averb(start_session)
@@ -366,9 +436,9 @@ class MemorySystem:
             >>> system.switch_session("monday"), system.sessions()
             ('monday', ['monday', 'tuesday'])
         """
-        if id != self._session:
-            self._session = yield from sessions.switch(self.runtime, id)
-        return self._session
+        if id != self._current.id:
+            self._current.id = yield from sessions.switch(self.runtime, id)
+        return self._current.id
 
     aswitch_session = averb(switch_session)
 
@@ -398,8 +468,8 @@ class MemorySystem:
             ([], True)
         """
         yield from sessions.remove(self.runtime, id, cascade)
-        if self._session == id:
-            self._session = None
+        if self._current.id == id:
+            self._current.id = None
 
     aremove_session = averb(remove_session)
 
@@ -408,19 +478,20 @@ class MemorySystem:
         """The sessions with a message, the oldest first, and the current session."""
         rows = yield from Sql(lambda conn: trees.conversations(conn, self.owner))
         names = [name for name, _ in rows]
-        current = self._session
+        current = self._current.id
         return names if current is None or current in names else [*names, current]
 
     asessions = averb(sessions)
 
     def _current_session(self) -> str:
         """The current session; a new one if there is none."""
-        self._session = self._session or str(uuid4())
-        return self._session
+        current = self._current
+        current.id = current.id or str(uuid4())
+        return current.id
 
     def _session_named(self, id: str | None) -> str:
         """A session by its id, by default the current one."""
-        chosen = self._session if id is None else id
+        chosen = self._current.id if id is None else id
         if chosen is None:
             raise InputError("there is no current session; pass the id of a session, sessions() lists them")
         check_name("a session id", chosen)
@@ -470,9 +541,9 @@ class MemorySystem:
         unit = yield from sessions.add(
             self.runtime, session, content, source, creation_time, metadata, never_delete
         )
-        self._added += 1
+        self._current.added += 1
         most, interval = self.settings.max_units, self.settings.saving_interval
-        if most and self._added % interval == 0:
+        if most and self._current.added % interval == 0:
             yield from forget.when_full(self.runtime, most, self.settings.forget_percentage)
         return unit
 
@@ -499,7 +570,7 @@ class MemorySystem:
         if not (length is None or hasattr(length, "__index__")):
             raise InputError(f"length={length!r} is no number; pass the number of messages")
         shown = most if length is None else min(length, most)
-        return sessions.context(self.runtime, self._session, shown)
+        return sessions.context(self.runtime, self._current.id, shown)
 
     aget_context = averb(get_context)
 
@@ -765,9 +836,10 @@ class MemorySystem:
             ...     system.summarize_in_background("monday").result().rank
             1
         """
+        system = self._for_call()
         if id is None:
-            return self._background.submit("summarising the memory", self.summarize_long_term_memory)
-        return self._background.submit(f"summarising session {id!r}", lambda: self.summarize_session(id))
+            return self._background.submit("summarising the memory", system.summarize_long_term_memory)
+        return self._background.submit(f"summarising session {id!r}", lambda: system.summarize_session(id))
 
     async def asummarize_in_background(self, id: str | None = None) -> asyncio.Future[MemoryUnit | None]:
         """Async `summarize_in_background`; the future can be awaited."""
@@ -974,13 +1046,19 @@ class MemorySystem:
 
     def close(self) -> None:
         """Finish the queued work and close the database."""
+        if self._is_view:
+            run(self.runtime.settle(), self.runtime)
+            return
         self._background.close()
-        self.runtime.close()
+        self.resources.close()
 
     async def aclose(self) -> None:
         """Async `close`."""
+        if self._is_view:
+            await arun(self.runtime.settle(), self.runtime)
+            return
         await asyncio.to_thread(self._background.close)
-        await self.runtime.aclose()
+        await self.resources.aclose()
 
     def __enter__(self) -> Self:
         return self

@@ -20,7 +20,7 @@ from langchain_threadmem.checkpoints.spans import Hot, Reader
 from langchain_threadmem.checkpoints.values import KIND, StoredValue, put_together, unpack
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.engine.flow import Flow, Sql
-from langchain_threadmem.engine.runtime import Component, Runtime
+from langchain_threadmem.engine.runtime import Resources, SharedComponent
 from langchain_threadmem.errors import ClosedError, DriverError, EncryptionError, InputError, PersistenceError
 from langchain_threadmem.messages.codec import Parsed
 from langchain_threadmem.messages.parts import Stored
@@ -226,11 +226,11 @@ def delta_history(
     }
 
 
-class HotSegments(Component):
+class HotSegments(SharedComponent):
     """Rows of segments that checkpoints led through lately."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        super().__init__(runtime)
+    def __init__(self, resources: Resources) -> None:
+        super().__init__(resources)
         self.segments = LruCache[int, Hot](CACHED_SEGMENTS)
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:
@@ -301,7 +301,7 @@ class _Shelf:
         if kind != KIND:
             return archive.load(kind, data)
         mixture = self.mixtures.get(data) or unpack(data)
-        seal = archive.runtime.database.seal
+        seal = archive.runtime.seal
         opened = mixture if seal is None else mixture.opened(seal.open_text)
         return put_together(opened, self.reader.rows, archive.load, self.parsed, archive.parts.read)
 

@@ -38,7 +38,7 @@ from langchain_threadmem.checkpoints.lists import Located
 from langchain_threadmem.checkpoints.queries import CheckpointRow, WriteRow, pack_id
 from langchain_threadmem.checkpoints.values import KIND, Run, Said, StoredValue, take_apart
 from langchain_threadmem.engine.flow import Flow, Sql
-from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.engine.runtime import Resources, Runtime
 from langchain_threadmem.errors import EncryptionError, InputError, PersistenceError
 from langchain_threadmem.messages.parts import (
     Parts,
@@ -52,6 +52,21 @@ from langchain_threadmem.tree import trees
 
 FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
 """What nearly every checkpoint has, and is therefore stored without its name."""
+
+
+def check_serializer(resources: Resources, serde: object) -> None:
+    """Encrypt as a serializer encrypts, for owners whose runtime is made from now on.
+
+    Raises:
+        InputError: The system is encrypted, and the serializer is not, or with another key.
+    """
+    if isinstance(serde, EncryptedSerializer):
+        resources.encrypt(serde.cipher)
+    elif resources.seal is not None:
+        raise InputError(
+            f"the system is encrypted, and {type(serde).__name__} is not; pass the saver "
+            "serde=EncryptedSerializer(cipher, serde), or none"
+        )
 
 
 @dataclass(frozen=True)
@@ -72,13 +87,9 @@ class Archive:
         Raises:
             InputError: The system is encrypted already, and the serializer is not, or with another key.
         """
+        check_serializer(self.runtime.resources, self.serde)
         if isinstance(self.serde, EncryptedSerializer):
             self.runtime.encrypt(self.serde.cipher)
-        elif self.runtime.encrypted:
-            raise InputError(
-                f"the system is encrypted, and {type(self.serde).__name__} is not; pass the saver "
-                "serde=EncryptedSerializer(cipher, serde), or none"
-            )
 
     @property
     def lists(self) -> ListMemory:

@@ -44,8 +44,6 @@ class Embedder:
             )
         self._given = embeddings
         self._dimensions: int | None = None
-        self.compared = False
-        """Whether the stored vectors are known to have the model's number of dimensions."""
         self._found: Embeddings | None = None
         self.looked = False
         """Whether the model was looked up; before that no text was embedded."""

@@ -247,6 +247,12 @@ class HasRuntime(Protocol):
 S = TypeVar("S", bound=HasRuntime)
 
 
+def _of_call(target: S, args: tuple[Any, ...], kwargs: dict[str, Any]) -> S:
+    """The object that a verb runs on: `target`, or the one that its `_for_call` returns for the call."""
+    choose: Callable[..., S] | None = getattr(target, "_for_call", None)
+    return target if choose is None else choose(*args, **kwargs)
+
+
 def verb(flow: Callable[Concatenate[S, P], Steps[T]]) -> Callable[Concatenate[S, P], T]:
     """A method that runs a flow method; it has the parameters and the docstring of the flow method.
 
@@ -257,7 +263,8 @@ def verb(flow: Callable[Concatenate[S, P], Steps[T]]) -> Callable[Concatenate[S,
 
     @wraps(flow)
     def method(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return run(flow(self, *args, **kwargs), self._runtime)
+        target = _of_call(self, args, kwargs)
+        return run(flow(target, *args, **kwargs), target._runtime)
 
     return method
 
@@ -268,7 +275,8 @@ def averb(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P],
 
     @wraps(flow)
     async def amethod(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await arun(flow(self, *args, **kwargs), self._runtime)
+        target = _of_call(self, args, kwargs)
+        return await arun(flow(target, *args, **kwargs), target._runtime)
 
     amethod.__name__ = f"a{method.__name__}"
     amethod.__qualname__ = method.__qualname__.removesuffix(method.__name__) + amethod.__name__

@@ -1,7 +1,8 @@
-"""The runtime of flows: a database, an owner, an embedding model, and components of the capabilities.
+"""`Resources` of a database, and the `Runtime` of each owner in it: registries of components.
 
-One `Runtime` is shared by all conversations of a `MemorySystem`. It holds resources and derived values only:
-closing it loses nothing. It knows no capability: each defines `Component`s, of which a runtime has one each.
+A `Runtime` is the argument of every flow: it has the database, the owner and the embedding model. All
+runtimes of a database share its `Resources`. Neither knows a capability: each capability defines
+`Component`s, of which a runtime has one each, and `SharedComponent`s, of which the resources have one each.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.cache import LruCache, forget_texts
@@ -22,11 +23,10 @@ from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.parts import Parts
-from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.database import ServerDatabase, unopened
 from langchain_threadmem.storage.encryption import Cipher, Seal
+from langchain_threadmem.storage.owned import OwnedDatabase
 from langchain_threadmem.storage.sqlite import SqliteDatabase
-from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.transaction import on_event_loop
 
 if TYPE_CHECKING:
@@ -34,21 +34,16 @@ if TYPE_CHECKING:
 
 
 V = TypeVar("V")
-C = TypeVar("C", bound="Component")
-CACHED_TREES = 64
+C = TypeVar("C", bound="Component | SharedComponent")
+P = TypeVar("P", bound="_Lifecycle")
+S = TypeVar("S", bound="SharedComponent")
+CACHED_TREES = 256
+CACHED_OWNERS = 256
+"""Number of owners whose state stays in memory although no caller refers to it."""
 
 
-class Component:
-    """State of one capability for one owner: a cache, a queue, an index.
-
-    `runtime.get(Kind)` makes the component of a runtime at its first use and returns it from then on.
-
-    Args:
-        runtime: The runtime that it belongs to.
-    """
-
-    def __init__(self, runtime: Runtime) -> None:
-        self.runtime = runtime
+class _Lifecycle:
+    """The events of a component's life."""
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:
         """Drop all values that were derived from removed nodes.
@@ -56,6 +51,11 @@ class Component:
         Args:
             removed: Keys of the nodes, by tree.
         """
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether `settle` has values to store."""
+        return False
 
     def settle(self) -> Flow[None]:
         """Store values that are only in memory; called before the database closes."""
@@ -69,13 +69,40 @@ class Component:
         return False
 
 
-class TreeCache(Component, Generic[V]):
-    """A cache of values that are derived from one tree each; the first item of a key is the tree."""
+class Component(_Lifecycle):
+    """State of one capability for one owner: a cache, a queue, an index.
+
+    `runtime.get(Kind)` makes the component of a runtime at its first use and returns it from then on.
+
+    Args:
+        runtime: The runtime that the component belongs to.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+
+
+class SharedComponent(_Lifecycle):
+    """State of one capability for all owners of a database, made at its first use by `runtime.get(Kind)`.
+
+    Args:
+        resources: The resources that the component belongs to.
+    """
+
+    def __init__(self, resources: Resources) -> None:
+        self.resources = resources
+
+
+class TreeCache(SharedComponent, Generic[V]):
+    """A cache of values that are derived from one tree each; the first item of a key is the tree.
+
+    A tree belongs to one owner, so owners share the capacity and never a value.
+    """
 
     capacity = CACHED_TREES
 
-    def __init__(self, runtime: Runtime) -> None:
-        super().__init__(runtime)
+    def __init__(self, resources: Resources) -> None:
+        super().__init__(resources)
         self.values = LruCache[tuple[int, *tuple[object, ...]], V](self.capacity)
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:
@@ -87,50 +114,108 @@ class TreeCache(Component, Generic[V]):
         self.values.clear()
 
 
-class Runtime(forking.Forkable):
-    """Resources and components of one owner's memory; made by `Runtime.open`.
+class Resources(forking.Forkable):
+    """The database, the embedding model and the components that all owners of a database share.
 
     Args:
         database: The database.
-        owner: The owner; every query names the owner.
         embedder: The embedding model.
     """
 
-    def __init__(self, database: SqliteDatabase | ServerDatabase, owner: str, embedder: Embedder) -> None:
+    def __init__(self, database: SqliteDatabase | ServerDatabase, embedder: Embedder) -> None:
         self.database = database
-        self.owner = owner
         self.embedder = embedder
         self.parts = Parts()
         """Writes and reads parts of messages that JSON does not know; a saver may replace it."""
+        self.seal: Seal | None = None
+        """The encryption of owners whose runtime is made from now on."""
         self.ahead = Gradual("indexing in the background")
-        """The background work of the owner: embedding, filling the index."""
-        self.usage = Usage()
+        """The background work: embedding, filling indexes."""
         self.embedders = WeakSet([embedder])
-        """The embedding models that texts of the owner are passed to; each caches vectors by text."""
+        """The embedding models that texts are passed to; each caches vectors by text."""
         self.gone: set[int] = set()
         """Erased trees: a conversation of an erased tree looks up its new tree."""
-        self._components: dict[type[Component], Component] = {}
+        self._components: dict[type[SharedComponent], SharedComponent] = {}
+        self._recent = _RecentOwners(self)
+        self._runtimes: WeakValueDictionary[str, Runtime] = WeakValueDictionary()
         self._lock = forking.rlock()
         self.watch()
 
-    def get(self, kind: type[C]) -> C:
-        """The component of a kind, made at the first call."""
-        component = self._components.get(kind)
-        if component is None:
-            with self._lock:
-                component = self._components.get(kind)
-                if component is None:
-                    component = self._components[kind] = kind(self)
-        assert isinstance(component, kind)
-        return component
+    @classmethod
+    def open(
+        cls,
+        url: str | Path | None,
+        *,
+        embeddings: Embeddings | Literal[False] | None = None,
+        cipher: Cipher | None = None,
+        pool_size: int | None = None,
+        max_overflow: int | None = None,
+        read_only: bool = False,
+    ) -> Resources:
+        """Open the database behind a URL; see `MemorySystem` for the arguments.
 
-    def drop(self, removed: Mapping[int, Collection[int]], trees: Iterable[int] = ()) -> None:
-        """Drop from memory all values that were derived from removed nodes.
-
-        Args:
-            removed: Keys of the nodes, by tree.
-            trees: Trees that were erased.
+        On an event loop, which opening would block, the first transaction opens the database.
         """
+        database = unopened(url, pool_size=pool_size, max_overflow=max_overflow, read_only=read_only)
+        resources = cls(database, Embedder(embeddings))
+        try:
+            if cipher is not None:
+                resources.encrypt(cipher)
+            if not on_event_loop():
+                database.open()
+        except BaseException:
+            database.close()
+            raise
+        return resources
+
+    def encrypt(self, cipher: Cipher) -> Seal:
+        """The encryption with a cipher, which all runtimes that are made from now on use.
+
+        Raises:
+            InputError: `cipher` is no cipher, or has another key than the resources have.
+        """
+        if not (callable(getattr(cipher, "encrypt", None)) and callable(getattr(cipher, "decrypt", None))):
+            raise InputError(
+                f"{cipher!r} is no cipher; pass an object with encrypt() and decrypt(), such as "
+                "EncryptedSerializer.from_pycryptodome_aes(...).cipher"
+            )
+        if self.seal is None:
+            self.seal = Seal(cipher)
+        else:
+            self.seal.check(cipher)
+        return self.seal
+
+    def runtime(self, owner: str) -> Runtime:
+        """The runtime of an owner, made if there is none; takes microseconds.
+
+        The runtimes of the `CACHED_OWNERS` owners used last stay in memory. That of another owner lives as
+        long as a caller refers to it.
+
+        Raises:
+            InputError: The name of the owner cannot be used.
+        """
+        runtime = self._recent.get(owner)
+        if runtime is not None:
+            return runtime
+        check_name("an owner", owner)
+        with self._lock:
+            runtime = self._runtimes.get(owner)
+            if runtime is None:
+                runtime = self._runtimes[owner] = Runtime(self, owner)
+            self._recent.put(owner, runtime)
+            return runtime
+
+    def get(self, kind: type[S]) -> S:
+        """The component of a kind, made at the first call."""
+        with self._lock:
+            component = self._components.get(kind)
+            if component is None:
+                component = self._components[kind] = kind(self)
+            assert isinstance(component, kind)
+            return component
+
+    def drop(self, removed: Mapping[int, Collection[int]], trees: Iterable[int]) -> None:
+        """Drop from memory what owners share of removed nodes; see `Runtime.drop`."""
         self.gone.update(trees)
         for component in list(self._components.values()):
             component.drop(removed)
@@ -142,15 +227,127 @@ class Runtime(forking.Forkable):
         self.ahead.forget_failures()
         for embedder in list(self.embedders):
             embedder.forget()
-        if self.database.seal is not None:
-            self.database.seal.forget()
+        if self.seal is not None:
+            self.seal.forget()
 
     def after_fork(self, *, child: bool) -> None:
         """Let a child make most components anew: another thread may have been changing them."""
         if child:
-            self._components = {
-                kind: component for kind, component in self._components.items() if component.survives_fork()
-            }
+            self._components = _kept(self._components)
+
+    def close(self) -> None:
+        """Store values that are only in memory, close the database and the vector indexes.
+
+        The call waits for the batch that is being embedded; the next search embeds the rest.
+        """
+        self.ahead.close()
+        try:
+            if not self.database.closed:
+                for runtime in self._all():
+                    run(runtime.settle(), runtime)
+        finally:
+            self.database.close()
+            self._release()
+
+    async def aclose(self) -> None:
+        """Async `close`."""
+        await asyncio.to_thread(self.ahead.close)
+        try:
+            if not self.database.closed:
+                for runtime in self._all():
+                    await arun(runtime.settle(), runtime)
+        finally:
+            await self.database.aclose()
+            self._release()
+
+    def _all(self) -> list[Runtime]:
+        with self._lock:
+            return list(self._runtimes.values())
+
+    def _release(self) -> None:
+        for runtime in self._all():
+            runtime.release()
+        for component in list(self._components.values()):
+            component.close()
+        self._forget_texts()
+
+
+class _RecentOwners(LruCache[str, "Runtime"]):
+    """The runtimes of the owners used last; the values in memory of a dropped runtime are stored."""
+
+    def __init__(self, resources: Resources) -> None:
+        super().__init__(CACHED_OWNERS)
+        self._resources = resources
+
+    def _dropped(self, key: str, value: Runtime) -> None:
+        def store() -> bool:
+            run(value.settle(), value)
+            return False
+
+        if value.unsettled:
+            self._resources.ahead.want(("storing", key), store)
+
+
+class Runtime(forking.Forkable):
+    """Resources and components of one owner's memory; made by `Runtime.open` or `Resources.runtime`.
+
+    Args:
+        resources: The resources that all owners of the database share.
+        owner: The owner; every query names the owner.
+    """
+
+    def __init__(self, resources: Resources, owner: str) -> None:
+        self.resources = resources
+        self.owner = owner
+        self.database: SqliteDatabase | ServerDatabase | OwnedDatabase = resources.database
+        """The database as the owner uses it."""
+        self.embedder = resources.embedder
+        self.embedders = resources.embedders
+        self.ahead = resources.ahead
+        self.gone = resources.gone
+        self.usage = Usage()
+        self._components: dict[type[_Lifecycle], _Lifecycle] = {}
+        self._lock = forking.rlock()
+        if resources.seal is not None:
+            self._own(resources.seal)
+        self.watch()
+
+    def get(self, kind: type[C]) -> C:
+        """The component of a kind, made at the first call."""
+        component = self._components.get(kind)
+        if component is None:
+            with self._lock:
+                component = self._components.get(kind)
+                if component is None:
+                    made = self.resources.get(kind) if issubclass(kind, SharedComponent) else kind(self)
+                    component = self._components[kind] = made
+        assert isinstance(component, kind)
+        return component
+
+    @property
+    def parts(self) -> Parts:
+        """Writes and reads parts of messages that JSON does not know."""
+        return self.resources.parts
+
+    def drop(self, removed: Mapping[int, Collection[int]], trees: Iterable[int] = ()) -> None:
+        """Drop from memory all values that were derived from removed nodes.
+
+        Args:
+            removed: Keys of the nodes, by tree.
+            trees: Trees that were erased.
+        """
+        for component in self._own_components():
+            component.drop(removed)
+        self.resources.drop(removed, trees)
+
+    def _own_components(self) -> list[Component]:
+        return [part for part in list(self._components.values()) if isinstance(part, Component)]
+
+    def after_fork(self, *, child: bool) -> None:
+        """Let a child make most components anew: another thread may have been changing them."""
+        if child:
+            own = {kind: part for kind, part in self._components.items() if isinstance(part, Component)}
+            self._components = _kept(own)
 
     @classmethod
     def open(
@@ -160,24 +357,17 @@ class Runtime(forking.Forkable):
         owner: str,
         embeddings: Embeddings | Literal[False] | None = None,
         cipher: Cipher | None = None,
-        pool_size: int | None = None,
-        max_overflow: int | None = None,
-        read_only: bool = False,
     ) -> Runtime:
-        """Open the database behind a URL; see `MemorySystem` for the arguments.
+        """Open the database behind a URL for one owner; see `MemorySystem` for the arguments.
 
         On an event loop, which opening would block, the first transaction opens the database.
         """
-        check_name("an owner", owner)
-        database = unopened(url, pool_size=pool_size, max_overflow=max_overflow, read_only=read_only)
-        runtime = cls(database, owner, Embedder(embeddings))
+        resources = Resources.open(url, embeddings=embeddings, cipher=cipher)
         try:
-            if cipher is not None:
-                runtime.encrypt(cipher)
-            if not on_event_loop():
-                database.open()
+            runtime = resources.runtime(owner)
+            runtime.admit()
         except BaseException:
-            database.close()
+            resources.database.close()
             raise
         return runtime
 
@@ -188,63 +378,62 @@ class Runtime(forking.Forkable):
             InputError: The data is encrypted with another key, or `cipher` is no cipher.
             EncryptionError: The stored data was written with another key.
         """
-        if not (callable(getattr(cipher, "encrypt", None)) and callable(getattr(cipher, "decrypt", None))):
-            raise InputError(
-                f"{cipher!r} is no cipher; pass an object with encrypt() and decrypt(), such as "
-                "EncryptedSerializer.from_pycryptodome_aes(...).cipher"
-            )
-        seal = self.database.seal
-        if seal is None:
-            seal = Seal(cipher, self.owner)
+        if self.seal is not None:
+            self.seal.check(cipher)
+            return
+        self._own(self.resources.encrypt(cipher))
+        self.admit()
 
-            def admitted(conn: Conn) -> None:
-                if encryption_keys.admit(conn, seal):
-                    encryption_keys.claim(conn, seal)
+    def admit(self) -> None:
+        """Compare the key of an encrypted memory with the stored data, unless that would block an event loop.
 
-            if on_event_loop() and not self.database.opened:
-                self.database.first = admitted
-            elif self.database.read(lambda conn: encryption_keys.admit(conn, seal)):
-                self.database.write(admitted)
-            self.database.encrypt(seal)
-        else:
-            seal.check(cipher)
+        Raises:
+            EncryptionError: The stored data was written with another key.
+        """
+        if isinstance(self.database, OwnedDatabase) and (
+            self.resources.database.opened or not on_event_loop()
+        ):
+            self.database.admit()
+
+    def _own(self, seal: Seal) -> None:
+        self.database = OwnedDatabase(self.resources.database, seal.for_owner(self.owner))
+
+    @property
+    def seal(self) -> Seal | None:
+        """The encryption of the owner's data."""
+        return self.database.seal if isinstance(self.database, OwnedDatabase) else None
 
     @property
     def encrypted(self) -> bool:
         """Whether messages are encrypted; an index on disk must not contain their text then."""
-        return self.database.seal is not None
+        return self.seal is not None
 
     def close(self) -> None:
-        """Store values that are only in memory, close the database and the vector index.
-
-        The call waits for the batch that is being embedded; the next search embeds the rest.
-        """
-        self.ahead.close()
-        try:
-            if not self.database.closed:
-                run(self._settle(), self)
-        finally:
-            self.database.close()
-            self._release()
+        """Close the resources, and so the runtimes of all owners."""
+        self.resources.close()
 
     async def aclose(self) -> None:
         """Async `close`."""
-        await asyncio.to_thread(self.ahead.close)
-        try:
-            if not self.database.closed:
-                await arun(self._settle(), self)
-        finally:
-            await self.database.aclose()
-            self._release()
+        await self.resources.aclose()
 
-    def _settle(self) -> Flow[None]:
-        for component in list(self._components.values()):
+    @property
+    def unsettled(self) -> bool:
+        """Whether `settle` has values to store."""
+        return any(component.unsettled for component in self._own_components())
+
+    def settle(self) -> Flow[None]:
+        """Store values that are only in memory."""
+        for component in self._own_components():
             yield from component.settle()
 
-    def _release(self) -> None:
-        for component in list(self._components.values()):
+    def release(self) -> None:
+        """Close the components of the owner."""
+        for component in self._own_components():
             component.close()
-        self._forget_texts()
+
+
+def _kept(components: Mapping[type[P], P]) -> dict[type[P], P]:
+    return {kind: component for kind, component in components.items() if component.survives_fork()}
 
 
 @cache

@@ -39,8 +39,6 @@ FEW_TO_ENTER = 1_000
 searched exactly meanwhile."""
 ENTERED_AT_ONCE = 300
 """Vectors that enter Chroma in one piece, some 0.2 s, for which an erasure waits."""
-FILLING = "filling the index"
-"""The job of the background that enters vectors into Chroma."""
 
 
 class OwnerVectors(Component):
@@ -49,6 +47,8 @@ class OwnerVectors(Component):
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
         self.whole = Whole()
+        self.filling = "filling the index", runtime.owner
+        """The background job that enters the vectors into Chroma."""
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:
         self.whole = Whole()
@@ -150,8 +150,9 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
         if made - indexed > FEW_TO_ENTER:
             left: dict[int, int] = {}
             # Chroma lets no other thread run while it takes vectors in.
-            runtime.ahead.want(FILLING, lambda: run(_fill_some(runtime, index, left), runtime), gently=True)
-        if runtime.ahead.busy(FILLING):
+            filling = runtime.get(OwnerVectors).filling
+            runtime.ahead.want(filling, lambda: run(_fill_some(runtime, index, left), runtime), gently=True)
+        if runtime.ahead.busy(runtime.get(OwnerVectors).filling):
             return (yield from _exact_of_owner(runtime))
     yield from _fill(runtime, index)
     return index
@@ -344,11 +345,11 @@ def reindex(runtime: Runtime) -> Flow[int]:
     index = yield from Call(runtime.get(Indexes).index)
     if index is None:
         return 0
-    yield from Call(lambda: runtime.ahead.drop(FILLING))
+    yield from Call(lambda: runtime.ahead.drop(runtime.get(OwnerVectors).filling))
     yield from empty(index, runtime.owner)
     yield from catch_up_owner(runtime)
     made, _ = yield from Sql(lambda conn: _counts(conn, runtime.owner, runtime.get(Indexes).model))
     if needs_index(runtime, made):
-        yield from Call(lambda: runtime.ahead.drop(FILLING))
+        yield from Call(lambda: runtime.ahead.drop(runtime.get(OwnerVectors).filling))
         yield from _fill(runtime, index)
     return (yield from Call(index.count))

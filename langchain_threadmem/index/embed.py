@@ -46,10 +46,6 @@ FEW = 2_000
 Progress = Callable[[int, int], None]
 
 
-EMBEDDING = "embedding"
-"""The job of the background that embeds the trees in an `EmbeddingQueue`."""
-
-
 class EmbeddingQueue(Component):
     """The trees that wait to be embedded in the background."""
 
@@ -57,6 +53,10 @@ class EmbeddingQueue(Component):
         super().__init__(runtime)
         self.searched = False
         """Whether vectors were searched: new messages are embedded in the background from then on."""
+        self.compared = False
+        """Whether the stored vectors are known to have the model's number of dimensions."""
+        self.job = "embedding", runtime.owner
+        """The background job that embeds the trees."""
         self._begin()
 
     def _begin(self) -> None:
@@ -85,13 +85,14 @@ def embed(runtime: Runtime, texts: Sequence[str], *, query: bool = False) -> Flo
     made = yield from Call(
         lambda: embedder.embed(texts, query=query), lambda: embedder.aembed(texts, query=query)
     )
-    if made.size and not embedder.compared:
-        # Once for each memory: another model may have made the vectors under the same name.
+    queue = runtime.get(EmbeddingQueue)
+    if made.size and not queue.compared:
+        # Once for each owner: another model may have made the vectors under the same name.
         owner, model = runtime.owner, embedder.model
         embedder.expect(
             (yield from Sql(lambda conn: embeddings.dimensions(conn, owner, model))), made.shape[1]
         )
-        embedder.compared = True
+        queue.compared = True
     return made
 
 
@@ -193,7 +194,7 @@ def embed_trees(runtime: Runtime, missing: Mapping[int, int], wait: bool | None)
     """
     if wait or sum(missing.values()) <= FEW:
         yield from embed_missing(runtime, missing)
-    elif error := runtime.ahead.failure(EMBEDDING):
+    elif error := runtime.ahead.failure(runtime.get(EmbeddingQueue).job):
         raise error
     else:
         embed_soon(runtime, missing)
@@ -209,7 +210,7 @@ def embed_soon(runtime: Runtime, trees: Iterable[int]) -> None:
     if queue.searched and runtime.get(Indexes).model:
         for tree in trees:
             queue.waiting[tree] = None
-        runtime.ahead.want(EMBEDDING, lambda: run(_embed_some(runtime), runtime))
+        runtime.ahead.want(queue.job, lambda: run(_embed_some(runtime), runtime))
 
 
 def _embed_some(runtime: Runtime) -> Flow[bool]:
@@ -252,8 +253,8 @@ def embed_missing(
     for tree in missing:
         queue.waiting.pop(tree, None)
     if not queue.current.isdisjoint(missing):
-        yield from Call(lambda: runtime.ahead.wait(EMBEDDING))
-    runtime.ahead.failure(EMBEDDING)  # To try again says more than why it failed.
+        yield from Call(lambda: runtime.ahead.wait(queue.job))
+    runtime.ahead.failure(queue.job)  # To try again says more than why it failed.
     count = 0
     for piece in in_pieces(missing, VECTORS_AT_ONCE):
         while batch := (yield from Sql(lambda conn: _missing(conn, runtime, piece, VECTORS_AT_ONCE))):  # noqa: B023 - driven before the next turn

@@ -1,4 +1,4 @@
-"""The derived indexes of one owner: their settings, and the vector index over all conversations."""
+"""The settings of the derived indexes, and the vector index over all conversations of an owner."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from langchain_threadmem.common import forking
-from langchain_threadmem.engine.runtime import Component, Runtime
+from langchain_threadmem.engine.runtime import Component, Resources, Runtime, SharedComponent
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index import watermarks
@@ -28,17 +28,19 @@ if TYPE_CHECKING:
     from chromadb.api import ClientAPI
 
 
-class Indexes(Component):
-    """The settings of the derived indexes, and the vector index over all conversations of the owner.
+class IndexSettings(SharedComponent):
+    """The settings of the derived indexes, and the Chroma client that all owners of a database share.
 
     A system configures the component before anything is indexed.
     """
 
-    def __init__(self, runtime: Runtime) -> None:
-        super().__init__(runtime)
+    def __init__(self, resources: Resources) -> None:
+        super().__init__(resources)
         self.configure(None)
         self._lock = forking.lock()
-        self._close()
+        self._client: ClientAPI | None = None
+        self._claim: Claim | None = None
+        self._owner: str | None = None
 
     def configure(
         self,
@@ -67,24 +69,102 @@ class Indexes(Component):
             )
         self.language = language
         self.history = history
+        self.vectors = vectors
         self.chooses_index = vectors is None
         """Whether few vectors may be searched without the index."""
-        self._vectors = vectors
-        self._server = chroma_server(vectors) if isinstance(vectors, str) and is_url(vectors) else None
+        self.server = chroma_server(vectors) if isinstance(vectors, str) and is_url(vectors) else None
 
-    def _close(self) -> None:
-        self.compared = False
-        """Whether the index was compared with SQL since it was opened."""
-        self._index: VectorIndex | None = None
-        self._client: ClientAPI | None = None
-        self._claim: Claim | None = None
-        self._looked = False
+    @property
+    def directory(self) -> Path | None:
+        """The directory of Chroma's files, unless a server or a client was passed; `None` for memory."""
+        if isinstance(self.vectors, str | Path):
+            return Path(self.vectors)
+        path = self.resources.database.path
+        return None if path is None else path.with_name(path.name + ".chroma")
+
+    def client(self) -> ClientAPI | None:
+        """The client of the Chroma server or directory, opened at the first call.
+
+        Returns:
+            `None` if another process holds the directory.
+        """
+        with self._lock:
+            if self._client is None:
+                if self.server is not None:
+                    self._client = self.server()
+                elif (opened := open_chroma(self.directory)) is not None:
+                    self._client, self._claim = opened
+            return self._client
+
+    def index_of(self, owner: str, index: VectorIndex) -> VectorIndex:
+        """A caller's own index, which holds the vectors of one owner.
+
+        Raises:
+            InputError: Another owner uses the index.
+        """
+        self._owner = self._owner or owner
+        if owner != self._owner:
+            raise InputError(
+                f"vectors={index!r} holds the vectors of {self._owner!r}, not those of {owner!r}; pass a "
+                "directory, the URL of a Chroma server or a Chroma client, which have an index for each owner"
+            )
+        return index
 
     def survives_fork(self) -> bool:
         """The settings survive; Chroma belongs to the parent."""
-        leave_to_parent(self._client if self._server is None else None)
-        self._close()
+        leave_to_parent(self._client if self.server is None else None)
+        self._client, self._claim = None, None
         return True
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        self.language.forget()
+
+    def close(self) -> None:
+        """Close Chroma, and let go of its directory."""
+        if self._client is not None:
+            # Chroma keeps clients by directory: the next to open it must not get one that saw older files.
+            close_client(self._client)
+            self._client = None
+        if self._claim is not None:
+            self._claim.release()
+            self._claim = None
+        self.language.forget()
+
+
+class Indexes(Component):
+    """The derived indexes of one owner."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self.settings = runtime.get(IndexSettings)
+        self._lock = forking.lock()
+        self._forget_index()
+
+    def _forget_index(self) -> None:
+        self.compared = False
+        """Whether the index was compared with SQL since it was opened."""
+        self._index: VectorIndex | None = None
+        self._looked = False
+
+    def survives_fork(self) -> bool:
+        """The child opens the index anew."""
+        self._forget_index()
+        return True
+
+    @property
+    def language(self) -> Language:
+        """The language of the lexicon."""
+        return self.settings.language
+
+    @property
+    def history(self) -> int:
+        """How many messages are embedded together."""
+        return self.settings.history
+
+    @property
+    def chooses_index(self) -> bool:
+        """Whether few vectors may be searched without the index."""
+        return self.settings.chooses_index
 
     @property
     def lexicon(self) -> str:
@@ -100,10 +180,11 @@ class Indexes(Component):
     @property
     def keeps_index(self) -> bool:
         """Whether there may be an index outside of the database that holds anything."""
-        if self._index is not None or self._server is not None:
+        settings = self.settings
+        if self._index is not None or settings.server is not None:
             return True
-        directory = self._directory()
-        return not isinstance(self._vectors, str | Path | None) or (
+        directory = settings.directory
+        return not isinstance(settings.vectors, str | Path | None) or (
             directory is not None and directory.exists()
         )
 
@@ -125,46 +206,21 @@ class Indexes(Component):
                 self._looked = True
             return self._index
 
-    def _directory(self) -> Path | None:
-        """Where Chroma keeps its files, unless a server or a client was passed; `None` for memory."""
-        if isinstance(self._vectors, str | Path):
-            return Path(self._vectors)
-        path = self.runtime.database.path
-        return None if path is None else path.with_name(path.name + ".chroma")
-
     def _open(self, model: str) -> VectorIndex | None:
-        given, owner = self._vectors, self.runtime.owner
         if not model:
             return None
-        if self._server is not None:
-            self._client = self._server()
-            return ChromaIndex(self._client, owner, model, watermarks.index_of(model))
-        if given is not None and not isinstance(given, str | Path):
-            if hasattr(given, "get_or_create_collection"):
-                return ChromaIndex(cast("ClientAPI", given), owner, model, watermarks.index_of(model))
-            return given
-        directory = self._directory()
-        if directory is None and self.runtime.database.dialect != "sqlite":
+        settings, owner = self.settings, self.runtime.owner
+        passed = settings.vectors
+        name = watermarks.index_of(model)
+        if settings.server is None and passed is not None and not isinstance(passed, str | Path):
+            if hasattr(passed, "get_or_create_collection"):
+                return ChromaIndex(cast("ClientAPI", passed), owner, model, name)
+            return settings.index_of(owner, passed)
+        in_memory = settings.server is None and settings.directory is None
+        if in_memory and self.runtime.database.dialect != "sqlite":
             return None  # A server's files have no place beside them here: pass vectors=... to use Chroma.
-        if self._client is None:
-            opened = open_chroma(directory)
-            if opened is None:
-                return None
-            self._client, self._claim = opened
+        client = settings.client()
+        if client is None:
+            return None
         # In memory every process-wide client shares its collections, so each memory needs a name of its own.
-        name = owner if directory is not None else f"{owner}/{uuid.uuid4()}"
-        return ChromaIndex(self._client, name, model, watermarks.index_of(model))
-
-    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
-        self.language.forget()
-
-    def close(self) -> None:
-        """Close Chroma, and let go of its directory."""
-        if self._client is not None:
-            # Chroma keeps clients by directory: the next to open it must not get one that saw older files.
-            close_client(self._client)
-            self._client = None
-        if self._claim is not None:
-            self._claim.release()
-            self._claim = None
-        self.language.forget()
+        return ChromaIndex(client, f"{owner}/{uuid.uuid4()}" if in_memory else owner, model, name)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
+from copy import copy
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Any, Self, TypeGuard, Unpack
 
 from langchain_threadmem.chat_memory import ThreadOptions
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.cache import LruCache
-from langchain_threadmem.engine.flow import Flow, Sql, averb, verb
+from langchain_threadmem.engine.owners import OwnerOfRun, Run, owner_of_run
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, OwnerMismatchError
 from langchain_threadmem.memory_system import MemorySystem
@@ -21,30 +23,30 @@ from langchain_threadmem.threads.selectors import AnySelector
 ConversationId = str | Callable[[Mapping[str, Any]], str] | None
 """The conversation of a run: its name, a function from the run's configuration; `None`: the `thread_id`."""
 
-_systems = LruCache[tuple[str, str], MemorySystem](64)
+_systems = LruCache[str, MemorySystem](64)
 _opening = forking.lock()
 
 
 def shared_system(url: str | Path, owner: str = "user") -> MemorySystem:
-    """The system of an owner in the database behind a URL, opened at the first call.
+    """The system of an owner in the database behind a URL, which the first call for the URL opens.
 
-    LangChain makes some of its objects anew for every call; they share one system. It stays open until it is
-    closed or the process ends; the next call after that opens it again.
+    LangChain makes some of its objects anew for every call; the objects of all owners share one open
+    database. It stays open until the process ends.
 
     Args:
         url: As for `MemorySystem`.
         owner: The owner of the memory.
 
     Example:
-        >>> shared_system("sqlite://", "ada") is shared_system("sqlite://", "ada")
+        >>> shared_system("sqlite://", "ada").runtime is shared_system("sqlite://", "ada").runtime
         True
     """
     with _opening:
-        system = _systems.get((str(url), owner))
-        if system is None or system.runtime.database.closed:
-            system = MemorySystem(url, owner=owner)
-            _systems.put((str(url), owner), system)
-        return system
+        system = _systems.get(str(url))
+        if system is None or system.resources.database.closed:
+            system = MemorySystem(url)
+            _systems.put(str(url), system)
+        return system.for_owner(owner)
 
 
 def check_system(system: object, instead: str = "pass MemorySystem(url)") -> None:
@@ -58,27 +60,40 @@ def check_system(system: object, instead: str = "pass MemorySystem(url)") -> Non
 
 
 class SystemIntegration:
-    """An integration over a system: its set-up, and `with`, which closes a system of its own.
+    """An integration over a system: the owner of a call, set-up, and `with`, which closes its own system.
 
     Args:
         system: The system.
+        owner: Names the owner of a run; by default the system's owner.
     """
 
-    def __init__(self, system: MemorySystem) -> None:
+    def __init__(self, system: MemorySystem, owner: OwnerOfRun | None = None) -> None:
         check_system(system, f"for a URL use {type(self).__name__}.from_conn_string")
         self.system = system
+        self._owner = checked_owner(owner)
         self._owns_system = False
 
     @property
     def _runtime(self) -> Runtime:
         return self.system.runtime
 
-    @verb
-    def setup(self) -> Flow[None]:
-        """Open the database, which makes the tables that are missing. Further calls do nothing."""
-        yield from Sql(lambda conn: None)
+    def _for_call(self, *args: object, **kwargs: object) -> Self:
+        """The integration over the system of the owner that a call is for."""
+        config = next((value for value in (*args, *kwargs.values()) if _is_config(value)), None)
+        system = system_of_run(self.system, self._owner, config)
+        if system is self.system:
+            return self
+        integration = copy(self)
+        integration.system, integration._owner = system, None
+        return integration
 
-    asetup = averb(setup)
+    def setup(self) -> None:
+        """Open the database, which makes the tables that are missing. Further calls do nothing."""
+        self.system.resources.database.open()
+
+    async def asetup(self) -> None:
+        """Async `setup`."""
+        await asyncio.to_thread(self.setup)
 
     def __enter__(self) -> Self:
         return self
@@ -93,6 +108,48 @@ class SystemIntegration:
     async def __aexit__(self, *exception: object) -> None:
         if self._owns_system:
             await self.system.aclose()
+
+
+def _is_config(value: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, Mapping) and "configurable" in value
+
+
+def checked_owner(owner: object) -> OwnerOfRun | None:
+    """The argument `owner` of an integration.
+
+    Raises:
+        InputError: It is neither a text nor a function.
+    """
+    if owner is None or callable(owner):
+        return owner
+    if not isinstance(owner, str) or not owner:
+        raise InputError(
+            f"owner={owner!r} names no owner of a run; pass the name of a field of the run's context or "
+            "configurable, or a function of the run"
+        )
+    return owner
+
+
+def system_of_run(
+    system: MemorySystem, owner: OwnerOfRun | None, config: Mapping[str, Any] | None = None
+) -> MemorySystem:
+    """The system of the owner of a run.
+
+    Args:
+        system: The system that the integration was made with.
+        owner: The option `owner` of the integration.
+        config: The configuration of the call, where there is one.
+
+    Raises:
+        OwnerRequiredError: The run names no owner.
+        OwnerMismatchError: The system serves one owner, and the run names another.
+    """
+    if owner is not None:
+        return system.for_owner(owner_of_run(owner, Run(config)))
+    if system.owner_of_run is not None:
+        return system.of_run(config)
+    check_owner(config or {}, system.owner)
+    return system
 
 
 OWNER_KEYS = ("owner", "user_id", "langgraph_auth_user_id")
@@ -130,6 +187,7 @@ class RunConversations:
         system: The system that holds them.
         conversation_id: The conversation, or a function from a run's configuration to its name.
         selector: The selector of each conversation.
+        owner: Names the owner of a run; by default the system's owner.
         **options: Options of each conversation.
 
     Raises:
@@ -141,22 +199,28 @@ class RunConversations:
         system: MemorySystem,
         conversation_id: ConversationId,
         selector: AnySelector | None = None,
+        owner: OwnerOfRun | None = None,
         **options: Unpack[ThreadOptions],
     ) -> None:
         check_system(system)
-        self.system = system
+        self._system = system
+        self._owner = checked_owner(owner)
         self._conversation_id = conversation_id
         self._selector = selector
         self._options = options
+
+    def system(self, config: Mapping[str, Any]) -> MemorySystem:
+        """The system of the owner of a run; see `system_of_run`."""
+        return system_of_run(self._system, self._owner, config)
 
     def of(self, config: Mapping[str, Any]) -> tuple[ThreadedConversation, Lineage]:
         """The conversation of a run, and the origin of the run.
 
         Raises:
-            OwnerMismatchError: The run is for another owner.
+            OwnerRequiredError: The run names no owner.
+            OwnerMismatchError: The system serves one owner, and the run names another.
             InputError: The configuration names no conversation.
         """
-        check_owner(config, self.system.owner)
         name = route.conversation_name(config, self._conversation_id)
-        conversation = self.system.conversation(name, node_selector=self._selector, **self._options)
+        conversation = self.system(config).conversation(name, node_selector=self._selector, **self._options)
         return conversation._conversation, route.lineage_of(config, name)

@@ -34,8 +34,9 @@ from langchain_threadmem.checkpoints.load import Snapshot
 from langchain_threadmem.checkpoints.queries import Address
 from langchain_threadmem.checkpoints.save import Archive
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
+from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations._system import SystemIntegration, check_owner
+from langchain_threadmem.integrations._system import SystemIntegration
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.parts import Parts
@@ -70,6 +71,8 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         serde: The serializer; by default `JsonPlusSerializer()`, which obeys `LANGGRAPH_STRICT_MSGPACK`, with
             encryption if the system has a cipher. A serializer that is passed here also reads and writes
             parts of messages for the whole system.
+        owner: The owner of a run, for a graph with many users: the name of a field of the run's context or
+            `configurable` (`owner="user_id"`), or a function of the run. By default the system's owner.
 
     Raises:
         InputError: `system` is no `MemorySystem`, or its encryption differs from that of `serde`.
@@ -88,17 +91,25 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         ['Hello', 'Hi!']
     """
 
-    def __init__(self, system: MemorySystem, *, serde: SerializerProtocol | None = None) -> None:
-        SystemIntegration.__init__(self, system)
-        custom = serde is not None
+    def __init__(
+        self,
+        system: MemorySystem,
+        *,
+        serde: SerializerProtocol | None = None,
+        owner: OwnerOfRun | None = None,
+    ) -> None:
+        SystemIntegration.__init__(self, system, owner)
+        resources, custom = system.resources, serde is not None
         if serde is None:
             serde = JsonPlusSerializer()
-            if (seal := system.runtime.database.seal) is not None:
-                serde = EncryptedSerializer(seal.cipher, serde)
+            if resources.seal is not None:
+                serde = EncryptedSerializer(resources.seal.cipher, serde)
         BaseCheckpointSaver.__init__(self, serde=serde)
-        assert self._archive  # Refuses a serializer that does not fit the system.
+        save.check_serializer(resources, serde)
+        if system.owner_of_run is None:
+            assert self._archive  # Compares the key with the stored data of the owner.
         if custom:
-            system.runtime.parts = self._archive.parts
+            resources.parts = Parts(serde)
 
     def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> Self:
         """A saver on the same system whose serializer also restores the given classes.
@@ -114,9 +125,10 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             >>> saver = ThreadMemSaver(MemorySystem(), serde=strict)
             >>> saver = saver.with_allowlist([("fractions", "Fraction")])
         """
-        parts = self.system.runtime.parts
+        resources = self.system.resources
+        parts = resources.parts
         if isinstance(parts.serde, JsonPlusSerializer):
-            self.system.runtime.parts = Parts(parts.serde.with_msgpack_allowlist(extra_allowlist))
+            resources.parts = Parts(parts.serde.with_msgpack_allowlist(extra_allowlist))
         return cast("Self", super().with_allowlist(extra_allowlist))
 
     @classmethod
@@ -142,7 +154,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     @verb
     def get_tuple(self, config: RunnableConfig) -> Flow[CheckpointTuple | None]:
         """The checkpoint that a configuration names, by default the latest of the thread."""
-        thread, checkpoint = self._thread(config), get_checkpoint_id(config)
+        thread, checkpoint = _thread(config), get_checkpoint_id(config)
         snapshot = yield from load.get(self._archive, thread, _ns(config), checkpoint)
         return None if snapshot is None else _tuple(snapshot, config)
 
@@ -167,9 +179,10 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             before: A checkpoint; only older checkpoints are listed.
             limit: Maximum number of checkpoints.
         """
-        addresses = run(self._addresses(config, before), self._runtime)
+        saver = self._for_call(config)
+        addresses = run(saver._addresses(config, before), saver._runtime)
         for part in _pages(addresses, limit if filter is None else None):
-            page = run(load.page(self._archive, part, filter, limit), self._runtime)
+            page = run(load.page(saver._archive, part, filter, limit), saver._runtime)
             limit = None if limit is None else limit - len(page)
             for snapshot in page.readable():
                 yield _tuple(snapshot)
@@ -185,9 +198,10 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Async `list`."""
-        addresses = await arun(self._addresses(config, before), self._runtime)
+        saver = self._for_call(config)
+        addresses = await arun(saver._addresses(config, before), saver._runtime)
         for part in _pages(addresses, limit if filter is None else None):
-            page = await arun(load.page(self._archive, part, filter, limit), self._runtime)
+            page = await arun(load.page(saver._archive, part, filter, limit), saver._runtime)
             limit = None if limit is None else limit - len(page)
             for snapshot in page.readable():
                 yield _tuple(snapshot)
@@ -197,7 +211,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     def _addresses(self, config: RunnableConfig | None, before: RunnableConfig | None) -> Flow[Named]:
         return load.addresses(
             self._archive,
-            None if config is None else self._thread(config),
+            None if config is None else _thread(config),
             None if config is None else config["configurable"].get("checkpoint_ns"),
             None if config is None else get_checkpoint_id(config),
             None if before is None else get_checkpoint_id(before),
@@ -218,9 +232,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         """
         ns, above = _ns(config), get_checkpoint_id(config)
         all_metadata = get_checkpoint_metadata(config, metadata)
-        yield from save.put(
-            self._archive, self._thread(config), ns, above, checkpoint, all_metadata, new_versions
-        )
+        yield from save.put(self._archive, _thread(config), ns, above, checkpoint, all_metadata, new_versions)
         return _config(_thread_given(config), ns, checkpoint["id"])
 
     aput = averb(put)
@@ -232,7 +244,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         """Store pending writes of a task; the same writes are stored once."""
         checkpoint = str(config["configurable"]["checkpoint_id"])
         return save.put_writes(
-            self._archive, self._thread(config), _ns(config), checkpoint, writes, task_id, task_path
+            self._archive, _thread(config), _ns(config), checkpoint, writes, task_id, task_path
         )
 
     aput_writes = averb(put_writes)
@@ -243,7 +255,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
         The bytes stay in the free space of the files until `MemorySystem.scrub`.
         """
-        return erase(self._archive.runtime, _name(thread_id))
+        return erase(self._runtime, _name(thread_id))
 
     adelete_thread = averb(delete_thread)
 
@@ -295,7 +307,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Flow[Mapping[str, DeltaChannelHistory]]:
         """The writes to channels above a checkpoint, since the nearest stored value of each."""
-        thread, checkpoint = self._thread(config), get_checkpoint_id(config)
+        thread, checkpoint = _thread(config), get_checkpoint_id(config)
         histories = yield from load.delta_history(self._archive, thread, _ns(config), checkpoint, channels)
         return {
             channel: {"writes": history.writes, "seed": history.seed[0]}
@@ -337,7 +349,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             ['Hello', 'Hi!']
         """
         _check_message(message_id)
-        thread = None if config is None else self._thread(config)
+        thread = None if config is None else _thread(config)
         ns = "" if config is None else _ns(config)
         name, id_ = yield from find.first_with(self._archive, message_id, thread, ns)
         return _config(name, ns, id_)
@@ -376,7 +388,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         """
         _check_message(message_id)
         ns = _ns(config)
-        _, id_ = yield from find.before(self._archive, message_id, self._thread(config), ns)
+        _, id_ = yield from find.before(self._archive, message_id, _thread(config), ns)
         return _config(_thread_given(config), ns, id_)
 
     afork = averb(fork)
@@ -391,10 +403,6 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             following = int(current.partition(".")[0]) + 1
             return f"{following:032}.{random.random():016}"
         return 1 if current is None else current + 1
-
-    def _thread(self, config: RunnableConfig) -> str:
-        check_owner(config, self.system.owner)
-        return _name(_thread_given(config))
 
     @property
     def _archive(self) -> Archive:
@@ -419,6 +427,10 @@ def _thread_given(config: RunnableConfig) -> Any:
         raise InputError(
             f"the configuration names no thread: {config!r}; pass {{'configurable': {{'thread_id': ...}}}}"
         ) from None
+
+
+def _thread(config: RunnableConfig) -> str:
+    return _name(_thread_given(config))
 
 
 def _ns(config: RunnableConfig) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NotRequired, Unpack
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, Unpack
 
 from langchain_core.messages import BaseMessage, RemoveMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -21,6 +21,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langchain_threadmem.chat_memory import SelectionOptions, ThreadOptions
 from langchain_threadmem.engine.chat_model import chat_model
 from langchain_threadmem.engine.flow import Flow, arun, run
+from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.integrations._system import ConversationId, RunConversations
 from langchain_threadmem.memory_system import MemorySystem
@@ -44,6 +45,13 @@ if TYPE_CHECKING:
 Node = Runnable[Any, dict[str, Any]]
 
 
+class Where(TypedDict):
+    """The conversation and the owner of the runs of a node."""
+
+    conversation_id: ConversationId
+    owner: OwnerOfRun | None
+
+
 class ThreadedState(MessagesState):
     """A `MessagesState` with the active thread and the recalled messages, for a user interface.
 
@@ -62,6 +70,7 @@ def select_thread_node(
     *,
     messages_key: str = "messages",
     conversation_id: ConversationId = None,
+    owner: OwnerOfRun | None = None,
     **options: Unpack[ThreadOptions],
 ) -> Node:
     """A node that selects the thread of the newest human message, and reduces `messages` to that thread.
@@ -79,6 +88,8 @@ def select_thread_node(
         messages_key: The state key of the list; its reducer must be `add_messages`.
         conversation_id: The conversation, or a function from the run's configuration to its name; by default
             the `thread_id`.
+        owner: The owner of a run, for a graph with many users: the name of a field of the run's context or
+            `configurable` (`owner="user_id"`), or a function of the run. By default the system's owner.
         **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`, and a `window`, which limits
             the earlier turns in `messages`.
 
@@ -96,7 +107,7 @@ def select_thread_node(
         True
     """
     chosen = selector if selector is not None else SemanticNodeSelector()
-    conversations = RunConversations(system, conversation_id, chosen, **options)
+    conversations = RunConversations(system, conversation_id, chosen, owner, **options)
 
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         thread = _get(state, "active_thread") or {}
@@ -108,7 +119,11 @@ def select_thread_node(
 
 
 def store_turn_node(
-    system: MemorySystem, *, messages_key: str = "messages", conversation_id: ConversationId = None
+    system: MemorySystem,
+    *,
+    messages_key: str = "messages",
+    conversation_id: ConversationId = None,
+    owner: OwnerOfRun | None = None,
 ) -> Node:
     """A node for the end of a turn that stores the new messages of the list, the answer included.
 
@@ -118,8 +133,9 @@ def store_turn_node(
         system: The system of the conversations.
         messages_key: The state key of the list.
         conversation_id: As for `select_thread_node`.
+        owner: As for `select_thread_node`.
     """
-    conversations = RunConversations(system, conversation_id)
+    conversations = RunConversations(system, conversation_id, owner=owner)
 
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         yield from route.store(conversation, _list(state, messages_key))
@@ -136,6 +152,7 @@ def recall_node(
     min_similarity: float = 0.3,
     messages_key: str = "messages",
     conversation_id: ConversationId = None,
+    owner: OwnerOfRun | None = None,
 ) -> Node:
     """A node that recalls from other threads for the newest human message, and sets the state key `recalled`.
 
@@ -146,8 +163,9 @@ def recall_node(
         min_similarity: The lowest cosine of a hit; without embeddings a hit must share a word.
         messages_key: The state key of the list.
         conversation_id: As for `select_thread_node`.
+        owner: As for `select_thread_node`.
     """
-    conversations = RunConversations(system, conversation_id)
+    conversations = RunConversations(system, conversation_id, owner=owner)
 
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         messages = _list(state, messages_key)
@@ -181,6 +199,7 @@ def create_threaded_chat(
     conversation_id: ConversationId = None,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     store: BaseStore | None = None,
+    owner: OwnerOfRun | None = None,
     **options: Unpack[SelectionOptions],
 ) -> CompiledStateGraph[ThreadedState, None, Any, Any]:
     """A chat in which every message is answered in its own thread.
@@ -202,6 +221,7 @@ def create_threaded_chat(
         conversation_id: As for `select_thread_node`.
         checkpointer: Any LangGraph checkpointer, or none, since the conversation is in `system`.
         store: A LangGraph store for the graph.
+        owner: As for `select_thread_node`.
         **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`.
 
     Raises:
@@ -218,16 +238,15 @@ def create_threaded_chat(
     if recall < 0:
         raise InputError(f"recall={recall!r} is negative; pass the number of messages, 0 for none")
     builder = StateGraph(ThreadedState)
+    where = Where(conversation_id=conversation_id, owner=owner)
     steps: list[tuple[str, Node]] = [
-        ("select_thread", select_thread_node(system, selector, conversation_id=conversation_id, **options))
+        ("select_thread", select_thread_node(system, selector, **where, **options))
     ]
     if recall:
-        looking = recall_node(
-            system, recall, scope=scope, min_similarity=min_similarity, conversation_id=conversation_id
-        )
+        looking = recall_node(system, recall, scope=scope, min_similarity=min_similarity, **where)
         steps.append(("recall", looking))
-    steps.append(("model", _model_node(model, window, system_prompt, system, conversation_id)))
-    steps.append(("store_turn", store_turn_node(system, conversation_id=conversation_id)))
+    steps.append(("model", _model_node(model, window, system_prompt, system, **where)))
+    steps.append(("store_turn", store_turn_node(system, **where)))
     names = [START, *(name for name, _ in steps), END]
     for name, node in steps:
         builder.add_node(name, node)
@@ -242,7 +261,9 @@ def _model_node(
     system_prompt: str | None,
     system: MemorySystem,
     conversation_id: ConversationId,
+    owner: OwnerOfRun | None,
 ) -> Node:
+    conversations = RunConversations(system, conversation_id, owner=owner)
     answering = chat_model(model)
     first = [SystemMessage(system_prompt)] if system_prompt else []
 
@@ -257,7 +278,7 @@ def _model_node(
 
     def counted(answered: BaseMessage, config: RunnableConfig) -> dict[str, Any]:
         name = route.conversation_name(config, conversation_id)
-        system.usage.add("answer", name, getattr(answered, "usage_metadata", None))
+        conversations.system(config).usage.add("answer", name, getattr(answered, "usage_metadata", None))
         return {"messages": [answered]}
 
     def answer(state: Any, config: RunnableConfig) -> dict[str, Any]:
@@ -277,10 +298,12 @@ def _node(
     """A node that works in the conversation of the run."""
 
     def invoke(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        return run(work(state, *conversations.of(config)), conversations.system.runtime)
+        conversation, lineage = conversations.of(config)
+        return run(work(state, conversation, lineage), conversation.runtime)
 
     async def ainvoke(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        return await arun(work(state, *conversations.of(config)), conversations.system.runtime)
+        conversation, lineage = conversations.of(config)
+        return await arun(work(state, conversation, lineage), conversation.runtime)
 
     return RunnableLambda(invoke, ainvoke, name=name)
 

@@ -19,11 +19,20 @@ from langchain_core.runnables import ensure_config
 
 from langchain_threadmem.chat_memory import ChatMemory, ConversationOptions
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
-from langchain_threadmem.integrations._system import check_owner, check_system, shared_system
+from langchain_threadmem.engine.owners import OwnerOfRun
+from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.errors import OwnerMismatchError
+from langchain_threadmem.integrations._system import (
+    check_system,
+    checked_owner,
+    shared_system,
+    system_of_run,
+)
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.removal import reset
 from langchain_threadmem.threads import append
+from langchain_threadmem.threads.select import ThreadedConversation
 from langchain_threadmem.tree import read
 from langchain_threadmem.tree.append import TIP, Parent
 from langchain_threadmem.tree.read import Seen
@@ -38,6 +47,8 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
     Args:
         session_id: The conversation's name within the system.
         system: The system of the conversation.
+        owner: The owner of a run: the name of a field of the run's context or `configurable`, or a function
+            of the run. By default the system's owner.
         **options: As for `ChatMemory`: a `node_selector` selects the threads of turns, a `window` limits the
             messages that are shown.
 
@@ -51,13 +62,40 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
         ['Hello']
     """
 
-    def __init__(self, session_id: str, system: MemorySystem, **options: Unpack[ConversationOptions]) -> None:
+    def __init__(
+        self,
+        session_id: str,
+        system: MemorySystem,
+        *,
+        owner: OwnerOfRun | None = None,
+        **options: Unpack[ConversationOptions],
+    ) -> None:
         check_system(system, "for a URL use ThreadMemChatMessageHistory.from_conn_string")
         check_name("a session id", session_id)
-        self.memory = ChatMemory(system=system, conversation_id=session_id, **options)
-        self._conversation = self.memory._conversation
-        self._runtime = system.runtime
+        self._session_id = session_id
+        self._system = system
+        self._owner = checked_owner(owner)
+        self._options = options
+        self._memory: ChatMemory | None = None
         self._seen: Seen | None = None
+        if owner is None and system.owner_of_run is None:
+            assert self.memory  # Checks the options.
+
+    @property
+    def memory(self) -> ChatMemory:
+        """The conversation; that of the owner of the run in which the history is first used."""
+        if self._memory is None:
+            system = system_of_run(self._system, self._owner)
+            self._memory = system.conversation(self._session_id, **self._options)
+        return self._memory
+
+    @property
+    def _conversation(self) -> ThreadedConversation:
+        return self.memory._conversation
+
+    @property
+    def _runtime(self) -> Runtime:
+        return self._conversation.runtime
 
     @classmethod
     def from_conn_string(
@@ -83,7 +121,12 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
         return await arun(self._show(), self._runtime)
 
     def _show(self) -> Flow[list[BaseMessage]]:
-        check_owner(ensure_config(), self._runtime.owner)
+        owner = system_of_run(self._system, self._owner, ensure_config()).owner
+        if owner != self._runtime.owner:
+            raise OwnerMismatchError(
+                f"the history is that of {self._runtime.owner!r}, and the run is for {owner!r}; make a "
+                "history for each run"
+            )
         if self._seen is None:
             self._seen = yield from read.seen(self._conversation)
         return list(self._seen.messages)

@@ -27,6 +27,8 @@ from langgraph.runtime import Runtime
 
 from langchain_threadmem.chat_memory import SelectionOptions
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
+from langchain_threadmem.engine.owners import OwnerOfRun
+from langchain_threadmem.engine.runtime import Runtime as MemoryRuntime
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.integrations._system import ConversationId, RunConversations, shared_system
 from langchain_threadmem.memory_system import MemorySystem
@@ -85,6 +87,8 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         rewrite: Whether the state's own `messages` are reduced to the active thread.
         conversation_id: The conversation, or a function from the run's configuration to its name; by default
             the `thread_id`.
+        owner: The owner of a run, for an agent with many users: the name of a field of the run's context or
+            `configurable` (`owner="user_id"`), or a function of the run. By default the system's owner.
         **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`.
 
     Raises:
@@ -112,20 +116,23 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         min_similarity: float = 0.3,
         rewrite: bool = False,
         conversation_id: ConversationId = None,
+        owner: OwnerOfRun | None = None,
         **options: Unpack[SelectionOptions],
     ) -> None:
         super().__init__()
         if recall < 0:
             raise InputError(f"recall={recall!r} is negative; pass the number of messages, 0 for none")
         chosen = selector if selector is not None else SemanticNodeSelector()
-        self._conversations = RunConversations(system, conversation_id, chosen, **options)
-        self._system = system
-        self._runtime = system.runtime
+        self._conversations = RunConversations(system, conversation_id, chosen, owner, **options)
         self._window = window
         self._recall = recall
         self._scope = scope
         self._min_similarity = min_similarity
         self._rewrite = rewrite
+
+    @property
+    def _runtime(self) -> MemoryRuntime:
+        return self._conversations.system(get_config()).runtime
 
     @classmethod
     def from_conn_string(

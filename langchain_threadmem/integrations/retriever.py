@@ -6,6 +6,7 @@ fenced block of text. Neither writes to the database.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypedDict, Unpack
 
@@ -17,10 +18,17 @@ from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from langchain_threadmem.chat_memory import ChatMemory
+from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations._system import check_owner, shared_system
+from langchain_threadmem.integrations._system import (
+    check_owner,
+    checked_owner,
+    shared_system,
+    system_of_run,
+)
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.recall.options import Conditions
 from langchain_threadmem.recall.quoting import fenced, recalled
 from langchain_threadmem.recall.results import Recollection
@@ -30,7 +38,7 @@ _ANY = "*"
 
 
 class RetrieverOptions(TypedDict, total=False):
-    """Fields of `ThreadMemRetriever`."""
+    """Fields of `ThreadMemRetriever` without `owner`, which `from_conn_string` names."""
 
     conversation_id: str | None
     scope: Literal["conversation", "owner"] | None
@@ -72,6 +80,11 @@ class ThreadMemRetriever(BaseRetriever):
     """0 for messages, 1 and 2 for summaries of conversations and of the long-term memory, or several."""
     include_superseded: bool = False
     """Whether messages that were edited, regenerated or moved are found."""
+    owner: OwnerOfRun | None = None
+    """The owner of a run: the name of a field of the run's context or `configurable`, or a function of it.
+
+    By default the owner of `memory`.
+    """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -96,23 +109,33 @@ class ThreadMemRetriever(BaseRetriever):
 
     @model_validator(mode="after")
     def _check(self) -> ThreadMemRetriever:
-        _conversation(self.memory, self.conversation_id, self.scope)
+        _check(self.memory, self.conversation_id, self.scope, self.owner)
         return self
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """The documents for a query.
 
         Raises:
+            OwnerRequiredError: The run names no owner.
             OwnerMismatchError: The configuration names another owner than the memory's.
         """
-        check_owner(ensure_config(config), _owner(self.memory))
-        return super().invoke(input, config, **kwargs)
+        return self._of_run(config)._invoke(input, config, **kwargs)
 
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """Async `invoke`."""
-        check_owner(ensure_config(config), _owner(self.memory))
+        return await self._of_run(config)._ainvoke(input, config, **kwargs)
+
+    def _of_run(self, config: RunnableConfig | None) -> Self:
+        """The retriever over the memory of the owner of a run."""
+        memory = _memory(self.memory, self.owner, ensure_config(config))
+        return self if memory is self.memory else self.model_copy(update={"memory": memory, "owner": None})
+
+    def _invoke(self, input: str, config: RunnableConfig | None, **kwargs: Any) -> list[Document]:
+        return super().invoke(input, config, **kwargs)
+
+    async def _ainvoke(self, input: str, config: RunnableConfig | None, **kwargs: Any) -> list[Document]:
         return await super().ainvoke(input, config, **kwargs)
 
     def _get_relevant_documents(
@@ -158,6 +181,7 @@ def recall_tool(
     conversation_id: str | None = None,
     scope: Literal["conversation", "owner"] | None = None,
     k: int = 4,
+    owner: OwnerOfRun | None = None,
     name: str = "recall",
     description: str = "Look up what was said earlier, in this conversation or another.",
 ) -> BaseTool:
@@ -170,6 +194,8 @@ def recall_tool(
         conversation_id: A conversation of the system; by default all conversations of the owner are searched.
         scope: One "conversation" or all of the "owner"; by default one if the two arguments above name it.
         k: Maximum number of messages and summaries.
+        owner: The owner of a run: the name of a field of the run's context or `configurable`, or a function
+            of the run. By default the owner of `memory`.
         name: The name of the tool for the model.
         description: The description of the tool for the model.
 
@@ -184,25 +210,63 @@ def recall_tool(
         >>> recall_tool(memory).invoke({"query": "weather"})
         'Nothing was said about it.'
     """
-    conversation, where = _conversation(memory, conversation_id, scope)
+    _check(memory, conversation_id, scope, owner)
+
+    def of_run() -> tuple[ChatMemory, Literal["conversation", "owner"]]:
+        return _conversation(_memory(memory, owner, ensure_config()), conversation_id, scope)
 
     def find(query: str) -> str:
-        check_owner(ensure_config(), _owner(memory))
+        conversation, where = of_run()
         return _shown(conversation.recall(query, k, 0, scope=where))
 
     async def afind(query: str) -> str:
-        check_owner(ensure_config(), _owner(memory))
+        conversation, where = of_run()
         return _shown(await conversation.arecall(query, k, 0, scope=where))
 
     return StructuredTool.from_function(find, afind, name=name, description=description, args_schema=_Query)
 
 
-def _owner(memory: ChatMemory | MemorySystem) -> str:
-    return memory.owner if isinstance(memory, MemorySystem) else memory._conversation.runtime.owner
+def _memory(
+    memory: ChatMemory | MemorySystem, owner: OwnerOfRun | None, config: Mapping[str, Any]
+) -> ChatMemory | MemorySystem:
+    """The memory of the owner of a run."""
+    if isinstance(memory, MemorySystem):
+        return system_of_run(memory, owner, config)
+    check_owner(config, memory._conversation.runtime.owner)
+    return memory
 
 
 def _shown(hits: list[Recollection]) -> str:
     return fenced([recalled(hit) for hit in hits]) or "Nothing was said about it."
+
+
+def _check(
+    memory: ChatMemory | MemorySystem,
+    conversation_id: str | None,
+    scope: Literal["conversation", "owner"] | None,
+    owner: OwnerOfRun | None,
+) -> None:
+    """Refuse arguments that do not name a conversation or an owner.
+
+    Raises:
+        InputError: They do not.
+    """
+    if isinstance(memory, ChatMemory):
+        if conversation_id is not None and conversation_id != memory.conversation_id:
+            raise InputError(
+                f"the memory is the conversation {memory.conversation_id!r}, not {conversation_id!r}; "
+                "pass the MemorySystem to choose one by its id"
+            )
+        if owner is not None:
+            raise InputError(f"owner={owner!r} needs a MemorySystem; a ChatMemory has one owner")
+        return
+    if not isinstance(memory, MemorySystem):
+        raise InputError(f"memory is a ChatMemory or a MemorySystem, not {memory!r}")
+    if conversation_id is not None:
+        check_name("a conversation_id", conversation_id)
+    elif scope == "conversation":
+        raise InputError("scope='conversation' needs a conversation; pass conversation_id=...")
+    checked_owner(owner)
 
 
 def _conversation(
@@ -212,16 +276,7 @@ def _conversation(
 ) -> tuple[ChatMemory, Literal["conversation", "owner"]]:
     """The conversation whose `recall` is called, and the scope."""
     if isinstance(memory, ChatMemory):
-        if conversation_id is not None and conversation_id != memory.conversation_id:
-            raise InputError(
-                f"the memory is the conversation {memory.conversation_id!r}, not {conversation_id!r}; "
-                "pass the MemorySystem to choose one by its id"
-            )
         return memory, scope or "conversation"
-    if not isinstance(memory, MemorySystem):
-        raise InputError(f"memory is a ChatMemory or a MemorySystem, not {memory!r}")
     if conversation_id is None:
-        if scope == "conversation":
-            raise InputError("scope='conversation' needs to know which; pass conversation_id=...")
         return memory.conversation(_ANY), "owner"
     return memory.conversation(conversation_id), scope or "conversation"

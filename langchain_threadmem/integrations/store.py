@@ -24,6 +24,7 @@ from langgraph.store.base.embed import EmbeddingsLambda
 
 from langchain_threadmem.engine.embedder import Embedder
 from langchain_threadmem.engine.flow import Flow, averb, run, verb
+from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import ClosedError, InputError, ThreadMemError
 from langchain_threadmem.integrations._system import SystemIntegration
 from langchain_threadmem.memory_system import MemorySystem
@@ -50,6 +51,9 @@ class ThreadMemStore(SystemIntegration, BaseStore):
             `None` for no index.
         ttl: LangGraph's times to live, in minutes: `default_ttl`, `refresh_on_read` and
             `sweep_interval_minutes`.
+        owner: The owner of a run, for a graph with many users: the name of a field of the run's context or
+            `configurable`, or a function of the run. By default the system's owner. A call outside of a run
+            needs the store of one owner: `ThreadMemStore(system.for_owner(name))`.
         clock: Returns seconds since 1970, for tests.
 
     Raises:
@@ -72,13 +76,15 @@ class ThreadMemStore(SystemIntegration, BaseStore):
         *,
         index: IndexConfig | bool | None = None,
         ttl: TTLConfig | None = None,
+        owner: OwnerOfRun | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        SystemIntegration.__init__(self, system)
+        SystemIntegration.__init__(self, system, owner)
         self.ttl_config = _ttl(ttl)
         self.index_config = dict(index) if isinstance(index, dict) else None
         """The argument `index`, if it is a dictionary."""
-        self._context = StoreContext(system.runtime, _index(system, index), clock)
+        self._index = _index(system, index)
+        self._clock = clock
         self._sweeper: tuple[threading.Thread, threading.Event, Future[None]] | None = None
 
     @classmethod
@@ -112,6 +118,10 @@ class ThreadMemStore(SystemIntegration, BaseStore):
             raise
         store._owns_system = True
         return store
+
+    @property
+    def _context(self) -> StoreContext:
+        return StoreContext(self._runtime, self._index, self._clock)
 
     @verb
     def batch(self, ops: Iterable[Op]) -> Flow[list[Result]]:
@@ -161,7 +171,7 @@ class ThreadMemStore(SystemIntegration, BaseStore):
         weakref.finalize(self, end.set)  # Ends the sweeper of a store that is garbage.
         thread = threading.Thread(
             target=_sweep,
-            args=(self._context, minutes * 60, end, future),
+            args=(self.system, self._clock, minutes * 60, end, future),
             name="threadmem-sweeper",
             daemon=True,
         )
@@ -194,10 +204,21 @@ class ThreadMemStore(SystemIntegration, BaseStore):
         await super().__aexit__(*exception)
 
 
-def _sweep(context: StoreContext, seconds: float, end: threading.Event, future: Future[None]) -> None:
+def _sweep(
+    system: MemorySystem,
+    clock: Callable[[], float],
+    seconds: float,
+    end: threading.Event,
+    future: Future[None],
+) -> None:
     while not end.wait(seconds):
         try:
-            run(store_verbs.sweep(context), context.runtime)
+            owners = (
+                store_verbs.owners(system.resources) if system.owner_of_run is not None else [system.owner]
+            )
+            for owner in owners:
+                runtime = system.for_owner(owner).runtime
+                run(store_verbs.sweep(StoreContext(runtime, None, clock)), runtime)
         except ClosedError:
             break
         except ThreadMemError as error:
@@ -210,7 +231,7 @@ def _index(system: MemorySystem, given: Any) -> Index | None:
     if given is None or given is False:
         return None
     if given is True:
-        return Index(system.runtime.embedder)
+        return Index(system.resources.embedder)
     if not isinstance(given, dict) or given.keys() - {"embed", "dims", "fields", "distance_type"}:
         raise InputError(f"index is None, True or a dictionary of embed, dims and fields, not {given!r}")
     fields, dims = given.get("fields") or [store_verbs.WHOLE], given.get("dims")
@@ -221,7 +242,7 @@ def _index(system: MemorySystem, given: Any) -> Index | None:
     if given.get("distance_type", "cosine") != "cosine":
         raise InputError(f"the distance is cosine, not {given['distance_type']!r}; leave distance_type out")
     if given.get("embed") is None:
-        return Index(system.runtime.embedder, fields=tuple(fields), dimensions=dims)
+        return Index(system.resources.embedder, fields=tuple(fields), dimensions=dims)
     embeddings = ensure_embeddings(given["embed"])
     function = given["embed"] if isinstance(embeddings, EmbeddingsLambda) else None
     # LangGraph wraps every function in one class; the function's own name distinguishes the vectors.

@@ -14,7 +14,7 @@ from typing import Any, get_args
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.engine.flow import Flow, Sql
-from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.engine.runtime import Component, Runtime
 from langchain_threadmem.errors import InputError, SessionNotFoundError
 from langchain_threadmem.long_term.sources import Sources
 from langchain_threadmem.messages.convert import messages_of
@@ -31,6 +31,20 @@ from langchain_threadmem.units.visits import Visits
 
 LATEST = "LATEST"
 """As a session's id: the one in which something was said last."""
+
+
+class CurrentSession(Component):
+    """The current session of one owner."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self.id: str | None = None
+        self.added = 0
+        """Number of messages that `add_memory` stored."""
+
+    def survives_fork(self) -> bool:
+        """The child continues in the same session."""
+        return True
 
 
 def resume(runtime: Runtime, session: str) -> Flow[str | None]:

@@ -19,7 +19,7 @@ from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import ClosedError, InputError, PersistenceError
 from langchain_threadmem.index import lexicon, watermarks
 from langchain_threadmem.index import removal as index_removal
-from langchain_threadmem.index.catch_up import FILLING, empty
+from langchain_threadmem.index.catch_up import OwnerVectors, empty
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.removal import take_out
 from langchain_threadmem.index.vector_index import ClearableIndex
@@ -108,7 +108,7 @@ def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -
             return _erase_whole(conn, owner, conversation)
         return _erase_older(conn, owner, conversation, time)
 
-    yield from Call(lambda: runtime.ahead.drop(FILLING))
+    yield from Call(lambda: runtime.ahead.drop(runtime.get(OwnerVectors).filling))
     # Read before, since the watermarks of the indexes are erased too.
     models = yield from _indexed_models(runtime)
     done = yield from Sql(write, write=True)
@@ -195,7 +195,7 @@ class Scrubbed:
 
 def scrub(runtime: Runtime) -> Flow[Scrubbed]:
     """Write the files anew, without the bytes of deleted rows."""
-    yield from Call(lambda: runtime.ahead.drop(FILLING))
+    yield from Call(lambda: runtime.ahead.drop(runtime.get(OwnerVectors).filling))
     unscrubbed: list[str] = []
     for model in (yield from _indexed_models(runtime)):
         index = yield from Call(lambda: runtime.get(Indexes).index_of(model))  # noqa: B023 - driven before the next turn

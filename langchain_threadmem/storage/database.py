@@ -17,16 +17,14 @@ and async reads through a few threads (`threaded`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from sqlalchemy.engine import URL
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.errors import ClosedError, InputError, PersistenceError
-from langchain_threadmem.storage.encryption import Seal
 from langchain_threadmem.storage.sqlite import SqliteDatabase
-from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.threaded import Transaction
 from langchain_threadmem.storage.transaction import Database, T
 from langchain_threadmem.storage.urls import named, with_pool
@@ -129,12 +127,9 @@ class ServerDatabase(forking.Forkable):
         self._pool = pool
         self._read_only = read_only
         self._opening = forking.lock()
-        self.first: Callable[[Conn], object] | None = None
-        """What else is to be done before anything, once the database is open."""
         self._opened: Database | None = None
         self._inherited: list[object] = []  # of a parent process: to let go of it might close its connections
         self.closed = False
-        self.seal: Seal | None = None
         self.watch()
 
     @property
@@ -156,17 +151,8 @@ class ServerDatabase(forking.Forkable):
                 raise ClosedError(f"{name!r} was closed; make a new ChatMemory or MemorySystem to go on")
             if self._opened is not None:
                 return self._opened
-            opened = _connected(self._url, self._pool, self._read_only)
-            try:
-                if self.first is not None:
-                    opened.write(self.first)
-            except BaseException:
-                opened.close()
-                raise
-            if self.seal is not None:
-                opened.encrypt(self.seal)
-            self._opened, self.first = opened, None
-            return opened
+            self._opened = _connected(self._url, self._pool, self._read_only)
+            return self._opened
 
     async def _soon(self) -> Database:
         opened = self._opened
@@ -177,12 +163,6 @@ class ServerDatabase(forking.Forkable):
         if child and self._opened is not None:
             self._inherited.append(self._opened)
             self._opened = None
-
-    def encrypt(self, seal: Seal) -> None:
-        """Encrypt what is said from now on, and read nothing else."""
-        self.seal = seal
-        if self._opened is not None:
-            self._opened.encrypt(seal)
 
     def read(self, transaction: Transaction[T]) -> T:
         """Run a function on one consistent state of what is committed."""

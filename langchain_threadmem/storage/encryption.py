@@ -72,6 +72,12 @@ class Seal:
         self._opened = LruCache[str, tuple[str | None, str]](REMEMBERED)
         self._equal = deque([cipher], maxlen=8)  # ciphers that were found to have the same key
 
+    def for_owner(self, owner: str) -> Seal:
+        """The seal of another owner with the same key; both share the cache of decrypted texts."""
+        seal = Seal(self.cipher, owner)
+        seal._opened, seal._equal = self._opened, self._equal
+        return seal
+
     def forget(self) -> None:
         """Drop the decrypted texts that are cached."""
         self._opened.clear()

@@ -23,7 +23,6 @@ from sqlalchemy.exc import TimeoutError as NoneFreeError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
 from langchain_threadmem.errors import PersistenceError, StorageBusyError
-from langchain_threadmem.storage.encryption import Seal
 from langchain_threadmem.storage.migrations import check, migrate
 from langchain_threadmem.storage.statements import Asked, Conn, refused
 from langchain_threadmem.storage.threaded import Threaded, Transaction
@@ -72,7 +71,6 @@ class PostgresDatabase(Threaded):
             use_lifo=True,  # The connection that was used last knows the statements.
         )
         self._ended = 0  # how many transactions have
-        self.seal: Seal | None = None
 
         def setup(conn: Conn) -> None:
             if read_only:
@@ -86,10 +84,6 @@ class PostgresDatabase(Threaded):
         except BaseException:
             self.close()
             raise
-
-    def encrypt(self, seal: Seal) -> None:
-        """Encrypt what is said from now on, and read nothing else."""
-        self.seal = seal
 
     def write(self, transaction: Transaction[T]) -> T:
         """Run a function in a transaction, in the calling thread."""
@@ -105,7 +99,7 @@ class PostgresDatabase(Threaded):
             with self._connection() as connection:
                 try:
                     with connection.pipeline():
-                        conn = PipelinedConn(connection, self.seal)
+                        conn = PipelinedConn(connection)
                         conn.script(begin)
                         result = transaction(conn)
                         conn.script("COMMIT")
@@ -181,9 +175,9 @@ class PipelinedConn(Conn):
 
     __slots__ = ("_connection",)
 
-    def __init__(self, connection: psycopg.Connection[Any], seal: Seal | None) -> None:
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
         # A cursor that is used again before its result is there would take that for the next one's.
-        super().__init__(connection.cursor(), "postgresql", seal, connection.cursor())
+        super().__init__(connection.cursor(), "postgresql", connection.cursor())
         self._connection = connection
 
     def each(self, *asked: Asked) -> list[list[tuple[Any, ...]]]:

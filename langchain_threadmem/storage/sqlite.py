@@ -21,14 +21,12 @@ import sqlite3
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.errors import InputError, LostDatabaseError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage import checksums
-from langchain_threadmem.storage.encryption import Seal
 from langchain_threadmem.storage.migrations import check, migrate
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.threaded import Threaded, Transaction
@@ -79,13 +77,10 @@ class SqliteDatabase(Threaded, forking.Forkable):
         self._reading = forking.lock()  # held to open connections for reading
         self._readers: deque[sqlite3.Connection] = deque()
         self._reader_count = 0  # those in use are not in the queue
-        self.seal: Seal | None = None
         self._writer: sqlite3.Connection | None = None
         self._cursor: Any = None
         self._conn: Any = None
         self._migrated = False
-        self.first: Callable[[Conn], object] | None = None
-        """What else is to be done before anything, once the database is open."""
         self._file: tuple[str, int, int] | None = None
         """The file as it was when it was opened: its place, inode and device."""
         self._at_rest = False
@@ -117,7 +112,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
         self._check_file()  # Or an empty file would be made in its place.
         writer = self._connect()
         cursor = writer.cursor()
-        conn = Conn(cursor, "sqlite", self.seal)
+        conn = Conn(cursor, "sqlite")
         try:
             if not self._migrated:
                 cursor.execute(self._begin)
@@ -128,14 +123,10 @@ class SqliteDatabase(Threaded, forking.Forkable):
                 cursor.execute("COMMIT")
             if not self._read_only:
                 checksums.keep(writer)
-            if self.first is not None:
-                cursor.execute(self._begin)
-                self.first(conn)
-                cursor.execute("COMMIT")
             if self.path is not None and self._file is None:
                 found = os.stat(self.path)
                 self._file = os.path.abspath(self.path), found.st_ino, found.st_dev
-            self._migrated, self.first = True, None
+            self._migrated = True
         except BaseException as error:
             writer.close()
             if isinstance(error, sqlite3.DatabaseError):
@@ -172,13 +163,6 @@ class SqliteDatabase(Threaded, forking.Forkable):
         elif self._at_rest:
             self._lock.release()
             self._reading.release()
-
-    def encrypt(self, seal: Seal) -> None:
-        """Encrypt what is said from now on, and read nothing else."""
-        with self._lock:
-            self.seal = seal
-            if self._conn is not None:
-                self._conn.seal = seal
 
     @property
     def _name(self) -> str:
@@ -267,7 +251,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
             try:
                 cursor = connection.execute("BEGIN")
                 try:
-                    return transaction(Conn(cursor, "sqlite", self.seal))
+                    return transaction(Conn(cursor, "sqlite"))
                 finally:
                     cursor.execute("ROLLBACK")
             except sqlite3.DatabaseError as error:

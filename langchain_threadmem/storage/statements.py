@@ -107,14 +107,12 @@ class Conn:
 
     __slots__ = ("_cursor", "_writing", "dialect", "seal")
 
-    def __init__(
-        self, cursor: Cursor, dialect: DialectName, seal: Seal | None = None, writing: Cursor | None = None
-    ) -> None:
+    def __init__(self, cursor: Cursor, dialect: DialectName, writing: Cursor | None = None) -> None:
         self._cursor = cursor
         self._writing = cursor if writing is None else writing  # for statements that return nothing
         self.dialect: DialectName = dialect
-        self.seal = seal
-        """Encrypts what is said, if the database is to hold it encrypted."""
+        self.seal: Seal | None = None
+        """Encrypts the data of the owner whose transaction it is."""
 
     def run(self, statement: Statement, *values: Any) -> None:
         """Execute a statement that returns nothing."""

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from langchain_threadmem.errors import DriverError
-from langchain_threadmem.storage.encryption import Seal
 from langchain_threadmem.storage.threaded import Transaction
 
 T = TypeVar("T")
@@ -38,9 +37,7 @@ class Database(Protocol):
     path: Path | None
     """The file, if the database is one."""
     closed: bool
-    seal: Seal | None
 
-    def encrypt(self, seal: Seal) -> None: ...
     def read(self, transaction: Transaction[T]) -> T: ...
     def write(self, transaction: Transaction[T]) -> T: ...
     async def aread(self, transaction: Transaction[T]) -> T: ...

@@ -195,6 +195,7 @@ _PROLONG = Statement(
     .values(expires=_NOW + item.c.ttl * 60),
     *("owner", "ids", "now"),
 )
+_OWNERS = Statement(select(namespace.c.owner).distinct())
 _EXPIRED = Statement(
     select(item.c.id, item.c.namespace)
     .where(item.c.expires <= _NOW)
@@ -374,6 +375,11 @@ def prune_all(conn: Conn, owner: str) -> int:
 def prolong(conn: Conn, owner: str, ids: Sequence[int], now: float) -> None:
     """Restart the time to live of items."""
     conn.run(_PROLONG, owner, json.dumps(ids), now)
+
+
+def owners(conn: Conn) -> list[str]:
+    """The owners with namespaces."""
+    return [owner for (owner,) in conn.all(_OWNERS)]
 
 
 def sweep(conn: Conn, owner: str, now: float) -> int:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.engine.embedder import Embedder
 from langchain_threadmem.engine.flow import Call, Flow, Sql
-from langchain_threadmem.engine.runtime import Component, Runtime
+from langchain_threadmem.engine.runtime import Component, Resources, Runtime
 from langchain_threadmem.errors import EmbeddingError, InputError
 from langchain_threadmem.filters import store
 from langchain_threadmem.messages import typed_json
@@ -204,6 +204,11 @@ def batch(context: StoreContext, ops: Iterable[Op]) -> Flow[list[Result]]:
     if used and not writes:
         yield from Sql(lambda conn: item_queries.prolong(conn, owner, used, now), write=True)
     return [answers[n].result if n in answers else None for n in range(len(ops))]
+
+
+def owners(resources: Resources) -> list[str]:
+    """The owners with items."""
+    return resources.database.read(item_queries.owners)
 
 
 def sweep(context: StoreContext) -> Flow[int]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.engine.embedder import Embedder
 from langchain_threadmem.engine.flow import Call, Flow, arun, run
-from langchain_threadmem.engine.runtime import Component, Runtime, bare
+from langchain_threadmem.engine.runtime import Resources, Runtime, SharedComponent, bare
 from langchain_threadmem.errors import DriverError, SelectionError
 from langchain_threadmem.index.embed import catch_up_vectors, embed
 from langchain_threadmem.index.vectors import NONE, Vectors
@@ -180,11 +180,11 @@ class SemanticNodeSelector(FlowSelector):
         return Vectors(seqs, seqs, rows[:-1]), rows[-1], own.model
 
 
-class TurnReader(Component):
+class TurnReader(SharedComponent):
     """The cached features of turns and messages that a semantic selector has compared."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        super().__init__(runtime)
+    def __init__(self, resources: Resources) -> None:
+        super().__init__(resources)
         self.reader = reader()
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.engine.runtime import Component, Runtime
+from langchain_threadmem.engine.runtime import Resources, SharedComponent
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import (
     UNREADABLE,
@@ -102,11 +102,11 @@ def is_lost(node: ConversationNode) -> bool:
     return UNREADABLE in node.message.response_metadata
 
 
-class DecodedMessages(Component):
+class DecodedMessages(SharedComponent):
     """Bodies of messages that were parsed before: each turn of a chat reads the messages before it again."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        super().__init__(runtime)
+    def __init__(self, resources: Resources) -> None:
+        super().__init__(resources)
         self._bodies: Parsed = {}
 
     def bodies(self) -> Parsed:

@@ -60,6 +60,10 @@ class Visits(Component):
             return unit
         return replace(unit, visit_count=unit.visit_count + seen.times, last_visit=seen.round)
 
+    @property
+    def unsettled(self) -> bool:
+        return bool(self._pending)
+
     def settle(self) -> Flow[None]:
         """Write all visits down, before something that depends on them is read."""
         taken = self.take()

@@ -58,6 +58,7 @@ from langchain_threadmem import (
 )
 from langchain_threadmem.catalogue.verbs import ConversationInfo, Page, ThreadInfo
 from langchain_threadmem.common.usage import Usage
+from langchain_threadmem.engine.owners import ContextField, Run
 from langchain_threadmem.index.vector_index import VectorIndex
 from langchain_threadmem.integrations.graph import recall_node, store_turn_node
 from langchain_threadmem.integrations.langchain4j import ChatMemoryProvider
@@ -100,6 +101,10 @@ def shows_last(messages: list[BaseMessage]) -> list[BaseMessage]:
 
 
 def reports(done: int, total: int) -> None: ...
+
+
+def user_of(run: Run) -> str:
+    return str(run.field(name="user_id") or run.user or run.context or run.configurable["user_id"])
 
 
 def names(configurable: Mapping[str, Any]) -> str:
@@ -405,6 +410,9 @@ async def make_systems(
         read_only=True,
     ) as system:
         assert_type(system, MemorySystem)
+    with MemorySystem(owner=user_of) as system:
+        assert_type(system.for_owner(owner="ada"), MemorySystem)
+        assert_type(system.of_run(config={"configurable": {"user_id": "ada"}}), MemorySystem)
 
 
 def use_system(
@@ -545,11 +553,14 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         selector=selector,
         messages_key="messages",
         conversation_id=names,
+        owner="user_id",
         window=shows_last,
         single_tree=True,
         on_selection_failure="root",
     )
-    store_turn_node(system=system, messages_key="messages", conversation_id="first")
+    store_turn_node(
+        system=system, messages_key="messages", conversation_id="first", owner=ContextField(name="user_id")
+    )
     recall_node(
         system=system,
         n_results=3,
@@ -557,6 +568,7 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         min_similarity=0.5,
         messages_key="messages",
         conversation_id=None,
+        owner=user_of,
     )
     create_threaded_chat(
         model=model,
@@ -576,6 +588,7 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         conversation_id=names,
         checkpointer=ThreadMemSaver(system=system),
         store=ThreadMemStore(system=system),
+        owner=user_of,
         single_tree=False,
         on_selection_failure="latest",
     )
@@ -590,6 +603,7 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
             strict_tool_pairs=True,
             compat=None,
         ),
+        owner="user_id",
         recall=3,
         scope="owner",
         min_similarity=0.5,
@@ -620,6 +634,7 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         context_depth=2,
         rank=(0, 1),
         include_superseded=True,
+        owner=None,
     )
     assert_type(retriever.invoke(input="bread", config={}, k=2), list[Document])
     retriever = ThreadMemRetriever.from_conn_string(
@@ -637,7 +652,13 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
     )
     assert_type(retriever, ThreadMemRetriever)
     recall_tool(
-        memory=system, conversation_id="first", scope="owner", k=3, name="recall", description="Recalls."
+        memory=system,
+        conversation_id="first",
+        scope="owner",
+        k=3,
+        owner=user_of,
+        name="recall",
+        description="Recalls.",
     )
 
 
@@ -645,6 +666,7 @@ async def use_history(system: MemorySystem, message: BaseMessage) -> None:
     ThreadMemChatMessageHistory(
         session_id="first",
         system=system,
+        owner=user_of,
         node_selector=selector,
         summarizer=summarizer,
         context_depth=3,
@@ -679,7 +701,7 @@ async def use_retriever(retriever: ThreadMemRetriever) -> None:
 def use_saver(
     config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, system: MemorySystem
 ) -> None:
-    ThreadMemSaver(system=system, serde=JsonPlusSerializer())
+    ThreadMemSaver(system=system, serde=JsonPlusSerializer(), owner="user_id")
     with ThreadMemSaver.from_conn_string(url="sqlite://", owner="ada", serde=None) as saver:
         assert_type(saver, ThreadMemSaver)
         saver.setup()
@@ -731,7 +753,7 @@ async def use_saver_async(
 
 
 async def use_store(system: MemorySystem, ops: list[Op]) -> None:
-    ThreadMemStore(system=system, index=True, ttl=None, clock=lambda: 0.0)
+    ThreadMemStore(system=system, index=True, ttl=None, owner=user_of, clock=lambda: 0.0)
     with ThreadMemStore.from_conn_string(
         url="sqlite://",
         owner="ada",

@@ -13,7 +13,7 @@ from test_index import Counting
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.index import catch_up, embed
-from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.index.indexes import Indexes, IndexSettings
 from langchain_threadmem.storage.statements import Conn
 
 Wrap = Callable[[Any], Any]
@@ -77,7 +77,7 @@ def test_what_waits_in_the_background_is_embedded_in_full_batches(
         system.conversation("c").append("last", "words")
         queue = system.runtime.get(embed.EmbeddingQueue)
         while queue.waiting or queue.current:
-            system.runtime.ahead.wait(embed.EMBEDDING)
+            system.runtime.ahead.wait(system.runtime.get(embed.EmbeddingQueue).job)
         assert model.calls == 3  # 16 conversations of two messages each in a batch of 32.
         assert system.flush() == 0
 
@@ -104,7 +104,7 @@ def filling(
     monkeypatch.setattr(catch_up, "FEW_TO_ENTER", 4)
     monkeypatch.setattr(catch_up, "ENTERED_AT_ONCE", 4)
     with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=tmp_path / "vectors") as system:
-        system.runtime.get(Indexes).chooses_index = True
+        system.runtime.get(IndexSettings).chooses_index = True
         fill(system, 12)
         slow = Slow(system.runtime.get(Indexes).index())
         system.query("stars")
@@ -130,8 +130,8 @@ def test_an_index_that_is_being_filled_is_no_damage(filling: tuple[MemorySystem,
     system, slow = filling
     assert verbs(system).verify().ok
     slow.go_on.set()
-    while system.runtime.ahead.busy(catch_up.FILLING):
-        system.runtime.ahead.wait(catch_up.FILLING)
+    while system.runtime.ahead.busy(system.runtime.get(catch_up.OwnerVectors).filling):
+        system.runtime.ahead.wait(system.runtime.get(catch_up.OwnerVectors).filling)
     assert verbs(system).verify().ok
     index = system.runtime.get(Indexes).index()
     assert index is not None

@@ -28,7 +28,6 @@ from langchain_threadmem import (
 )
 from langchain_threadmem.errors import DriverError, EncryptionError, InputError
 from langchain_threadmem.messages.codec import UNREADABLE
-from langchain_threadmem.storage.encryption import Seal
 from langchain_threadmem.storage.schema import metadata
 from langchain_threadmem.storage.statements import Statement
 
@@ -398,7 +397,7 @@ def test_rows_that_were_tampered_with_are_not_shown(sql: str) -> None:
     with MemorySystem(embeddings=False, cipher=cipher) as system:
         system.conversation("t").append("a heron", "grey, with some white")
         change(system, sql, 1)
-        system.runtime.database.encrypt(Seal(cipher, system.owner))  # nothing at hand
+        system.runtime.seal.forget()  # nothing at hand
         shown = system.conversation("t").messages
         assert any(UNREADABLE in message.response_metadata for message in shown)
         assert "cannot be read" in str(system.verify())

@@ -27,7 +27,7 @@ from langchain_threadmem import (
     ThreadMemSaver,
     ThreadMemStore,
 )
-from langchain_threadmem.index.embed import EMBEDDING
+from langchain_threadmem.index.embed import EmbeddingQueue
 
 Wrap = Callable[[Any], Any]
 ANY = (None, None)
@@ -251,7 +251,7 @@ def test_no_error_of_background_work_holds_a_removed_text(url: str, owner: str, 
             memory.append("one", "two")
             memory.recall("one")
             memory.append(f"The {mark} sleeps.", "So it does.")
-            while system.runtime.ahead.busy(EMBEDDING):
+            while system.runtime.ahead.busy(system.runtime.get(EmbeddingQueue).job):
                 time.sleep(0.01)
             assert mark.holders()
             memory.reset()

@@ -108,6 +108,9 @@ def test_a_memory_system_offers_these() -> None:
     public = {name for name in dir(MemorySystem) if not name.startswith("_")}
     others = {
         "owner",
+        "for_owner",
+        "of_run",
+        "runtime",
         "conversation",
         "session_id",
         "usage",

@@ -265,7 +265,7 @@ def test_many_vectors_enter_chroma_in_the_background_and_are_searched_meanwhile(
         assert "stars" in stars(system)
         assert index.count() == 0
         goes_on.set()
-        while system.runtime.ahead.busy(catch_up.FILLING):
+        while system.runtime.ahead.busy(system.runtime.get(catch_up.OwnerVectors).filling):
             time.sleep(0.01)
         assert index.count() == 6
         assert "stars" in stars(system)

@@ -1,0 +1,153 @@
+"""The owner of a run: which user's memory a call of a graph, a store or a tool reads and writes.
+
+One compiled graph serves many users, and each run names its user: in LangGraph's context
+(`graph.invoke(..., context={"user_id": "ada"})`), in the configuration
+(`{"configurable": {"user_id": "ada"}}`), or as the user that LangGraph Server has authenticated.
+An `Owner` says where to look.
+
+Example:
+    >>> run = Run({"configurable": {"user_id": "ada"}})
+    >>> owner_of_run("user_id", run), owner_of_run(lambda run: run.configurable["user_id"], run)
+    ('ada', 'ada')
+    >>> owner_of_run("tenant", run)
+    Traceback (most recent call last):
+    langchain_threadmem.errors.OwnerRequiredError: the run has no owner: neither its context nor its ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from langchain_threadmem.errors import OwnerRequiredError
+from langchain_threadmem.messages.ids import check_name
+
+_RUNTIME = "__pregel_runtime"
+"""LangGraph's key for its `Runtime` in a configuration."""
+_USER = "langgraph_auth_user"
+"""LangGraph Server's key for the authenticated user; that for the user's id ends in `_id`."""
+
+
+class Run(Mapping[str, Any]):
+    """A run of a graph, as a function for `owner=` sees it.
+
+    A mapping with the keys of the configuration and those of its `configurable`.
+
+    Args:
+        config: The configuration of the call. Keys that its `configurable` lacks are those of the graph's run
+            that makes the call, if there is one.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None) -> None:
+        around = _current_config()
+        self.configurable: Mapping[str, Any] = {
+            **(around.get("configurable") or {}),
+            **((config or {}).get("configurable") or {}),
+        }
+        """The `configurable` of the run."""
+        self._values = {**self.configurable, **around, **(config or {}), "configurable": self.configurable}
+
+    @property
+    def context(self) -> Any:
+        """The `context` that the graph was invoked with; `None` without one."""
+        return getattr(self.configurable.get(_RUNTIME), "context", None)
+
+    @property
+    def user(self) -> str | None:
+        """The identity of the user that LangGraph Server has authenticated."""
+        server = getattr(self.configurable.get(_RUNTIME), "server_info", None)
+        user = self.configurable.get(_USER) or getattr(server, "user", None)
+        identity = _value(user, "identity")
+        return self.configurable.get(f"{_USER}_id") if identity is None else identity
+
+    def field(self, name: str) -> Any:
+        """A field of the context, or a key of `configurable`; `None` if neither has it."""
+        if name in (_USER, f"{_USER}_id"):
+            return self.user
+        found = _value(self.context, name)
+        return self.configurable.get(name) if found is None else found
+
+    def __getitem__(self, key: str) -> Any:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+OwnerOfRun = str | Callable[[Run], Any]
+"""Where a run names its owner: a field of the context or of `configurable`, or a function of the run."""
+
+
+class ContextField:
+    """The owner of a run from a field of its context or of its `configurable`, for `MemorySystem(owner=...)`.
+
+    Args:
+        name: The name of the field; `langgraph_auth_user` for the user that LangGraph Server authenticated.
+
+    Example:
+        >>> from langchain_threadmem import MemorySystem
+        >>> system = MemorySystem(owner=ContextField("user_id"), embeddings=False)
+    """
+
+    def __init__(self, name: str) -> None:
+        check_name("a field of the context", name)
+        self.name = name
+
+    def __call__(self, run: Run) -> Any:
+        return run.field(self.name)
+
+    def __repr__(self) -> str:
+        return f"ContextField({self.name!r})"
+
+
+def owner_of_run(owner: OwnerOfRun, run: Run) -> str:
+    """The owner of a run.
+
+    Args:
+        owner: A field of the context or of `configurable`, or a function of the run. The owner is a text, a
+            number, or a user with an `identity`.
+        run: The run.
+
+    Raises:
+        OwnerRequiredError: The run names no owner, or names it in another form.
+    """
+    look = ContextField(owner) if isinstance(owner, str) else owner
+    try:
+        named = look(run)
+    except Exception as error:  # The function is the caller's.
+        raise OwnerRequiredError(f"the run has no owner: {look!r} failed with {error!r}; {_NEXT}") from error
+    identity = _value(named, "identity")
+    named = named if identity is None else identity
+    if named is None or named == "":
+        missing = (
+            f"neither its context nor its configurable has {look.name!r}"
+            if isinstance(look, ContextField)
+            else f"{look!r} returned {named!r}"
+        )
+        raise OwnerRequiredError(f"the run has no owner: {missing}; {_NEXT}")
+    if isinstance(named, bool) or not isinstance(named, str | int):
+        raise OwnerRequiredError(f"the run has no owner: {named!r} is no name of one; {_NEXT}")
+    return str(named)
+
+
+_NEXT = (
+    "pass context={...} or config={'configurable': {...}} with the owner to the run, or use "
+    "system.for_owner(name) outside of a run"
+)
+
+
+def _value(holder: Any, name: str) -> Any:
+    """A field of a mapping or an attribute of an object; `None` if it is missing."""
+    if isinstance(holder, Mapping):
+        return holder.get(name)
+    return getattr(holder, name, None)
+
+
+def _current_config() -> Mapping[str, Any]:
+    """The configuration of the run that the caller is part of; empty outside of a run."""
+    from langchain_core.runnables.config import var_child_runnable_config
+
+    return var_child_runnable_config.get() or {}
