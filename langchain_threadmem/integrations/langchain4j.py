@@ -22,7 +22,7 @@ from langchain_threadmem.common import forking
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.memory_system import MemorySystem
-from langchain_threadmem.messages.convert import Given, as_messages
+from langchain_threadmem.messages.convert import Given, messages_of
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.windows import (
     Compat,
@@ -180,7 +180,7 @@ class WindowChatMemory:
             InputError: An argument is no message, and no message was added; or the limit is not greater than
                 zero.
         """
-        added = [message for given in messages if given is not None for message in as_messages(given)]
+        added = [message for given in messages if given is not None for message in messages_of(given)]
         for message in added:
             with self._lock:
                 changed = self._window.added(self._stored(), message, self._window.limit(self.id))
@@ -205,7 +205,7 @@ class WindowChatMemory:
         """
         if isinstance(messages, str | BaseMessage):
             messages = [messages]
-        converted = [] if messages is None else as_messages(list(messages))
+        converted = [] if messages is None else messages_of(list(messages))
         if not converted:
             raise InputError(f"messages={messages!r} holds no message; use clear() to empty a memory")
         with self._lock:

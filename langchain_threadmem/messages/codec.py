@@ -299,28 +299,13 @@ def clone(message: BaseMessage, **changes: Any) -> BaseMessage:
         >>> clone(HumanMessage("Hello"), id="h1").id
         'h1'
     """
-    copy = with_id(message, message.id)
-    copy.__dict__.update(changes)
-    copy.__pydantic_fields_set__.update(changes)
-    return copy
-
-
-def with_id(message: BaseMessage, id: str | None) -> BaseMessage:
-    """`clone` with another id: each append needs it for all its messages.
-
-    Example:
-        >>> with_id(HumanMessage("Hello"), "h1") == clone(HumanMessage("Hello"), id="h1")
-        True
-    """
-    values = message.__dict__.copy()
-    values["id"] = id
     extra = message.__pydantic_extra__
     return _constructed(
-        type(message), values, message.__pydantic_fields_set__ | _ID, dict(extra) if extra else {}
+        type(message),
+        {**message.__dict__, **changes},
+        message.__pydantic_fields_set__ | changes.keys(),
+        dict(extra) if extra else {},
     )
-
-
-_ID = {"id"}
 
 
 def give_id(message: BaseMessage, id: str) -> None:

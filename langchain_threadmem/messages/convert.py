@@ -8,14 +8,13 @@ from typing import Any
 from langchain_core.messages import (
     AIMessage,
     BaseMessage,
-    BaseMessageChunk,
     HumanMessage,
     message_chunk_to_message,
 )
 from langchain_core.messages.utils import MessageLikeRepresentation, convert_to_messages
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.codec import with_id
+from langchain_threadmem.messages.codec import clone
 
 Given = MessageLikeRepresentation | Sequence[MessageLikeRepresentation]
 """A message as LangChain accepts it (message, text, `(role, text)`, dict), or several."""
@@ -24,14 +23,7 @@ _TEXTS: dict[str, type[HumanMessage | AIMessage]] = {"human": HumanMessage, "ai"
 
 
 def messages_of(given: Given, role: str = "human") -> list[BaseMessage]:
-    """`as_messages`, as copies: the caller may change the originals."""
-    if isinstance(given, str):
-        return as_messages(given, role)  # They are new.
-    return [with_id(message, message.id) for message in as_messages(given, role)]
-
-
-def as_messages(given: Given, role: str = "human") -> list[BaseMessage]:
-    """Messages from any form that LangChain accepts; plain text has the role `role`.
+    """New messages from any form that LangChain accepts; plain text has the role `role`.
 
     Args:
         given: One message in any form that LangChain accepts, or a list of such.
@@ -41,7 +33,7 @@ def as_messages(given: Given, role: str = "human") -> list[BaseMessage]:
         InputError: It is no message, or it is empty.
 
     Example:
-        >>> as_messages("Hello")[0].type, as_messages(("assistant", "Hi"))[0].type
+        >>> messages_of("Hello")[0].type, messages_of(("assistant", "Hi"))[0].type
         ('human', 'ai')
     """
     if not isinstance(given, list):
@@ -54,7 +46,7 @@ def _message(item: Any, role: str) -> BaseMessage:
     if isinstance(item, str) and role in _TEXTS:
         message = _TEXTS[role](item)  # convert_to_messages() takes twice as long, a tenth of an append.
     elif isinstance(item, BaseMessage):
-        message = message_chunk_to_message(item) if isinstance(item, BaseMessageChunk) else item
+        message = clone(message_chunk_to_message(item))  # The caller may change the original.
     else:
         try:
             message = convert_to_messages([(role, item) if isinstance(item, str) else item])[0]
@@ -62,8 +54,9 @@ def _message(item: Any, role: str) -> BaseMessage:
             raise InputError(
                 f"{item!r} is no message; pass a LangChain message, text, or a pair such as ('user', 'Hello')"
             ) from error
-    if message.type == "remove":
+    kind = message.type
+    if kind == "remove":
         raise InputError(f"{message!r} removes a message; it is an instruction, not something that was said")
-    if message.type in ("human", "system") and not message.content:
-        raise InputError(f"a {message.type} message is empty: {item!r}; pass what was said")
+    if kind in ("human", "system") and not message.content:
+        raise InputError(f"a {kind} message is empty: {item!r}; pass what was said")
     return message

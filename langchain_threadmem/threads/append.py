@@ -91,9 +91,9 @@ def _write(
         return []
     # The tree is created after the messages are encoded: messages that cannot be stored leave no trace.
     tree = conversation.tree or (yield from tree_of(conversation))
-    nodes = yield from Sql(Append(tree, drafts, parent), write=True)
+    written = yield from Sql(Append(tree, drafts, parent), write=True)
     embed_soon(conversation.runtime, (tree,))
-    return nodes
+    return written.nodes
 
 
 def _calls_above(
@@ -126,13 +126,15 @@ def check_turn(messages: Sequence[BaseMessage], open_calls: Collection[str | Non
         raise InputError("append() was given no message; pass a human message and what answered it")
     calls = set(open_calls)
     for position, message in enumerate(messages):
-        if position and message.type in OPENING:
+        kind = message.type
+        if position and kind in OPENING:
             raise InputError(
-                f"append() takes one turn, but message {position} is another {message.type} message "
+                f"append() takes one turn, but message {position} is another {kind} message "
                 f"({message.content!r:.60}); use extend() for several turns, append() for each in turn"
             )
-        calls |= call_ids(message)
-        if isinstance(message, ToolMessage) and message.tool_call_id not in calls:
+        if kind == "ai":
+            calls |= call_ids(message)
+        elif isinstance(message, ToolMessage) and message.tool_call_id not in calls:
             raise InputError(
                 f"message {position} is the result of tool call {message.tool_call_id!r}, "
                 f"which no earlier message of the turn makes; the calls are {sorted(map(str, calls))}"

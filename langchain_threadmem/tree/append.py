@@ -49,7 +49,7 @@ _EXISTS = Statement(select(node.c.key).where(node.c.key == bindparam("key")), "k
 def insert(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
     """Write rows of the node table with bodies as they are stored."""
     if conn.dialect == "sqlite":
-        conn.many(_INSERT_WITH_CHECKSUM, [(*row, of_node(*row)) for row in rows])
+        conn.many(_INSERT_WITH_CHECKSUM, [(*row, of_node(row)) for row in rows])
     else:
         conn.many(_INSERT, rows)
 
@@ -200,11 +200,9 @@ class Written(NamedTuple):
 
 
 class _Appender(NodeWriter):
-    """Appends drafts to a tree, which it locks."""
+    """Appends drafts to a tree, which is locked."""
 
     def __init__(self, conn: Conn, tree_id: int, rows: list[tuple[Any, ...]]) -> None:
-        # Locked by a statement of its own: a row that PostgreSQL waited for comes with stale joined columns.
-        trees.lock(conn, tree_id)
         head = trees.head(conn, tree_id)
         if head.sealed != (conn.seal is not None):
             trees.claim(conn, tree_id, head.sealed)
@@ -283,6 +281,8 @@ def _stored(row: NodeRow, message: BaseMessage) -> ConversationNode:
 
 def _write(conn: Conn, writes: Sequence[Append]) -> list[Written]:
     """Run several appends in their order, with one statement for all new rows."""
+    # Locked by a statement of its own: a row that PostgreSQL waited for comes with stale joined columns.
+    trees.lock_all(conn, {write.tree for write in writes})
     rows: list[tuple[Any, ...]] = []
     appenders: dict[int, _Appender] = {}
     written = []
@@ -295,10 +295,6 @@ def _write(conn: Conn, writes: Sequence[Append]) -> list[Written]:
         appender.flush()
         appender.settle()
     return written
-
-
-def _together(conn: Conn, writes: Sequence[Append]) -> list[list[ConversationNode]]:
-    return [written.nodes for written in _write(conn, writes)]
 
 
 @dataclass(slots=True)
@@ -316,10 +312,10 @@ class Append:
     drafts: Sequence[Draft]
     parent: Parent = TIP
     fresh: bool = False
-    together: ClassVar = staticmethod(_together)
+    together: ClassVar = staticmethod(_write)
 
-    def __call__(self, conn: Conn) -> list[ConversationNode]:
-        return _together(conn, (self,))[0]
+    def __call__(self, conn: Conn) -> Written:
+        return _write(conn, (self,))[0]
 
 
 def append(
@@ -345,7 +341,7 @@ def append(
         MessageIdConflictError: An id is stored with other content.
         NodeNotFoundError: `parent` is no node of this tree.
     """
-    return _write(conn, (Append(tree_id, drafts, parent, fresh),))[0]
+    return Append(tree_id, drafts, parent, fresh)(conn)
 
 
 def conflict(row: NodeRow) -> MessageIdConflictError:

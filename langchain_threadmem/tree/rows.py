@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from langchain_core.messages import BaseMessage
@@ -52,8 +52,8 @@ def nodes_of(rows: Sequence[NodeRow], other: Reader | None = None) -> list[Conve
 
 
 def drafts_of(
-    messages: Iterable[BaseMessage],
-    times: Iterable[datetime | None] | None = None,
+    messages: Sequence[BaseMessage],
+    times: Sequence[datetime | None] | None = None,
     other: Writer | None = None,
 ) -> list[Draft]:
     """Messages made ready to be written: encoded, with an id and a time.
@@ -66,16 +66,14 @@ def drafts_of(
         other: Writes parts that JSON does not know.
     """
     now, beginning = time.time(), new_stem()
-    if times is None:
-        return [_draft(message, now, beginning, other) for message in messages]
-    said = (now if at is None else _seconds(at) for at in times)
-    return [_draft(message, at, beginning, other) for message, at in zip(messages, said, strict=True)]
-
-
-def _draft(message: BaseMessage, created: float, beginning: str, other: Writer | None) -> Draft:
-    if given := message.id:
-        check_name("a message id", given)
-    return Draft(message, message.type, encode(message, other), created, given or beginning, bool(given))
+    drafts = []
+    for message, at in zip(messages, times or [None] * len(messages), strict=True):
+        if given := message.id:
+            check_name("a message id", given)
+        created = now if at is None else _seconds(at)
+        body = encode(message, other)
+        drafts.append(Draft(message, message.type, body, created, given or beginning, bool(given)))
+    return drafts
 
 
 def _seconds(said: datetime) -> float:

@@ -100,7 +100,7 @@ def test_other_writes_between_them_keep_their_place() -> None:
 
     third, fork = (Append(tree, [draft("human", name, is_given=False)]) for name in "cd")
     results = database.write(lambda conn: run_all(conn, [third, checkout, fork]))
-    assert [results[0][0].parent_id, results[1], results[2][0].parent_id] == [2, "moved", 2]
+    assert [results[0].nodes[0].parent_id, results[1], results[2].nodes[0].parent_id] == [2, "moved", 2]
     database.close()
 
 
