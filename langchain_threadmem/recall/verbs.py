@@ -13,7 +13,8 @@ from typing import Literal, TypeVar
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.engine.flow import Call, Flow, Sql, snapshot
+from langchain_threadmem.engine.child_runs import call_as_run
+from langchain_threadmem.engine.flow import Flow, Sql, snapshot
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.embed import EmbeddingQueue
 from langchain_threadmem.messages.codec import text_of
@@ -117,7 +118,10 @@ def _reranked(
     hits = [hit for hit in hits if hit.key in found]
     texts = [text_of(found[hit.key].node.message) for hit in hits]
     arerank = getattr(reranker, "arerank", None)
-    scores = yield from Call(
+    scores = yield from call_as_run(
+        "rerank",
+        conversation.name,
+        {"query": query, "texts": texts},
         lambda: list(reranker.rerank(query, texts)),
         None if arerank is None else (lambda: arerank(query, texts)),
     )
