@@ -13,6 +13,7 @@ from typing import Literal, TypeVar
 
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.child_runs import call_as_run
 from langchain_threadmem.engine.flow import Flow, Sql, snapshot
 from langchain_threadmem.errors import InputError
@@ -40,6 +41,9 @@ LOOKS = 3
 """How often words are entered and read again, if messages are written in between."""
 
 
+@telemetry.observed(
+    "search_memory", telemetry.of_query, lambda hits: telemetry.records(hit.node.message for hit in hits)
+)
 def recall(
     conversation: Conversation, query: str, options: RecallOptions, context_depth: int | None
 ) -> Flow[list[Recollection]]:
@@ -145,6 +149,7 @@ def depth_of(conversation: Conversation, context_depth: int | None) -> int:
     return depth
 
 
+@telemetry.observed("search_memory", telemetry.of_query, telemetry.records)
 def retrieve(
     conversation: Conversation,
     query: str,
