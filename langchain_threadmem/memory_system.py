@@ -44,6 +44,7 @@ from langchain_threadmem.removal.forget import Forgotten
 from langchain_threadmem.removal.reset import Cascade
 from langchain_threadmem.removal.scores import Scorer
 from langchain_threadmem.settings import MemorySettings
+from langchain_threadmem.statistics.verbs import Statistics, statistics
 from langchain_threadmem.summaries import verbs as summaries_verbs
 from langchain_threadmem.summaries.grouping import Limits, count_tokens
 from langchain_threadmem.summaries.run import By, Summarising
@@ -1043,6 +1044,28 @@ class MemorySystem:
         return verify_system(self.runtime)
 
     averify = averb(verify)
+
+    @verb
+    def stats(self) -> Flow[Statistics]:
+        """Count the data of the owner, and measure the database with the data of all owners.
+
+        Reads each message of the owner and each page of an SQLite database: about 0.3 s for 200 MB.
+
+        Returns:
+            The counts of this owner, and in `database` the sizes of the database and of each table, which
+            include all owners.
+
+        Example:
+            >>> from langchain_threadmem import MemorySystem
+            >>> system = MemorySystem(embeddings=False)
+            >>> nodes = system.conversation("monday").append("How warm is bread dough?", "About 25 degrees.")
+            >>> found = system.stats()
+            >>> found.conversations, found.messages, found.database.owners
+            (1, 2, 1)
+        """
+        return statistics(self.runtime)
+
+    astats = averb(stats)
 
     def close(self) -> None:
         """Finish the queued work and close the database."""

@@ -19,6 +19,7 @@ from langchain_threadmem.checkpoints.save import Archive, expand
 from langchain_threadmem.checkpoints.spans import Hot, Reader
 from langchain_threadmem.checkpoints.values import KIND, StoredValue, put_together, unpack
 from langchain_threadmem.common.cache import LruCache
+from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Resources, SharedComponent
 from langchain_threadmem.errors import ClosedError, DriverError, EncryptionError, InputError, PersistenceError
@@ -52,6 +53,7 @@ class Snapshot(NamedTuple):
     writes: list[tuple[str, str, Any]]
 
 
+@telemetry.observed("get_checkpoint", telemetry.of_name)
 def get(archive: Archive, thread: str, ns: str, checkpoint: str | None) -> Flow[Snapshot | None]:
     """A checkpoint; the latest of its namespace if no id is given."""
     wanted = None if checkpoint is None else pack_id(checkpoint)

@@ -37,6 +37,7 @@ from langchain_threadmem.checkpoints.known_lists import (
 from langchain_threadmem.checkpoints.lists import Located
 from langchain_threadmem.checkpoints.queries import CheckpointRow, WriteRow, pack_id
 from langchain_threadmem.checkpoints.values import KIND, Run, Said, StoredValue, take_apart
+from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Resources, Runtime
 from langchain_threadmem.errors import EncryptionError, InputError, PersistenceError
@@ -172,6 +173,7 @@ class _Stored(NamedTuple):
     waiting: list[Latecomer | None]
 
 
+@telemetry.observed("put_checkpoint", telemetry.of_name)
 def put(
     archive: Archive,
     thread: str,
@@ -283,6 +285,7 @@ def put(
     yield from _meet(archive, thread, awaiting(archive.lists.latecomers(thread), ids))
 
 
+@telemetry.observed("put_writes", telemetry.of_name)
 def put_writes(
     archive: Archive,
     thread: str,

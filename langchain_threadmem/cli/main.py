@@ -7,10 +7,12 @@ heavy modules when they run, so that `threadmem --help` is fast.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +89,11 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("database", metavar="DATABASE", help="a file or a URL")
     verify.set_defaults(run=_verify)
 
+    stats = commands.add_parser("stats", help="count the data of an owner, and measure the database")
+    stats.add_argument("database", metavar="DATABASE", help="a file or a URL")
+    stats.add_argument("--json", action="store_true", help="print a JSON object, with sizes in bytes")
+    stats.set_defaults(run=_stats)
+
     importing = commands.add_parser(
         "import-checkpoints", help="copy threads from another LangGraph checkpointer"
     )
@@ -115,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     vectors.add_argument("--vectors", metavar="DIR", help="folder of the index; default: beside the file")
     vectors.set_defaults(run=_reindex)
 
-    for command in (demo, show, listing, verify, importing, convert, vectors):
+    for command in (demo, show, listing, verify, stats, importing, convert, vectors):
         command.add_argument(
             "--owner", metavar="NAME", default="user", help="owner of the memory; default: user"
         )
@@ -182,6 +189,20 @@ def _verify(options: argparse.Namespace) -> int:
     for problem in verification.problems:
         print(f"  {visible(problem)}")
     return 0 if verification.ok else 1
+
+
+def _stats(options: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from langchain_threadmem.cli import terminal
+
+    with _existing(options.database, options.owner, read_only=True) as system:
+        statistics = system.stats()
+    if options.json:
+        print(json.dumps(asdict(statistics), indent=2))
+    else:
+        Console().print(terminal.show_statistics(statistics))
+    return 0
 
 
 @contextmanager
@@ -264,6 +285,7 @@ def _import(options: argparse.Namespace) -> int:
 def _existing(database: str, owner: str, **options: Any) -> MemorySystem:
     """Open the memory of a database that exists."""
     from langchain_threadmem.memory_system import MemorySystem
+    from langchain_threadmem.removal import tables
     from langchain_threadmem.storage.database import open_database
     from langchain_threadmem.storage.urls import sqlite_file
     from langchain_threadmem.transfer import rows
@@ -272,7 +294,7 @@ def _existing(database: str, owner: str, **options: Any) -> MemorySystem:
     if file is not None and not file.is_file():
         raise InputError(f"there is no database file {str(file)!r}; `threadmem demo` makes one")
     with closing(open_database(database, read_only=True)) as opened:
-        opened.read(lambda conn: rows.check_owner(conn, owner) if rows.owners(conn) else None)
+        opened.read(lambda conn: rows.check_owner(conn, owner) if tables.owners(conn) else None)
     return MemorySystem(database, owner=owner, **options)
 
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
+from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
 from langchain_threadmem.catalogue.verbs import ConversationInfo, ThreadInfo
 from langchain_threadmem.export.layout import Layout, content_of, line_of
-from langchain_threadmem.messages.text import one_line
+from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.recall.results import Recollection
+from langchain_threadmem.statistics.verbs import Statistics
 from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import ConversationNode
 
@@ -123,11 +125,25 @@ def show_recall(question: str, hits: Sequence[Recollection]) -> RenderableType:
     return Group(Text(one_line(question), style="bold"), body)
 
 
+def show_statistics(statistics: Statistics) -> RenderableType:
+    """Two tables: the counts of the owner, and the sizes of the database with the data of all owners."""
+    counts = _table(f"data of {one_line(statistics.owner)!r}", "number")
+    for name in ("conversations", "messages", "summaries", "vectors", "checkpoints", "items"):
+        counts.add_row(name, f"{getattr(statistics, name):,}")
+    database = statistics.database
+    sizes = _table(f"data of {plural(database.owners, 'owner')}", "size")
+    sizes.add_row("database", decimal(database.bytes))
+    sizes.add_row("vector index", decimal(database.index_bytes))
+    for name, size in database.table_bytes.items():
+        sizes.add_row(f"table {name}" + " (estimated)" * database.estimated, decimal(size))
+    return Group(counts, "", sizes)
+
+
 def _table(*headings: str) -> Table:
     """A table whose columns of message texts shrink in a narrow terminal; names and numbers are never cut."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for heading in headings:
-        number = heading in ("from", "messages", "threads", "ends at")
+        number = heading in ("from", "messages", "threads", "ends at", "number", "size")
         # rich shrinks columns that may wrap; the texts in them do not wrap and are cut.
         table.add_column(
             heading,

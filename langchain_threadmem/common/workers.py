@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 from weakref import WeakSet
 
@@ -56,7 +57,8 @@ class Background(forking.Forkable):
                 raise ClosedError(f"{what} cannot begin: the memory was closed; open it again")
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(1, thread_name_prefix="threadmem-background")
-            future = self._pool.submit(work)
+            # Model calls are child runs of the run whose context is copied.
+            future = self._pool.submit(copy_context().run, work)
         future.add_done_callback(lambda done: _report(what, done))
         return future
 

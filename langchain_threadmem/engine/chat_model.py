@@ -14,6 +14,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel, ValidationError
 
 from langchain_threadmem.common.usage import Purpose, Usage
+from langchain_threadmem.engine.child_runs import run_config
 from langchain_threadmem.engine.flow import Call, Flow
 from langchain_threadmem.errors import InputError, ModelError
 from langchain_threadmem.messages.codec import text_of
@@ -63,6 +64,8 @@ def ask(
     usage: Usage,
     purpose: Purpose,
     conversation: str = "",
+    *,
+    run_name: str,
 ) -> Flow[S]:
     """The answer of a model to a question.
 
@@ -73,6 +76,7 @@ def ask(
         usage: Counts the call, also if it fails.
         purpose: The purpose of the call.
         conversation: The conversation that the call is counted for, if there is one.
+        run_name: The name of the call for callback handlers, see `child_runs.run_config`.
 
     Raises:
         UnusableAnswerError: The answer is missing, malformed or truncated.
@@ -83,8 +87,11 @@ def ask(
     if structured is None:
         structured = chat
         prompt.append(HumanMessage(_INSTRUCTION + json.dumps(schema.model_json_schema())))
+    config = run_config(run_name, conversation)
     try:
-        answer = yield from Call(lambda: structured.invoke(prompt), lambda: structured.ainvoke(prompt))
+        answer = yield from Call(
+            lambda: structured.invoke(prompt, config), lambda: structured.ainvoke(prompt, config)
+        )
     except Exception:
         usage.add(purpose, conversation, None)
         raise

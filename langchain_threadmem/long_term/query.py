@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
@@ -192,6 +193,11 @@ def _range(given: object) -> Range:
     return ends
 
 
+@telemetry.observed(
+    "search_memory",
+    lambda runtime, asked: {telemetry.QUERY: lambda: asked.text or ""},
+    lambda chains: {telemetry.COUNT: sum(map(len, chains))},
+)
 def query(runtime: Runtime, asked: Question) -> Flow[list[list[MemoryUnit]]]:
     """The units that fit a question, as chains, the best first."""
     if not asked.k:

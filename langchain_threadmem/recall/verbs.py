@@ -13,7 +13,9 @@ from typing import Literal, TypeVar
 
 from langchain_core.messages import BaseMessage
 
-from langchain_threadmem.engine.flow import Call, Flow, Sql, snapshot
+from langchain_threadmem.engine import telemetry
+from langchain_threadmem.engine.child_runs import call_as_run
+from langchain_threadmem.engine.flow import Flow, Sql, snapshot
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.embed import EmbeddingQueue
 from langchain_threadmem.messages.codec import text_of
@@ -39,6 +41,9 @@ LOOKS = 3
 """How often words are entered and read again, if messages are written in between."""
 
 
+@telemetry.observed(
+    "search_memory", telemetry.of_query, lambda hits: telemetry.records(hit.node.message for hit in hits)
+)
 def recall(
     conversation: Conversation, query: str, options: RecallOptions, context_depth: int | None
 ) -> Flow[list[Recollection]]:
@@ -117,7 +122,10 @@ def _reranked(
     hits = [hit for hit in hits if hit.key in found]
     texts = [text_of(found[hit.key].node.message) for hit in hits]
     arerank = getattr(reranker, "arerank", None)
-    scores = yield from Call(
+    scores = yield from call_as_run(
+        "rerank",
+        conversation.name,
+        {"query": query, "texts": texts},
         lambda: list(reranker.rerank(query, texts)),
         None if arerank is None else (lambda: arerank(query, texts)),
     )
@@ -141,6 +149,7 @@ def depth_of(conversation: Conversation, context_depth: int | None) -> int:
     return depth
 
 
+@telemetry.observed("search_memory", telemetry.of_query, telemetry.records)
 def retrieve(
     conversation: Conversation,
     query: str,

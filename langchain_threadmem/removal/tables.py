@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from sqlalchemy import BindParameter, ColumnElement, Table, and_, bindparam, delete, func, select
+from sqlalchemy import BindParameter, ColumnElement, Table, and_, bindparam, delete, func, select, union
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.storage import node_keys, schema
@@ -130,6 +130,7 @@ _TREES = Statement(
     .order_by(schema.tree.c.id),
     "owner",
 )
+_OWNERS = Statement(union(*(select(part.table.c.owner) for part in _HEADS)))
 _DROP_TREE = Statement(delete(schema.tree).where(schema.tree.c.id == bindparam("tree")), "tree")
 
 
@@ -137,6 +138,11 @@ def trees_of(conn: Conn, owner: str, conversation: str | None) -> list[tuple[int
     """The trees of a conversation, or of all conversations of an owner, in every scope, with their names."""
     rows = conn.all(_TREES, owner)
     return [(row[0], row[1]) for row in rows if conversation in (None, row[1])]
+
+
+def owners(conn: Conn) -> list[str]:
+    """All owners, in alphabetical order."""
+    return sorted(row[0] for row in conn.all(_OWNERS))
 
 
 def count_below(conn: Conn, tree_id: int) -> Counter[str]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import get_args
 
+from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError, NodeNotFoundError, SessionNotFoundError, StorageBusyError
 from langchain_threadmem.index.removal import drop
@@ -40,6 +41,7 @@ from langchain_threadmem.units.unit import MemoryUnit
 ATTEMPTS = 5
 
 
+@telemetry.observed("summarize_memory", telemetry.of_name, telemetry.written)
 def summarize_session(how: Summarising, session: str, by: By | None) -> Flow[MemoryUnit | None]:
     """Bring the summaries of a session up to date; its root, or `None` if one could not be written.
 
@@ -53,6 +55,7 @@ def summarize_session(how: Summarising, session: str, by: By | None) -> Flow[Mem
     return (yield from _summarize(how, lambda conn: _plan_session(conn, how, session, source, tree, by)))
 
 
+@telemetry.observed("summarize_memory", telemetry.of_name, telemetry.written)
 def summarize_thread(how: Summarising, session: str, node: int) -> Flow[MemoryUnit | None]:
     """Bring the summaries of the thread of a node up to date; the topmost of them.
 
@@ -80,6 +83,7 @@ def _trees(how: Summarising, session: str) -> Flow[tuple[int, int]]:
     return (yield from Sql(find, write=True))
 
 
+@telemetry.observed("summarize_memory", telemetry.no_attributes, telemetry.written)
 def summarize_long_term_memory(how: Summarising) -> Flow[MemoryUnit | None]:
     """Bring every session's summaries up to date, then those above them; the root of all."""
     owner, now = how.runtime.owner, time.time()

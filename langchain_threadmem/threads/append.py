@@ -7,6 +7,7 @@ from datetime import datetime
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
+from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.embed import embed_soon
@@ -23,6 +24,11 @@ from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.rows import drafts_of
 
 
+@telemetry.observed(
+    "create_memory",
+    telemetry.of_conversation,
+    lambda nodes: telemetry.records(node.message for node in nodes),
+)
 def append(conversation: ThreadedConversation, human: Given, *answers: Given) -> Flow[list[ConversationNode]]:
     """Store one turn: its human message below the parent that the selector chooses, answers below it."""
     messages = messages_of(human)
@@ -47,6 +53,11 @@ def _is_stored(conversation: ThreadedConversation, message: BaseMessage) -> Flow
     return (yield from Sql(lambda conn: nodes.by_message(conn, tree, message_id))) is not None
 
 
+@telemetry.observed(
+    "create_memory",
+    telemetry.of_conversation,
+    lambda nodes: telemetry.records(node.message for node in nodes),
+)
 def extend(
     conversation: ThreadedConversation, given: Iterable[Given], timestamps: Iterable[datetime] | None = None
 ) -> Flow[list[ConversationNode]]:
@@ -69,6 +80,11 @@ def _is_pair(given: Iterable[Given]) -> bool:
     return isinstance(given, tuple) and len(given) == 2 and given[0] in TYPES and isinstance(given[1], str)
 
 
+@telemetry.observed(
+    "create_memory",
+    telemetry.of_conversation,
+    lambda nodes: telemetry.records(node.message for node in nodes),
+)
 def remember(
     conversation: ThreadedConversation, given: Sequence[BaseMessage], seen: Parent
 ) -> Flow[list[ConversationNode]]:

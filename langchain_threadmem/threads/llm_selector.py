@@ -154,7 +154,13 @@ class LLMNodeSelector(FlowSelector):
             self.calls += 1
             try:
                 answer = yield from ask_model(
-                    self.model, prompt, NodeSelection, usage, "selection", tree.conversation
+                    self.model,
+                    prompt,
+                    NodeSelection,
+                    usage,
+                    "selection",
+                    tree.conversation,
+                    run_name="select_thread",
                 )
             except UnusableAnswerError as error:
                 problem = error

@@ -23,6 +23,7 @@ from typing_extensions import TypedDict
 
 from langchain_threadmem.checkpoints import lists
 from langchain_threadmem.checkpoints.values import said as listed
+from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import decode_stored, encode
@@ -207,6 +208,7 @@ def _route(
     return reason
 
 
+@telemetry.observed("create_memory", telemetry.of_conversation, lambda count: {telemetry.COUNT: count})
 def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> Flow[int]:
     """Store the end of a list: the messages after the last one that is stored already.
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import DriverError, PersistenceError, SelectionError
 from langchain_threadmem.threads.selectors import AnySelector, LinearNodeSelector, choice_of
@@ -43,11 +44,13 @@ class Selected(NamedTuple):
         parent: A node id, `None` for a new root, or `TIP`.
         reason: The reason, in a few words for people.
         placement: The placement that is stored with the node; `None` without probabilities.
+        candidates: The number of turn ends that the selector could choose from.
     """
 
     parent: Parent
     reason: str
     placement: Placement | None = None
+    candidates: int = 0
 
     def explains(self, drafts: Sequence[Draft]) -> list[Draft]:
         """Drafts of a turn, with the placement on its human message."""
@@ -74,6 +77,19 @@ class Past(NamedTuple):
 EVERYTHING = Past()
 
 
+def _described(selected: Selected) -> telemetry.Attributes:
+    """The attributes of a selection."""
+    chances: dict[object, float] = dict(selected.placement.chances) if selected.placement else {}
+    chance = chances.get(selected.parent)
+    return {
+        "threadmem.selection.candidates": selected.candidates,
+        "threadmem.selection.new_thread": selected.parent is None,
+        "threadmem.selection.reason": lambda: selected.reason,
+        **({} if chance is None else {"threadmem.selection.probability": chance}),
+    }
+
+
+@telemetry.observed("select_thread", telemetry.of_conversation, _described)
 def select(
     conversation: ThreadedConversation, message: BaseMessage, past: Past = EVERYTHING
 ) -> Flow[Selected]:
@@ -115,7 +131,7 @@ def select(
         return Selected(active, "continues the active thread, the only one there may be")
     usual = "starts a new thread" if parent is None else f"continues node {parent}"
     weighed = Placement(view.reason, view.chances) if view.reason else None
-    return Selected(parent, view.reason or usual, weighed)
+    return Selected(parent, view.reason or usual, weighed, len(ends))
 
 
 def _end_of(ends: Sequence[TurnEnd], chosen: int, selector: AnySelector) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 from langchain_core.messages import BaseMessage
 from numpy.typing import NDArray
 
+from langchain_threadmem.engine.child_runs import call_as_run
 from langchain_threadmem.engine.embedder import Embedder
 from langchain_threadmem.engine.flow import Call, Flow, arun, run
 from langchain_threadmem.engine.runtime import Resources, Runtime, SharedComponent, bare
@@ -89,8 +90,12 @@ def choice_of(selector: AnySelector, view: TreeView, message: BaseMessage) -> Fl
     if inspect.iscoroutinefunction(sync):
         awaitable = sync
         sync = _refuse_sync
-    answer: int | None = yield from Call(
-        lambda: sync(view, message), (lambda: awaitable(view, message)) if awaitable else None
+    answer: int | None = yield from call_as_run(
+        "select_thread",
+        view.conversation,
+        {"message": message},
+        lambda: sync(view, message),
+        (lambda: awaitable(view, message)) if awaitable else None,
     )
     return answer
 

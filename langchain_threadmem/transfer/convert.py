@@ -19,6 +19,7 @@ from uuid import uuid4
 
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.removal import tables
 from langchain_threadmem.storage.database import open_database
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.transaction import Database
@@ -148,7 +149,7 @@ def _write(database: Database, place: Path, owner: str | None, progress: Progres
     def read(conn: Conn) -> Manifest:
         if owner is not None:
             memory_rows.check_owner(conn, owner)
-        chosen = memory_rows.owners(conn) if owner is None else [owner]
+        chosen = tables.owners(conn) if owner is None else [owner]
         total, done = memory_rows.count(conn, chosen), 0
 
         def written() -> None:

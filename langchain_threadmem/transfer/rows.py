@@ -14,12 +14,12 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import bindparam, select, union, update
+from sqlalchemy import bindparam, select, update
 
 from langchain_threadmem.checkpoints.values import KIND, Item, Run, unpack
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.index import watermarks
-from langchain_threadmem.removal.tables import COPIED, Id, Part, scope
+from langchain_threadmem.removal.tables import COPIED, Id, Part, owners, scope
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
@@ -48,9 +48,6 @@ _SETTLE = Statement(
     .where(schema.tree.c.id == bindparam("tree"))
     .values(tip=bindparam("tip"), system=bindparam("system_")),
     *("tip", "system_", "tree"),
-)
-_OWNERS = Statement(
-    union(*(select(part.table.c.owner) for part in COPIED if part.under is None)).order_by("owner")
 )
 
 
@@ -92,11 +89,6 @@ class Numbers:
 
     def _item(self, _: str | None, item: Item) -> Item:
         return Run(*(self.of(Id.NODE, key) for key in item)) if isinstance(item, Run) else item
-
-
-def owners(conn: Conn) -> list[str]:
-    """All owners, in alphabetical order."""
-    return sorted(row[0] for row in conn.all(_OWNERS))
 
 
 def check_owner(conn: Conn, owner: str) -> None:

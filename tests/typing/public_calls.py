@@ -66,6 +66,7 @@ from langchain_threadmem.integrations.retriever import recall_tool
 from langchain_threadmem.removal.erase import Receipt, Scrubbed
 from langchain_threadmem.removal.forget import Forgotten
 from langchain_threadmem.removal.scores import decay
+from langchain_threadmem.statistics.verbs import Statistics
 from langchain_threadmem.threads.tree_view import TreeView
 from langchain_threadmem.verify import Verification
 
@@ -481,6 +482,7 @@ def use_system(
     assert_type(system.flush(progress=reports), int)
     assert_type(system.reindex(), int)
     assert_type(system.verify(), Verification)
+    assert_type(system.stats(), Statistics)
     system.close()
 
 
@@ -544,6 +546,7 @@ async def use_system_async(system: MemorySystem, message: BaseMessage, when: dat
     assert_type(await system.aflush(progress=reports), int)
     assert_type(await system.areindex(), int)
     assert_type(await system.averify(), Verification)
+    assert_type(await system.astats(), Statistics)
     await system.aclose()
 
 

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-LOOKING = [["show", ""], ["list", ""], ["verify", ""], ["reindex", ""], ["convert", "", "copy"]]
+LOOKING = [[name, ""] for name in ("show", "list", "stats", "verify", "reindex")] + [["convert", "", "copy"]]
 """Commands that read a database; an empty argument stands for the database."""
 
 
@@ -320,6 +321,24 @@ def test_list_shows_the_threads_of_a_conversation(database: str, capsys: pytest.
     assert main(["list", database, "first"]) == 0
     _, thread = capsys.readouterr().out.splitlines()
     assert thread.split()[0] == "6"
+
+
+def test_stats_shows_the_counts_of_the_owner_and_the_size_of_the_database(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["stats", database]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["data", "of", "'user'", "number"]
+    assert lines[1:3] == [["conversations", "2"], ["messages", "8"]]
+    assert ["data", "of", "1", "owner", "size"] in lines
+    assert ["table", "node"] in [line[:2] for line in lines]
+
+
+def test_stats_prints_json(database: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stats", database, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    with MemorySystem(database, read_only=True) as system:
+        assert printed == asdict(system.stats())
 
 
 @pytest.mark.parametrize("command", LOOKING)

@@ -51,7 +51,7 @@ VERBS = [
     *("to_mermaid", "export", "save", "load", "flush", "verify", "close"),
 ]
 SYSTEM_VERBS = [
-    *("conversations", "flush", "verify", "reindex", "close"),
+    *("conversations", "flush", "verify", "stats", "reindex", "close"),
     *("list_conversations", "update_conversation"),
     *("start_session", "switch_session", "remove_session", "sessions", "add_memory", "get_context"),
     *(

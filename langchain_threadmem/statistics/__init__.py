@@ -1,0 +1,1 @@
+"""Statistics: counts of an owner's data, and sizes of the database."""

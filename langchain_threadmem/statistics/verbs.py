@@ -1,0 +1,94 @@
+"""Verb: counts of an owner's data, and sizes of the database that contains it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from langchain_threadmem.common.usage import Used
+from langchain_threadmem.engine.flow import Call, Flow, Sql
+from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.index.indexes import Indexes
+from langchain_threadmem.removal import tables
+from langchain_threadmem.statistics import queries
+from langchain_threadmem.storage.statements import Conn
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSize:
+    """The size of a database, with the data of all owners.
+
+    Attributes:
+        owners: The number of owners with data.
+        bytes: SQLite: the database file and its write-ahead log. PostgreSQL: the database, including tables
+            of other programs.
+        table_bytes: The bytes of each table of this package with its indexes, the largest first. Names are
+            without the prefix `threadmem_`.
+        estimated: Whether `table_bytes` are estimates: the lengths of the values, without indexes. True
+            for an SQLite library that was built without `dbstat`.
+        index_bytes: The bytes of Chroma's directory; 0 if vectors are searched in SQL or on a server.
+    """
+
+    owners: int
+    bytes: int
+    table_bytes: Mapping[str, int]
+    estimated: bool
+    index_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Counts of one owner's data, and the size of the whole database.
+
+    Attributes:
+        owner: The owner that the counts are of.
+        conversations: The number of conversations with a message.
+        messages: The number of messages in them, superseded ones included.
+        summaries: The number of summaries of sessions and of the long-term memory.
+        vectors: The number of vectors of messages and summaries, of all embedding models.
+        checkpoints: The number of LangGraph's checkpoints.
+        items: The number of values in the `ThreadMemStore`.
+        usage: Model calls and tokens since the system was opened, by purpose.
+        database: The size of the database, with the data of all owners.
+    """
+
+    owner: str
+    conversations: int
+    messages: int
+    summaries: int
+    vectors: int
+    checkpoints: int
+    items: int
+    usage: Mapping[str, Used]
+    database: DatabaseSize
+
+
+def statistics(runtime: Runtime) -> Flow[Statistics]:
+    """Counts of the owner's data, and the size of the database; see `MemorySystem.stats`."""
+
+    def read(conn: Conn) -> tuple[queries.Counts, int, int, tuple[Mapping[str, int], bool]]:
+        counted = queries.counts(conn, runtime.owner)
+        return counted, len(tables.owners(conn)), queries.size(conn), queries.table_sizes(conn)
+
+    counted, owners, size, (table_bytes, estimated) = yield from Sql(read)
+    path, directory = runtime.database.path, runtime.get(Indexes).settings.directory
+    files, index_bytes = yield from Call(lambda: (_files(path), _below(directory)))
+    return Statistics(
+        runtime.owner,
+        *counted,
+        usage=runtime.usage.by_purpose(),
+        database=DatabaseSize(owners, files or size, table_bytes, estimated, index_bytes),
+    )
+
+
+def _files(path: Path | None) -> int:
+    """The bytes of an SQLite file and its write-ahead log; 0 for other databases."""
+    files = [] if path is None else [path, path.with_name(f"{path.name}-wal")]
+    return sum(file.stat().st_size for file in files if file.exists())
+
+
+def _below(directory: Path | None) -> int:
+    """The bytes of the files in a directory."""
+    found = [] if directory is None else directory.rglob("*")
+    return sum(file.stat().st_size for file in found if file.is_file())

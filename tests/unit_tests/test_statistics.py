@@ -1,0 +1,115 @@
+"""Statistics: counts of one owner, sizes of the whole database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import WordEmbeddings
+from langchain_core.language_models import FakeListChatModel
+from langgraph.checkpoint.base import empty_checkpoint
+
+from langchain_threadmem import LLMSummarizer, MemorySystem, ThreadMemSaver, ThreadMemStore
+from langchain_threadmem.common.usage import Used
+from langchain_threadmem.statistics import queries
+from langchain_threadmem.storage import schema
+from langchain_threadmem.storage.statements import Statement
+
+Wrap = Callable[[Any], Any]
+
+
+def test_an_empty_memory_has_no_data(system: MemorySystem, verbs: Wrap) -> None:
+    found = verbs(system).stats()
+    assert (found.owner, found.conversations, found.messages, found.checkpoints) == (system.owner, 0, 0, 0)
+    assert (found.summaries, found.vectors, found.items, found.usage) == (0, 0, 0, {})
+
+
+def test_messages_are_counted_with_those_that_were_superseded(system: MemorySystem, verbs: Wrap) -> None:
+    memory = system.conversation("first")
+    memory.append("one", "two")
+    memory.edit(1, "One")
+    system.conversation("second").append("three", "four")
+    found = verbs(system).stats()
+    assert (found.conversations, found.messages) == (2, 5)
+    assert found.messages == system.verify().nodes
+
+
+def test_purged_messages_are_not_counted(system: MemorySystem, verbs: Wrap) -> None:
+    system.conversation("first").extend(["one", "two", "three", "four"])
+    removed = system.forget(0.5, purge=True).units
+    assert verbs(system).stats().messages == 4 - removed < 4
+
+
+def test_vectors_summaries_checkpoints_and_items_are_counted(system: MemorySystem, verbs: Wrap) -> None:
+    system.conversation("first").append("Where do figs grow?", "In the south.")
+    system.flush()
+    vectors = verbs(system).stats().vectors
+    system.summarize_session("first")
+    ThreadMemStore(system).put(("a",), "b", {"c": 1})
+    saver = ThreadMemSaver(system)
+    saver.put({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, empty_checkpoint(), {}, {})
+    found = verbs(system).stats()
+    assert (vectors, found.summaries, found.checkpoints, found.items) == (2, 1, 1, 1)
+
+
+def test_other_owners_are_counted_in_the_database_alone(url: str, owner: str, verbs: Wrap) -> None:
+    with (
+        MemorySystem(url, owner=owner, embeddings=False) as mine,
+        MemorySystem(url, owner=f"{owner}-2", embeddings=False) as theirs,
+    ):
+        before = verbs(mine).stats()
+        theirs.conversation("first").append("Hello", "Hi!")
+        after = verbs(mine).stats()
+    assert (after.conversations, after.messages) == (0, 0)
+    assert after.database.owners == before.database.owners + 1
+
+
+def test_the_bytes_of_every_table_are_measured(system: MemorySystem, verbs: Wrap) -> None:
+    system.conversation("first").append("A long text. " * 10_000, "Hi!")
+    system.conversation("first").recall("text")
+    found = verbs(system).stats().database
+    names = {name.removeprefix("threadmem_") for name in (*schema.metadata.tables, schema.LEXICON)}
+    assert found.table_bytes.keys() == names
+    assert list(found.table_bytes.values()) == sorted(found.table_bytes.values(), reverse=True)
+    assert 1000 < found.table_bytes["node"] <= sum(found.table_bytes.values()) <= found.bytes
+    assert not found.estimated
+
+
+def test_without_dbstat_the_bytes_of_tables_are_estimated(
+    monkeypatch: pytest.MonkeyPatch, verbs: Wrap
+) -> None:
+    monkeypatch.setattr(queries, "_MEASURABLE", Statement.of(sqlite="SELECT 0", postgresql=""))
+    with MemorySystem(embeddings=False) as system:
+        system.conversation("first").append("x" * 10_000, "Hi!")
+        found = verbs(system).stats().database
+    assert found.estimated
+    assert 10_000 < found.table_bytes["node"] < 11_000
+
+
+def test_the_directory_of_chroma_is_measured(
+    chroma: None, url: str, owner: str, tmp_path: Path, verbs: Wrap
+) -> None:
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=tmp_path / "index") as system:
+        assert verbs(system).stats().database.index_bytes == 0
+        system.conversation("first").append("Where do figs grow?", "In the south.")
+        system.conversation("second").recall("figs", scope="owner")
+        assert verbs(system).stats().database.index_bytes > 1000
+
+
+def test_model_calls_are_part_of_the_statistics(system: MemorySystem, verbs: Wrap) -> None:
+    model = FakeListChatModel(responses=['{"title": "T", "summary": "S."}'])
+    memory = system.conversation("first", summarizer=LLMSummarizer(model))
+    memory.append("one", "two")
+    memory.summarize(2)
+    assert verbs(system).stats().usage == {"summary": Used(1, 0, 0)}
+
+
+def test_a_memory_that_is_only_read_is_counted(url: str, owner: str, verbs: Wrap) -> None:
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        system.conversation("first").append("Hello", "Hi!")
+        expected = system.stats()
+    with MemorySystem(url, owner=owner, embeddings=False, read_only=True) as system:
+        found = verbs(system).stats()
+    assert (found.messages, found.database.owners) == (2, expected.database.owners)
