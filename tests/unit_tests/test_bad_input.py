@@ -252,9 +252,9 @@ def test_an_option_of_another_kind_is_refused(options: Any, said: str) -> None:
         ({"model": 3}, "3 is no chat model"),
         ({"summarizer": 3}, "3 is no summarizer"),
         ({"token_counter": 3}, "token_counter=3 cannot count"),
-        ({"vectors": 3}, "vectors=3 is no vector index"),
-        ({"language": 3}, "language=3 is no Language"),
-        ({"language": "english"}, "language='english' is no Language"),
+        ({"vectors": 3}, "vectors=3 is not a vector index"),
+        ({"language": 3}, "language=3 is not a Language"),
+        ({"language": "english"}, "language='english' is not a Language"),
     ],
     ids=str,
 )
