@@ -169,7 +169,7 @@ class MemorySettings(BaseModel):
         if isinstance(given, Mapping) and all(isinstance(name, str) for name in given):
             return cls(**given)
         raise InputError(
-            f"{given!r} is no settings; pass MemorySettings, a mapping of fields to values, or a file's path"
+            f"{given!r} cannot be used as settings; pass MemorySettings, a mapping, or the path of a file"
         )
 
 

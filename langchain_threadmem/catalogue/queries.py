@@ -1,4 +1,4 @@
-"""SQL: conversations of an owner in the order of their last use, with what people set of them."""
+"""SQL: the conversations of an owner in the order of their last use, with their profiles."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from langchain_threadmem.storage.statements import Conn, Statement, insert_of, w
 from langchain_threadmem.tree.trees import is_newest, newest
 
 EVERY_TREE = "[]"
-"""The parameter `trees` of a page that is not limited to some trees."""
+"""The parameter `trees` of a page that is not limited to trees."""
 
 
 class Profile(NamedTuple):
-    """What people set of a conversation.
+    """The settings of a conversation in the list.
 
     Attributes:
-        title: The title; `None` for one that is made from the opening.
+        title: The title; `None` for a title from the first message.
         metadata: Any JSON object.
-        archived: When the conversation was archived, in seconds since 1970; `None` if it is not.
+        archived: The time of archiving, in seconds since 1970; `None` for a conversation out of the archive.
     """
 
     title: str | None = None
@@ -36,13 +36,13 @@ class Row(NamedTuple):
     """A conversation of the list.
 
     Attributes:
-        tree: Its tree.
-        conversation: Its name.
-        messages: The number of its newest message: how many messages it has had.
-        used: When its newest message was written, in seconds since 1970.
-        newest: The key of that message.
-        created: When the conversation was made, in seconds since 1970.
-        profile: What people set of it.
+        tree: The tree of the conversation.
+        conversation: The name of the conversation.
+        messages: The number of the newest message, which is the number of all messages ever stored.
+        used: The time of the newest message, in seconds since 1970.
+        newest: The key of the newest message.
+        created: The creation time of the conversation, in seconds since 1970.
+        profile: The profile.
     """
 
     tree: int
@@ -130,14 +130,14 @@ _SUMMARIES = Statement(
 def page(
     conn: Conn, owner: str, since: float, before: tuple[float, int], most: int, among: Iterable[int] | None
 ) -> list[Row]:
-    """The conversations that were used last, the latest first.
+    """The most recently used conversations, the latest first.
 
     Args:
         conn: A transaction.
         owner: The owner.
-        since: Only those with a message from this time on, in seconds since 1970.
-        before: Only those that come after this place of the list: time of the newest message, and tree.
-        most: How many.
+        since: Only conversations with a message of this time or later, in seconds since 1970.
+        before: Only conversations after this position of the list: time of the newest message, and tree.
+        most: The maximal number of conversations.
         among: Only these trees; `None` for all.
     """
     values: list[Any] = [owner, since, *before, most]
@@ -150,18 +150,18 @@ def page(
 
 
 def outline(conn: Conn, tree_id: int) -> list[Outline]:
-    """The nodes of a conversation that are not purged, in the order of their numbers."""
+    """The nodes of a conversation, in the order of their numbers, without purged nodes."""
     return [Outline(*row) for row in conn.all(_OUTLINE, tree_id, 0) if row[4] != State.PURGED]
 
 
 def profile_of(conn: Conn, tree_id: int) -> Profile:
-    """What people set of a conversation."""
+    """The profile of a conversation; an empty profile if none is stored."""
     row = conn.one(_PROFILE, tree_id)
     return Profile() if row is None else _profile(conn.seal, tree_id, row)
 
 
 def put_profile(conn: Conn, tree_id: int, new: Profile) -> None:
-    """Store what people set of a conversation."""
+    """Store the profile of a conversation."""
     title, metadata = new.title, json.dumps(dict(new.metadata))
     if (seal := conn.seal) is not None:
         name = _name(tree_id)
@@ -170,7 +170,7 @@ def put_profile(conn: Conn, tree_id: int, new: Profile) -> None:
 
 
 def trees_of(conn: Conn, keys: Iterable[int]) -> set[int]:
-    """The trees that some nodes are in."""
+    """The trees of nodes."""
     return {row[0] for row in conn.all(_TREES_OF, json.dumps(list(keys)))}
 
 

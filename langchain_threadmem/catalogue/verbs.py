@@ -1,4 +1,4 @@
-"""Verbs: the list of conversations and of threads; titles, metadata and the archive."""
+"""The verbs that list conversations and threads, and that set titles, metadata and the archive mark."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from langchain_threadmem.units.queries import TITLE
 T = TypeVar("T")
 Archived = bool | Literal["both"]
 PREVIEW = 120
-"""Characters of a preview."""
+"""The length of a preview in characters."""
 OPENING = 8
-"""How many messages are read to find the first human one."""
+"""The number of messages that are searched for the first human message."""
 ROWS_AT_ONCE = 200
 WORDS_OF_TITLE = 5
 _WORD = re.compile(r"\w+")
@@ -50,7 +50,7 @@ class Page(list[T]):
     """A page of a list, in order.
 
     Attributes:
-        cursor: What the next page is asked for with; `None` on the last page.
+        cursor: The argument `cursor` for the next page; `None` on the last page.
     """
 
     def __init__(self, items: list[T], cursor: str | None) -> None:
@@ -64,14 +64,14 @@ class ConversationInfo:
 
     Attributes:
         id: The name of the conversation.
-        title: The title that was set, that of its summary, or the first informative words of its opening.
-        preview: The beginning of its newest message, on one line.
-        messages: How many messages it has had, superseded ones among them.
-        started: When the conversation was made.
-        updated: When its newest message was written.
-        metadata: What was set with `update_conversation`.
-        archived: When it was archived; `None` if it is not.
-        summary: The summary of the conversation, where there is one.
+        title: The title that was set, or the title of the summary, or the first informative words.
+        preview: The beginning of the newest message, on one line.
+        messages: The number of messages, including superseded messages.
+        started: The creation time of the conversation.
+        updated: The time of the newest message.
+        metadata: The metadata that was set with `update_conversation`.
+        archived: The time of archiving; `None` if the conversation is not archived.
+        summary: The summary of the conversation, if any.
     """
 
     id: str
@@ -90,15 +90,15 @@ class ThreadInfo:
     """A thread of a conversation.
 
     Attributes:
-        id: The node in which the thread ends.
-        root_id: The node that the thread begins with.
-        title: The first informative words of its opening.
-        preview: The beginning of its newest message, on one line.
-        messages: How many messages it has.
-        started: When its first message was written.
-        updated: When its newest message was written.
-        active: Whether it is the active thread.
-        summary: The title and the summary of its newest message, where there are some.
+        id: The id of the last node.
+        root_id: The id of the first node.
+        title: The first informative words of the thread.
+        preview: The beginning of the newest message, on one line.
+        messages: The number of messages.
+        started: The time of the first message.
+        updated: The time of the newest message.
+        active: Whether the thread is the active thread.
+        summary: The title and the summary of the newest message, if any.
     """
 
     id: int
@@ -121,12 +121,12 @@ def list_conversations(
     cursor: str | None = None,
     archived: Archived = False,
 ) -> Flow[Page[ConversationInfo]]:
-    """The conversations of the owner, that used last first; see `MemorySystem.list_conversations`."""
+    """The conversations of the owner, most recently used first; see `MemorySystem.list_conversations`."""
     check_filter(metadata)
     place, earliest = _place(cursor), _earliest(since)
     _check_limit(limit)
     if not isinstance(query, str | None):
-        raise InputError(f"query={query!r} is no text; pass the words to look for")
+        raise InputError(f"query={query!r} is not a string; pass the words to search for")
     text = (query or "").casefold()
     among = None if query is None else (yield from _holding(runtime, query))
 
@@ -143,7 +143,7 @@ def list_conversations(
         nonlocal place
         found: list[Row] = []
         while len(found) <= limit:
-            # Titles and names are compared here, so `among` alone cannot narrow the rows down.
+            # A title or a name may match as well, so the rows cannot be limited to `among`.
             rows = queries.page(conn, runtime.owner, earliest, place, ROWS_AT_ONCE, None)
             found += filter(wanted, rows)
             if len(rows) < ROWS_AT_ONCE:
@@ -159,7 +159,7 @@ def list_conversations(
 def list_threads(
     conversation: Conversation, limit: int = 50, cursor: str | None = None
 ) -> Flow[Page[ThreadInfo]]:
-    """The threads of a conversation, that used last first; see `ChatMemory.list_threads`."""
+    """The threads of a conversation, most recently used first; see `ChatMemory.list_threads`."""
     place = _place(cursor)
     _check_limit(limit)
     tree = yield from tree_of(conversation)
@@ -214,7 +214,7 @@ def update_conversation(
 
 
 _FIRST = (math.inf, 0)
-"""The place before the first conversation of a list."""
+"""The position before the first conversation of a list."""
 
 
 def _place(cursor: str | None) -> tuple[float, int]:
@@ -224,7 +224,7 @@ def _place(cursor: str | None) -> tuple[float, int]:
         used, number = cursor.split(" ")
         return float(used), int(number)
     except (ValueError, AttributeError) as error:
-        raise InputError(f"cursor={cursor!r} is none that a page had; pass page.cursor, or None") from error
+        raise InputError(f"cursor={cursor!r} is not a cursor; pass the cursor of a page, or None") from error
 
 
 def _earliest(since: datetime | None) -> float:
@@ -237,7 +237,7 @@ def _earliest(since: datetime | None) -> float:
 
 def _check_limit(limit: int) -> None:
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise InputError(f"limit={limit!r} is no whole number from 1 up; pass how many to list")
+        raise InputError(f"limit={limit!r} is not an integer of at least 1; pass a number of list items")
 
 
 def _check_metadata(metadata: object) -> None:
@@ -245,22 +245,22 @@ def _check_metadata(metadata: object) -> None:
         return
     try:
         if not isinstance(metadata, Mapping) or json.loads(json.dumps(dict(metadata))) != dict(metadata):
-            raise TypeError("the keys are text, the values plain JSON")
+            raise TypeError("use strings as keys and JSON values")
     except (TypeError, ValueError) as error:
-        raise InputError(f"metadata={metadata!r} is no JSON object: {error}") from error
+        raise InputError(f"metadata={metadata!r} is not a JSON object: {error}") from error
 
 
 def _holding(runtime: Runtime, query: str) -> Flow[set[int]]:
-    """The trees of conversations in which a message holds every word of a query."""
+    """The trees of conversations whose messages contain every word of a query."""
     if runtime.encrypted:
-        return set()  # What is encrypted is in no lexicon.
+        return set()  # An encrypted memory has no lexicon.
     yield from catch_up_owner_words(runtime)
     terms = list(dict.fromkeys(runtime.get(Indexes).language.terms(query)))
     scope = lexicon.Scope(runtime.owner, None)
 
     def read(conn: Conn) -> set[int]:
         lists = lexicon.holding(conn, terms, scope)
-        # A word that very many messages hold says little, and its list is cut.
+        # The lists of very common words are cut, and such words distinguish few conversations.
         rare = [keys for keys in lists if len(keys) < lexicon.MOST_PER_WORD] or lists[:1]
         found = [queries.trees_of(conn, keys.tolist()) for keys in rare]
         return set.intersection(*found) if found else set()
@@ -321,7 +321,7 @@ class _Branch(NamedTuple):
 
 
 def _branches(outline: Sequence[Outline]) -> list[_Branch]:
-    """The threads of a conversation; a system message alone is none."""
+    """The threads of a conversation; a system message alone is not a thread."""
     rows = {row.seq: row for row in outline}
     above: dict[int, tuple[Outline, Outline, int]] = {}  # first node, second node and number of a path
     order = parents_first({row.seq: row.parent for row in outline})
@@ -359,7 +359,7 @@ def _thread(branch: _Branch, found: Mapping[int, ConversationNode], active: bool
 
 
 def _title(opening: Iterable[ConversationNode]) -> str:
-    """The first informative words of the first human message that has text."""
+    """The first informative words of the first human message with text."""
     from langchain_threadmem.summaries.text_rank import informative  # Imports NetworkX.
 
     for node in opening:

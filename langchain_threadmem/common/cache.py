@@ -1,4 +1,4 @@
-"""A least-recently-used cache that threads may share."""
+"""A thread-safe least-recently-used cache."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def cache_of_texts(size: int) -> Callable[[F], F]:
 
 
 def forget_texts() -> None:
-    """Empty all caches that `cache_of_texts` made: something was removed from a memory."""
+    """Empty all caches of `cache_of_texts`, after a removal from a memory."""
     for clear in _text_caches:
         clear()
 
 
 class LruCache(Generic[K, V]):
-    """A cache of the `capacity` values that were used last.
+    """A cache of the `capacity` most recently used values.
 
     Example:
         >>> cache = LruCache[str, int](2)

@@ -1,13 +1,13 @@
 """Forked processes: locks and resources that a child process replaces.
 
-A child of `os.fork()` has one thread. A lock that another thread held stays locked in it for ever, the work
-of other threads is never done, and a connection that both processes use breaks for both. So locks are made by
-`lock` and `rlock`, which are free in a child, and an object with a thread or a connection is a `Forkable`. On
-Windows, where nothing forks, none of this has an effect.
+A child of `os.fork()` has one thread. A lock of another thread stays locked in the child, the work of other
+threads is never done, and a connection that both processes use breaks for both. So locks are made by `lock`
+and `rlock`, which are free in a child, and an object with a thread or a connection is a `Forkable`. On
+Windows, which has no fork, this module has no effect.
 
 Example:
-    >>> held = lock()
-    >>> with held:
+    >>> guard = lock()
+    >>> with guard:
     ...     pass
 """
 
@@ -21,7 +21,7 @@ from weakref import WeakSet
 _locks: WeakSet[Any] = WeakSet()
 _watched: WeakSet[Forkable] = WeakSet()
 _forking: list[Forkable] = []
-"""The objects that were told of the fork that is under way."""
+"""The objects whose `before_fork` was called for the current fork."""
 
 
 def lock() -> threading.Lock:

@@ -1,7 +1,7 @@
 """Background threads of the package: one queue of jobs, one periodic job.
 
-`Background` runs functions whose results a caller wants. `Gradual` runs jobs that nobody waits for: piece by
-piece, with a possible stop between any two, and without keeping a process from ending.
+`Background` runs functions whose results a caller needs. `Gradual` runs jobs whose results no caller needs,
+in pieces: a job can stop between two pieces, and does not prevent the process from ending.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from langchain_threadmem.errors import ClosedError
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 GRACE = 2.0
-"""Seconds that closing waits for the piece of work that is running."""
+"""The time in seconds that `close` waits for the running piece of a job."""
 
 
 class Background(forking.Forkable):
@@ -47,7 +47,7 @@ class Background(forking.Forkable):
             self._pool = None
 
     def submit(self, what: str, work: Callable[[], T]) -> Future[T]:
-        """Submit a function; an error of it is logged under `what`, and raised by the future's `result`.
+        """Submit a function; its error is logged under `what`, and raised by the future's `result`.
 
         Raises:
             ClosedError: After `close`.
@@ -79,8 +79,8 @@ def _report(what: str, done: Future[T]) -> None:
 class Gradual(forking.Forkable):
     """Runs jobs piece by piece, in a thread that ends when no job is left.
 
-    A job is a function that does the next piece and returns whether there is more. An error is logged, kept
-    for `failure`, and the job is tried again when it is next wanted.
+    A job is a function that does the next piece and returns whether there is more. An error ends the job; it
+    is logged and stored for `failure`. The next call of `want` starts the job again.
 
     Args:
         what: The work, for the log and the name of the thread.
@@ -161,7 +161,7 @@ class Gradual(forking.Forkable):
             self._done.wait_for(lambda: self._doing != name or self._pieces != now)
 
     def wait(self, name: Hashable) -> None:
-        """Wait for the running piece of a job, if there is one."""
+        """Wait for the running piece of a job, if any."""
         with self._done:
             now = self._pieces
             self._done.wait_for(lambda: self._doing != name or self._pieces != now)
@@ -221,6 +221,6 @@ _working: WeakSet[Gradual] = WeakSet()
 
 @atexit.register
 def _rest() -> None:
-    """A thread that runs code of a model while the interpreter exits may crash the process."""
+    """Stop all jobs: a thread that runs a model while the interpreter exits may crash the process."""
     for gradual in list(_working):
         gradual.close()

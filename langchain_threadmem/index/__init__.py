@@ -1,1 +1,1 @@
-"""Indexes derived from messages, which can be built again."""
+"""Indexes that are derived from messages and can be rebuilt."""

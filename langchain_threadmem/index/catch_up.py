@@ -1,9 +1,8 @@
-"""Verbs that bring words and the owner-wide index up to date.
+"""Flows that add new messages to the lexicon and to the owner-wide vector index.
 
-An append writes messages and nothing else. A verb that needs an index first brings it up to date: words in
-one transaction, vectors in batches (`index.embed`), the owner-wide index from the vectors in SQL. Each piece
-of this work takes in the new messages of as many conversations as fill it, so its cost grows with messages,
-not with conversations.
+An append writes messages only. A verb that needs an index first updates it: the lexicon in one transaction,
+vectors in batches (`index.embed`), the owner-wide index from the vectors in SQL. A batch contains messages of
+several conversations, so the cost grows with the number of messages, not of conversations.
 """
 
 from __future__ import annotations
@@ -30,19 +29,20 @@ from langchain_threadmem.units import memory
 
 WORDS_AT_ONCE = 5000
 EXACT_BELOW = 20_000
-"""From so many vectors on, an owner's are searched in Chroma; `benchmarks/owners.py` measures it. An exact
-search of 20,000 takes 1 ms and 30 MB of memory, one in Chroma 2 to 4 ms; exact is faster even at 50,000.
-Chroma takes half a millisecond for each vector that enters it, and 600 KB on disk for an owner with 200.
+"""The number of vectors of an owner from which Chroma is searched; `benchmarks/owners.py` measures both.
+
+An exact search of 20,000 vectors takes 1 ms and 30 MB of memory, a search in Chroma 2 to 4 ms; an exact
+search is faster even with 50,000. Chroma takes 0.5 ms to add a vector, and 600 KB on disk for 200 vectors.
 """
 FEW_TO_ENTER = 1_000
-"""How many vectors a search enters into Chroma itself, half a second; more are entered in the background, and
-searched exactly meanwhile."""
+"""The number of vectors that a search adds to Chroma, in 0.5 s. More vectors are added in the background, and
+searched exactly until all are added."""
 ENTERED_AT_ONCE = 300
-"""Vectors that enter Chroma in one piece, some 0.2 s, for which an erasure waits."""
+"""The number of vectors that are added to Chroma in one step of 0.2 s; an erasure waits for the step."""
 
 
 class OwnerVectors(Component):
-    """All vectors of the owner in memory, while they are few."""
+    """The cache of all vectors of an owner with less than `EXACT_BELOW`."""
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
@@ -55,7 +55,7 @@ class OwnerVectors(Component):
 
 
 def documents_of(runtime: Runtime, rows: list[nodes.NodeRow]) -> list[tuple[int, Document]]:
-    """The documents of nodes with their keys; without terms for nodes that recall may not return."""
+    """Keys and documents of nodes. Documents of nodes that recall may not return have no terms."""
     language = runtime.get(Indexes).language
     return [
         (
@@ -69,7 +69,7 @@ def documents_of(runtime: Runtime, rows: list[nodes.NodeRow]) -> list[tuple[int,
 
 
 def catch_up_words(runtime: Runtime, tree: int) -> Flow[None]:
-    """Enter the new messages of a conversation into the lexicon."""
+    """Add the new messages of a conversation to the lexicon."""
     lexicon_name = runtime.get(Indexes).lexicon
     if (yield from Sql(lambda conn: is_behind(conn, tree, lexicon_name))):
         while (yield from Sql(lambda conn: _enter_words(conn, runtime, [tree]), write=True)):
@@ -77,11 +77,11 @@ def catch_up_words(runtime: Runtime, tree: int) -> Flow[None]:
 
 
 def _enter_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
-    """Enter the next messages of trees into the lexicon; whether there may be more of a single tree."""
+    """Add the next messages of trees to the lexicon; return whether a single tree may have more."""
     name, owner = runtime.get(Indexes).lexicon, runtime.owner
     trees.lock_all(conn, chosen)
     for tree, other in watermarks.other_lexicons(conn, chosen, name):
-        # The tree was entered under another language: its words are of no use any more.
+        # The words of the tree are those of another language.
         document_queries.forget_words(conn, tree, owner)
         watermarks.drop(conn, tree, other)
     at = {tree: reached.watermark for tree, reached in watermarks.of_trees(conn, name, chosen).items()}
@@ -109,7 +109,7 @@ def _enter_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
 
 
 def catch_up_owner_words(runtime: Runtime) -> Flow[None]:
-    """Enter into the lexicon the news of every conversation of the owner."""
+    """Add the new messages of all conversations of the owner to the lexicon."""
     owner, name = runtime.owner, runtime.get(Indexes).lexicon
     unread = yield from Sql(lambda conn: watermarks.missing(conn, owner, name))
     for piece in in_pieces(unread, WORDS_AT_ONCE):
@@ -118,14 +118,18 @@ def catch_up_owner_words(runtime: Runtime) -> Flow[None]:
 
 
 def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorIndex | ExactIndex | None]:
-    """Bring words, vectors and the owner-wide index up to date for every conversation of the owner.
+    """Update lexicon, vectors and owner-wide index for all conversations of the owner.
 
-    Fewer than `EXACT_BELOW` vectors are searched exactly, in memory: unless an index was passed, or filled
-    when they were more. So are all as long as the index lacks many, which enter it in the background.
+    Fewer than `EXACT_BELOW` vectors are searched exactly, in memory, unless the system was given an index, or
+    the index was filled when the owner had more vectors. Vectors are also searched exactly while many of them
+    are added to the index in the background.
 
     Args:
-        runtime: Whose memory.
-        wait: As for `index.embed.catch_up_vectors`.
+        runtime: The owner's memory.
+        wait: As in `index.embed.catch_up_vectors`.
+
+    Returns:
+        The index to search; `None` without an embedding model, or if SQL has to be searched.
     """
     owner, model, indexes = runtime.owner, (yield from model_of(runtime)), runtime.get(Indexes)
     runtime.get(EmbeddingQueue).searched = True
@@ -149,7 +153,7 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
         made, indexed = yield from Sql(lambda conn: _counts(conn, owner, model))
         if made - indexed > FEW_TO_ENTER:
             left: dict[int, int] = {}
-            # Chroma lets no other thread run while it takes vectors in.
+            # Chroma blocks all other threads while it adds vectors.
             filling = runtime.get(OwnerVectors).filling
             runtime.ahead.want(filling, lambda: run(_fill_some(runtime, index, left), runtime), gently=True)
         if runtime.ahead.busy(runtime.get(OwnerVectors).filling):
@@ -159,15 +163,16 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
 
 
 def _fill(runtime: Runtime, index: VectorIndex) -> Flow[None]:
-    """Enter every vector that an index lacks."""
+    """Add all missing vectors to an index."""
     lacking: dict[int, int] = {}
     while (yield from _fill_some(runtime, index, lacking)):
         pass
 
 
 def _compare(runtime: Runtime, index: VectorIndex) -> Flow[None]:
-    """Empty an index that differs from SQL: it was deleted, put back from a copy, or missed a
-    removal. Looked at once, or whenever it is empty.
+    """Empty an index that differs from SQL: it was deleted, restored from a copy, or missed a removal.
+
+    An index is compared once, and whenever it is empty.
     """
     indexes = runtime.get(Indexes)
     count = yield from Call(index.count)
@@ -181,12 +186,12 @@ def _compare(runtime: Runtime, index: VectorIndex) -> Flow[None]:
 
 
 def _fill_some(runtime: Runtime, index: VectorIndex, lacking: dict[int, int]) -> Flow[bool]:
-    """Enter the next vectors that an index lacks; whether there may be more.
+    """Add the next missing vectors to an index; return whether there may be more.
 
     Args:
-        runtime: Whose memory.
+        runtime: The owner's memory.
         index: The index.
-        lacking: The trees that are left to do, and how many vectors of each; looked up if there is none.
+        lacking: The number of missing vectors of each remaining tree; filled from SQL if empty.
     """
     owner, model = runtime.owner, runtime.get(Indexes).model
     if not lacking:
@@ -203,14 +208,14 @@ def _fill_some(runtime: Runtime, index: VectorIndex, lacking: dict[int, int]) ->
 
 
 def _counts(conn: Conn, owner: str, model: str) -> tuple[int, int]:
-    """How many vectors an owner has, and how many of them are in an index of its own."""
+    """The number of vectors of an owner, and the number of them in the owner-wide index."""
     names = watermarks.embeddings_of(model), watermarks.index_of(model)
     made, indexed = (watermarks.total(conn, owner, name).documents for name in names)
     return made, indexed
 
 
 def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
-    """All vectors of the owner, cached and brought up to date: the vectors of each tree are read once."""
+    """All vectors of the owner, cached and updated; each vector is read once."""
     owner, model = runtime.owner, runtime.get(Indexes).model
     name, vectors = watermarks.embeddings_of(model), runtime.get(OwnerVectors)
     whole = vectors.whole
@@ -225,7 +230,7 @@ def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
         )
         before = whole.reached if grown and whole.model == model else {}
         news = [tree for tree in now if tree not in before]
-        # The trees that have grown are read one by one: they are not more than the new messages.
+        # Trees with new vectors are read one by one: their number is at most that of the new messages.
         parts = [
             embedded(conn, tree, model, old.watermark.seq)
             for tree, old in before.items()
@@ -237,29 +242,30 @@ def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
     if more:
         whole.add(parts, now)
         return whole.index
-    # Something was taken out, or this is the first time.
+    # The cache is empty, or vectors were removed.
     whole = vectors.whole = Whole(model)
     whole.add(parts, now)
     return whole.index
 
 
 def empty(index: VectorIndex, owner: str) -> Flow[str]:
-    """Empty an index, which is filled again when it is next searched.
+    """Empty an index; the next search fills it again.
 
     Returns:
-        Why bytes of its vectors may be left in files; empty if they are not.
+        The reason why bytes of its vectors may be left in files; empty if no bytes are left.
     """
     yield from Sql(lambda conn: watermarks.clear(conn, owner, index.name), write=True)
     if isinstance(index, ClearableIndex):
         return (yield from Call(index.clear))
     keys = yield from Call(index.keys)
     yield from Call(lambda: index.remove(keys))
-    return f"the index {index.name!r}: it can only remove vectors, and keeps its files itself"
+    return f"the index {index.name!r}: it has no clear(), so its files may contain removed vectors"
 
 
 def _enter_some(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) -> Flow[bool | None]:
-    """Enter the next vectors of trees; whether there may be more of a single tree, `None` if the index is
-    empty again, since some of them were erased or forgotten in the meantime.
+    """Add the next vectors of trees to an index; return whether a single tree may have more.
+
+    Returns `None` if the index was emptied, because some of these vectors were removed from SQL meanwhile.
     """
     model, name = runtime.get(Indexes).model, index.name
     made = watermarks.embeddings_of(model)
@@ -291,20 +297,20 @@ def _enter_some(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) -> 
         reached = {
             tree: Watermark(ends[tree], at[tree].watermark.documents + counts[tree])
             for tree in same
-            if now[tree].watermark == at[tree].watermark  # Else another process has changed it too.
+            if now[tree].watermark == at[tree].watermark  # Otherwise another process has changed it.
         }
         watermarks.put(conn, name, reached)
         return len(here) < len(entered)
 
     if (yield from Sql(record, write=True)):
-        # An index that removes a vector may keep its bytes.
+        # After the removal of single vectors their bytes may be left in the files of an index.
         yield from empty(index, runtime.owner)
         return None
     return more
 
 
 def needs_index(runtime: Runtime, vectors: int) -> bool:
-    """Whether so many vectors are searched in an index outside of the database."""
+    """Whether this number of vectors is searched in an index outside of the database."""
     return vectors >= EXACT_BELOW or not runtime.get(Indexes).chooses_index
 
 
@@ -314,7 +320,7 @@ def is_behind(conn: Conn, tree: int, name: str) -> bool:
 
 
 def index_problems(runtime: Runtime) -> Flow[list[str]]:
-    """How the owner-wide index differs from SQL; an index that was never filled is not opened for it."""
+    """The differences between the owner-wide index and SQL; an index that was never filled is not opened."""
     owner, model = runtime.owner, (yield from model_of(runtime))
 
     def used(conn: Conn) -> bool:
@@ -323,7 +329,7 @@ def index_problems(runtime: Runtime) -> Flow[list[str]]:
     index = (yield from Call(runtime.get(Indexes).index)) if model and (yield from Sql(used)) else None
     if index is None:
         return []
-    # A vector that is entered or removed just now is no damage: SQL differs before and after.
+    # Vectors that are added or removed during the comparison differ in SQL before and after.
     before = yield from Sql(lambda conn: embeddings.entered(conn, owner, model, index.name))
     indexed = set((yield from Call(index.keys)))
     after, made = yield from Sql(
@@ -335,12 +341,14 @@ def index_problems(runtime: Runtime) -> Flow[list[str]]:
     lacking, foreign = len((before & after) - indexed), len(indexed - before - made)
     if not lacking and not foreign:
         return []
-    return [f"the vector index lacks {lacking} vectors and holds {foreign} too many; reindex() mends it"]
+    return [f"the vector index lacks {lacking} vectors and has {foreign} too many; call reindex()"]
 
 
 def reindex(runtime: Runtime) -> Flow[int]:
-    """Fill the owner-wide index again from the vectors in SQL; how many it holds then: none if they are few,
-    and are searched without it.
+    """Rebuild the owner-wide index from the vectors in SQL.
+
+    Returns:
+        The number of vectors in the index; 0 if the owner has few vectors, which are searched without it.
     """
     index = yield from Call(runtime.get(Indexes).index)
     if index is None:

@@ -1,8 +1,8 @@
 """Dates: the time of a message, and the time that a question names.
 
-A message's time is `additional_kwargs["time"]`, if it can be read (ISO 8601, seconds since 1970,
-"2023/05/20 02:21", or a date with a month's name: "1:56 pm on 8 May, 2023", "March-15-2024"); else the time
-it was stored under. A time without a zone is taken for UTC: only the distance between times counts.
+The time of a message is `additional_kwargs["time"]` in a known format (ISO 8601, seconds since 1970,
+"2023/05/20 02:21", or a date with a month's name: "1:56 pm on 8 May, 2023", "March-15-2024"); otherwise the
+node's timestamp. A time without a zone is taken for UTC, since only the distance between times counts.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 
 
 class Span(NamedTuple):
-    """A time that a question names: from `start` up to `end`, in seconds since 1970."""
+    """A period, from `start` to before `end`, in seconds since 1970."""
 
     start: float
     end: float
 
 
 def said_at(given: object, months: Mapping[str, int]) -> float | None:
-    """Seconds since 1970 of a time as people and programs write it; `None` if it cannot be read.
+    """A time as people and programs write it, in seconds since 1970; `None` for an unknown format.
 
     Example:
         >>> said_at("2 pm", {}), said_at("2024-03-15T10:00:00", {}), said_at("8 May, 2023", {"may": 5})
@@ -66,14 +66,14 @@ def _time_of_day(clock: re.Match[str] | None) -> timedelta:
 
 
 def _named(text: str, months: Mapping[str, int]) -> tuple[int | None, int | None, int | None] | None:
-    """Year, month and day in a lower-case text, as far as it names them; `None` if it names no time."""
+    """The year, month and day that a text in lower case names, as far as given; `None` without a date."""
     iso = _ISO_DATE.search(text)
     if iso:
         return int(iso[1]), int(iso[3]), int(iso[4])
     year = _YEAR.search(text)
     for word in _LETTERS.finditer(text):
         month = months.get(word[0])
-        # "May" and "march" are also verbs: as a month they stand beside a number.
+        # "May" and "march" are also verbs; beside a number they are months.
         if month and re.search(r"\d", text[max(word.start() - 14, 0) : word.end() + 8]):
             beside = text[max(word.start() - 9, 0) : word.start()] + " " + text[word.end() : word.end() + 6]
             day = next((int(one[1]) for one in _DAY.finditer(beside) if 1 <= int(one[1]) <= 31), None)
@@ -88,13 +88,13 @@ def _named(text: str, months: Mapping[str, int]) -> tuple[int | None, int | None
 
 
 def span_of(question: str, months: Mapping[str, int], newest: float, now: float) -> Span | None:
-    """The time that a question names, if it names one.
+    """The period that a question names, if any.
 
     Args:
-        question: In lower case.
-        months: Numbers of the months by name; without them only years and ISO dates are known.
-        newest: When the newest message was said: the year of a date that names none.
-        now: The present, for "yesterday" and the like.
+        question: The question, in lower case.
+        months: Numbers of the months by name; without them only years and ISO dates are read.
+        newest: The time of the newest message, which gives a date without a year its year.
+        now: The current time, for relative dates such as "yesterday".
 
     Example:
         >>> span = span_of("what did we do on may 3, 2023?", {"may": 5}, 0.0, 0.0)
@@ -122,7 +122,7 @@ def span_of(question: str, months: Mapping[str, int], newest: float, now: float)
             first = date(year, month, day)
             after = first + timedelta(days=1)
     except ValueError:
-        return None  # No month has that day.
+        return None  # The month does not have this day.
     return Span(_seconds(first), _seconds(after))
 
 

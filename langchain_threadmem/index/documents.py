@@ -1,4 +1,4 @@
-"""Documents: the terms and traits of a message that ranking uses."""
+"""Documents: the terms and traits of messages, which recall scores."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from langchain_threadmem.units.unit import MemoryUnit
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _NUMBER = re.compile(r"\d+")
 CODE = 0.3
-"""The weight of a word of code, beside a spoken word."""
+"""The weight of a word in code; a word outside of code has the weight 1."""
 LEAD = 35
-"""How many words are the lead of a message."""
+"""The number of words in the lead, the beginning of a message."""
 ROLES_AS_NAMES = frozenset({*TYPES, "bot", "chatbot", "model"})
 """Names that are roles, not names of people."""
 
 
 class Traits(NamedTuple):
-    """Counts of features of a message that questions ask for.
+    """Counts in the text of a message.
 
     Attributes:
-        asks: Whether it asks something, 0 or 1.
-        times: Expressions of time, up to 3.
-        numbers: Numbers, up to 7.
-        selfs: Words by which the speaker speaks of himself, up to 7.
-        lead: How many of the first `LEAD` terms count.
-        length: How many of all terms count, those of code for less.
+        asks: 1 if the message contains a question mark, else 0.
+        times: Number of expressions of time, up to 3.
+        numbers: Number of numbers, up to 7.
+        selfs: Number of words with which speakers refer to themselves, up to 7.
+        lead: Number of terms in the lead, without stop words.
+        length: Weighted number of terms, without stop words.
     """
 
     asks: int = 0
@@ -44,7 +44,7 @@ class Traits(NamedTuple):
     length: int = 0
 
     def pack(self) -> int:
-        """All in one number, for the database."""
+        """The traits as one number, for the database."""
         return (
             self.asks
             | self.times << 1
@@ -56,7 +56,7 @@ class Traits(NamedTuple):
 
 
 def unpack(packed: int) -> Traits:
-    """The traits in a number.
+    """The traits of a packed number.
 
     Example:
         >>> unpack(Traits(1, 3, 5, 7, 50, 9_000).pack())
@@ -68,13 +68,13 @@ def unpack(packed: int) -> Traits:
 
 
 class Document(NamedTuple):
-    """The terms and traits of a message, by which it is ranked.
+    """The terms and traits of a message.
 
     Attributes:
-        terms: The terms of the text, a line of them; those of code, if any, on a second line.
-        traits: `Traits`, packed.
-        speaker: The name of its speaker, lower-cased; empty if only the role is known.
-        time: When it was said, in seconds since 1970.
+        terms: The terms of the text on one line, the terms of code, if any, on a second line.
+        traits: Packed `Traits`.
+        speaker: The name of the speaker in lower case; empty if the message names a role only.
+        time: The time of the message, in seconds since 1970.
     """
 
     terms: str
@@ -83,12 +83,12 @@ class Document(NamedTuple):
     time: float
 
     def lines(self) -> tuple[list[str], list[str]]:
-        """The terms of the text, and of code."""
+        """The terms of the text, and the terms of code."""
         return lines_of(self.terms)
 
 
 def lines_of(terms: str) -> tuple[list[str], list[str]]:
-    """The terms of the text, and of code, of a document."""
+    """The terms of the text, and the terms of code, of `Document.terms`."""
     spoken, _, code = terms.partition("\n")
     return spoken.split(), code.split() if code else []
 
@@ -97,10 +97,10 @@ def document_of(message: BaseMessage, text: str, created: float, language: Langu
     """The document of a message.
 
     Args:
-        message: The message; `additional_kwargs["time"]` says when it was said, if it was not just now.
-        text: Its text.
-        created: When it was stored, in seconds since 1970.
-        language: The language that reduces its words to terms.
+        message: The message; `additional_kwargs["time"]` is its time, if it differs from `created`.
+        text: The text of the message.
+        created: The node's timestamp, in seconds since 1970.
+        language: The language of the text.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -131,12 +131,12 @@ def document_of(message: BaseMessage, text: str, created: float, language: Langu
 
 
 def _count(pattern: re.Pattern[str], text: str, most: int) -> int:
-    """How often a pattern is found, counted no further than needed: a long text is not read to its end."""
+    """The number of matches of a pattern, up to `most`; the rest of a long text is not searched."""
     return sum(1 for _ in islice(pattern.finditer(text), most))
 
 
 def speaker_of(message: BaseMessage) -> str:
-    """Who said a message, lower-cased; empty if its name says a role only."""
+    """The name of a message's speaker in lower case; empty if the name is a role."""
     name = kept_text((message.name or "").strip().lower())
     return "" if name in ROLES_AS_NAMES else name
 
@@ -147,7 +147,7 @@ def document_of_unit(unit: MemoryUnit, language: Language) -> Document:
 
 
 class Record(NamedTuple):
-    """A message as postings take it in."""
+    """A message as a row of `recall.postings.Postings`."""
 
     key: int
     seq: int

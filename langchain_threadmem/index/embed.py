@@ -1,13 +1,12 @@
-"""Verbs that embed messages: in order, in batches, in the background.
+"""Flows that embed messages, in batches, during a call or in the background.
 
-An append writes messages and nothing else. Once vectors were searched, new messages are embedded off the
-reply's path, by one thread for each memory (`embed_soon`). A verb that needs vectors earlier embeds the
-missing ones, up to `FEW` messages. Of more messages, those without a vector are found by their words, and
-`flush` waits for all. If embedding fails, the messages are safe and the watermark stays where it was, so the
-next call goes on from there.
+An append writes messages only. After the first search of vectors, one background thread for each memory
+embeds new messages (`embed_soon`). A verb that needs vectors embeds up to `FEW` missing messages itself; with
+more missing messages, recall finds those without a vector by their words. `flush` embeds all. If embedding
+fails, the messages stay stored and the watermark does not change, so the next call continues from there.
 
-A batch holds messages of as many conversations as fill it: the cost of a batch, two transactions and a call
-of the model, grows with messages, not with conversations. No transaction is open while the model works.
+A batch takes two transactions and one call of the model. It contains messages of several conversations, so
+the cost grows with the number of messages, not of conversations. No transaction is open during the call.
 """
 
 from __future__ import annotations
@@ -40,33 +39,34 @@ from langchain_threadmem.units.queries import read_units
 
 VECTORS_AT_ONCE = 256
 AHEAD_AT_ONCE = 32
-"""Messages of a batch in the background: some 0.3 s of the local model, which closing waits for."""
+"""The number of messages in a background batch: about 0.3 s of the local model, which `close` waits for."""
 FEW = 2_000
-"""How many messages a recall embeds itself, some 5 to 20 s of the local model; more are done beside it."""
+"""The number of messages that a recall embeds, in 5 to 20 s of the local model; more are embedded in the
+background."""
 Progress = Callable[[int, int], None]
 
 
 class EmbeddingQueue(Component):
-    """The trees that wait to be embedded in the background."""
+    """The trees with messages to embed in the background."""
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
         self.searched = False
-        """Whether vectors were searched: new messages are embedded in the background from then on."""
+        """Whether vectors were searched. From the first search on, new messages are embedded."""
         self.compared = False
-        """Whether the stored vectors are known to have the model's number of dimensions."""
+        """Whether the dimensions of the stored vectors were compared with those of the model."""
         self.job = "embedding", runtime.owner
         """The background job that embeds the trees."""
         self._begin()
 
     def _begin(self) -> None:
         self.waiting: dict[int, None] = {}
-        """The trees, in their order."""
+        """The waiting trees, in order."""
         self.current: frozenset[int] = frozenset()
-        """Trees that are being embedded."""
+        """The trees of the current batch."""
 
     def survives_fork(self) -> bool:
-        """The parent embeds the waiting trees."""
+        """Clear the queue: the parent process embeds the waiting trees."""
         self._begin()
         return True
 
@@ -87,7 +87,7 @@ def embed(runtime: Runtime, texts: Sequence[str], *, query: bool = False) -> Flo
     )
     queue = runtime.get(EmbeddingQueue)
     if made.size and not queue.compared:
-        # Once for each owner: another model may have made the vectors under the same name.
+        # Stored vectors under this name may be of another model.
         owner, model = runtime.owner, embedder.model
         embedder.expect(
             (yield from Sql(lambda conn: embeddings.dimensions(conn, owner, model))), made.shape[1]
@@ -97,7 +97,7 @@ def embed(runtime: Runtime, texts: Sequence[str], *, query: bool = False) -> Flo
 
 
 class _Part(NamedTuple):
-    """The part of a batch in one tree: its last number, how many vectors, and the epoch."""
+    """The part of a batch in one tree: the last number, the number of vectors, and the tree's epoch."""
 
     last: int
     made: int
@@ -112,7 +112,7 @@ class _Batch(NamedTuple):
 
 
 def in_pieces(counts: Mapping[int, int], most: int) -> Iterator[list[int]]:
-    """Trees in groups that together hold at most so many messages; a tree that holds more is a group alone.
+    """Groups of trees with at most `most` messages together; a larger tree forms a group of its own.
 
     Example:
         >>> list(in_pieces({1: 2, 2: 2, 3: 9, 4: 1}, 4))
@@ -131,26 +131,27 @@ def in_pieces(counts: Mapping[int, int], most: int) -> Iterator[list[int]]:
 
 
 def catch_up_vectors(runtime: Runtime, tree: int, wait: bool | None = True) -> Flow[ExactIndex | None]:
-    """Embed new messages; all vectors of the conversation, or `None` without a model.
+    """Embed new messages, and return all vectors of the conversation, or `None` without a model.
 
     Args:
-        runtime: Whose memory.
+        runtime: The owner's memory.
         tree: The conversation.
-        wait: Whether to embed new messages at all. `None`: a few messages at once, many in the background.
+        wait: Whether to embed new messages in this call; `None` embeds up to `FEW`, and leaves more to the
+            background.
     """
     yield from embed_tree(runtime, tree, wait)
     return (yield from vectors_of(runtime, tree))
 
 
 def model_of(runtime: Runtime) -> Flow[str]:
-    """The name that vectors are stored under; the model's files are looked for beside the event loop."""
+    """The name under which vectors are stored; the files of the model are searched off the event loop."""
     if not runtime.embedder.looked:
         yield from Call(lambda: runtime.get(Indexes).model)
     return runtime.get(Indexes).model
 
 
 def embed_tree(runtime: Runtime, tree: int, wait: bool | None) -> Flow[None]:
-    """The embedding of `catch_up_vectors`; does nothing without a model."""
+    """Embed new messages as `catch_up_vectors` does; without a model do nothing."""
     model = yield from model_of(runtime)
     if not model:
         return
@@ -163,7 +164,7 @@ def embed_tree(runtime: Runtime, tree: int, wait: bool | None) -> Flow[None]:
 
 
 def vectors_of(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
-    """The vectors of a conversation, cached and brought up to date; `None` without a model."""
+    """The vectors of a conversation, cached and updated; `None` without a model."""
     model = runtime.get(Indexes).model
     if not model:
         return None
@@ -182,12 +183,12 @@ def vectors_of(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
 
 
 def embed_trees(runtime: Runtime, missing: Mapping[int, int], wait: bool | None) -> Flow[None]:
-    """Embed the new messages of trees: at once if `wait` or if they are few, else in the background.
+    """Embed the new messages of trees: in this call if `wait` or if they are few, else in the background.
 
     Args:
-        runtime: Whose memory.
-        missing: How many messages are not embedded yet, by tree.
-        wait: As for `catch_up_vectors`.
+        runtime: The owner's memory.
+        missing: The number of messages without a vector, by tree.
+        wait: As in `catch_up_vectors`.
 
     Raises:
         EmbeddingError: The model failed, now or in the background.
@@ -201,10 +202,10 @@ def embed_trees(runtime: Runtime, missing: Mapping[int, int], wait: bool | None)
 
 
 def embed_soon(runtime: Runtime, trees: Iterable[int]) -> None:
-    """Embed new messages in the background, if vectors were ever searched.
+    """Embed new messages in the background, if vectors were searched before.
 
-    Before that no model is loaded or paid for, and a memory that only threads itself needs no stored vectors.
-    An error is logged, and raised by the next call that embeds or finds many messages left to embed.
+    Before the first search no model is loaded or paid for. An error is logged, and raised by the next call
+    that leaves messages to the background.
     """
     queue = runtime.get(EmbeddingQueue)
     if queue.searched and runtime.get(Indexes).model:
@@ -214,13 +215,13 @@ def embed_soon(runtime: Runtime, trees: Iterable[int]) -> None:
 
 
 def _embed_some(runtime: Runtime) -> Flow[bool]:
-    """Embed a batch of waiting messages; whether there may be more."""
+    """Embed a batch of waiting messages; return whether there may be more."""
     queue, name = runtime.get(EmbeddingQueue), watermarks.embeddings_of(runtime.get(Indexes).model)
     waiting = queue.waiting
     chosen = list(islice(list(waiting), AHEAD_AT_ONCE))
     queue.current = frozenset(chosen)
     for tree in chosen:
-        waiting.pop(tree, None)  # First, since who appends from now on says so again.
+        waiting.pop(tree, None)  # Before the read: a later append adds the tree again.
     try:
         counts = yield from Sql(lambda conn: watermarks.missing_in(conn, name, chosen))
         piece = next(in_pieces(counts, AHEAD_AT_ONCE), [])
@@ -239,22 +240,22 @@ def _embed_some(runtime: Runtime) -> Flow[bool]:
 def embed_missing(
     runtime: Runtime, missing: Mapping[int, int], on_progress: Callable[[int], None] = lambda trees: None
 ) -> Flow[int]:
-    """Embed the new messages of trees, batch by batch, each stored at once.
+    """Embed the new messages of trees, and store each batch.
 
     Args:
-        runtime: Whose memory.
-        missing: About how many messages of each tree are not embedded; of a single tree this says nothing.
-        on_progress: Called after each group of trees with how many trees it was.
+        runtime: The owner's memory.
+        missing: The approximate number of messages without a vector, by tree; not used for a single tree.
+        on_progress: Called after each group of trees with the number of trees.
 
     Returns:
-        How many messages were embedded.
+        The number of embedded messages.
     """
     queue = runtime.get(EmbeddingQueue)
     for tree in missing:
         queue.waiting.pop(tree, None)
     if not queue.current.isdisjoint(missing):
         yield from Call(lambda: runtime.ahead.wait(queue.job))
-    runtime.ahead.failure(queue.job)  # To try again says more than why it failed.
+    runtime.ahead.failure(queue.job)  # This call tries again, so an earlier error is dropped.
     count = 0
     for piece in in_pieces(missing, VECTORS_AT_ONCE):
         while batch := (yield from Sql(lambda conn: _missing(conn, runtime, piece, VECTORS_AT_ONCE))):  # noqa: B023 - driven before the next turn
@@ -267,7 +268,7 @@ def embed_missing(
 
 
 def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> _Batch | None:
-    """The next messages of trees to embed, if any: `most` of a single tree, all of several."""
+    """The next messages of trees to embed, if any: `most` of a single tree, or all of several trees."""
     model = runtime.get(Indexes).model
     name = watermarks.embeddings_of(model)
     at = watermarks.of_trees(conn, name, chosen)
@@ -293,18 +294,18 @@ def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> 
 
 
 def flush(runtime: Runtime, only: int | None = None, on_progress: Progress | None = None) -> Flow[int]:
-    """Embed all new messages: of one conversation and its summaries, or of all of the owner.
+    """Embed all new messages of a conversation and its summaries, or of all conversations of the owner.
 
-    Each batch is stored at once, so an interrupted flush goes on where it was, and after a change of the
-    embedding model this embeds everything anew.
+    Each batch is stored when it is done, so the next call continues an interrupted flush. After a change of
+    the embedding model all messages are embedded again.
 
     Args:
-        runtime: Whose memory.
-        only: The conversation.
-        on_progress: Called for each conversation with how many of how many are done.
+        runtime: The owner's memory.
+        only: The conversation; `None` for all.
+        on_progress: Called after each conversation with the number of finished and of all conversations.
 
     Returns:
-        How many messages and summaries were embedded.
+        The number of embedded messages and summaries.
     """
     model, owner = (yield from model_of(runtime)), runtime.owner
     if not model:
@@ -324,13 +325,13 @@ def flush(runtime: Runtime, only: int | None = None, on_progress: Progress | Non
         nonlocal done
         for _ in range(trees if on_progress else 0):
             done += 1
-            on_progress(done, len(waiting))  # type: ignore[misc] # there is one
+            on_progress(done, len(waiting))  # type: ignore[misc] # not None: the loop is empty otherwise
 
     return (yield from embed_missing(runtime, waiting, tell))
 
 
 def _embedded_text(conn: Conn, runtime: Runtime, tree: int, key: int, node: ConversationNode) -> str:
-    """The text to embed for a message: its own, or a line each for it and the messages before it."""
+    """The text to embed for a message: its text, or one line for each message of its history."""
     history = runtime.get(Indexes).history
     if history == 1:
         return text_of(node.message)
@@ -346,7 +347,7 @@ def _embedded_text(conn: Conn, runtime: Runtime, tree: int, key: int, node: Conv
 
 
 def embedded(conn: Conn, tree: int, model: str, since: int, most: int = EVERYTHING) -> Vectors:
-    """The vectors of a tree up to where they are complete: a moved node has one before those it overtook."""
+    """The vectors of a tree up to its watermark; a moved node above it may have a vector already."""
     end = watermarks.get(conn, tree, watermarks.embeddings_of(model)).seq
     news = embeddings.since(conn, tree, model, since, most)
     upto = int(np.searchsorted(news.seqs, end, side="right"))
@@ -363,8 +364,8 @@ def _embed(runtime: Runtime, batch: _Batch) -> Flow[None]:
     def store(conn: Conn) -> None:
         trees.lock_all(conn, batch.parts)
         at = watermarks.of_trees(conn, name, batch.parts)
-        # A tree that was emptied while the model worked has lost the embedded messages, and in one that is
-        # further on another process was faster.
+        # A tree that was emptied during the call of the model has lost the messages. In a tree with a higher
+        # watermark another process has stored the vectors.
         reached = {
             tree: Watermark(part.last, at[tree].watermark.documents + part.made)
             for tree, part in batch.parts.items()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class IndexSettings(SharedComponent):
     """The settings of the derived indexes, and the Chroma client that all owners of a database share.
 
-    A system configures the component before anything is indexed.
+    A system configures the component before the first use of an index.
     """
 
     def __init__(self, resources: Resources) -> None:
@@ -51,27 +51,27 @@ class IndexSettings(SharedComponent):
         """Configure the indexes; see `MemorySystem` for the arguments.
 
         Args:
-            vectors: A directory, the URL of a Chroma server, a Chroma client or an index of one's own for
-                search over all conversations; `None` for a directory beside the database file.
+            vectors: A directory, the URL of a Chroma server, a Chroma client or a `VectorIndex` for search
+                over all conversations; `None` for a directory beside the database file.
             language: The language of the lexicon.
-            history: How many messages are embedded together: each, and those before it in its thread.
+            history: The number of messages that are embedded together: a message and its ancestors.
 
         Raises:
             InputError: An argument has the wrong type, or the URL of the server cannot be used.
         """
         if not isinstance(language, Language):
-            raise InputError(f"language={language!r} is no Language; pass ENGLISH, PLAIN or Language(...)")
+            raise InputError(f"language={language!r} is not a Language; pass ENGLISH, PLAIN or Language(...)")
         index = ("get_or_create_collection", "search")
         if not (isinstance(vectors, str | Path | None) or any(hasattr(vectors, name) for name in index)):
             raise InputError(
-                f"vectors={vectors!r} is no vector index; pass a directory, the URL of a Chroma server, "
+                f"vectors={vectors!r} is not a vector index; pass a directory, the URL of a Chroma server, "
                 "a Chroma client, or an object with the methods of VectorIndex"
             )
         self.language = language
         self.history = history
         self.vectors = vectors
         self.chooses_index = vectors is None
-        """Whether few vectors may be searched without the index."""
+        """Whether a small number of vectors may be searched without the index."""
         self.server = chroma_server(vectors) if isinstance(vectors, str) and is_url(vectors) else None
 
     @property
@@ -163,7 +163,7 @@ class Indexes(Component):
 
     @property
     def chooses_index(self) -> bool:
-        """Whether few vectors may be searched without the index."""
+        """Whether a small number of vectors may be searched without the index."""
         return self.settings.chooses_index
 
     @property
@@ -173,7 +173,7 @@ class Indexes(Component):
 
     @property
     def model(self) -> str:
-        """The name that vectors of messages are stored under; empty if there is no embedding model."""
+        """The name under which vectors are stored; empty without an embedding model."""
         model = self.runtime.embedder.model
         return embeddings.with_history(model, self.history) if model else ""
 
@@ -189,16 +189,16 @@ class Indexes(Component):
         )
 
     def index_of(self, model: str) -> VectorIndex | None:
-        """The index over vectors of any model, to empty it; `None` if it cannot be opened."""
+        """The index over vectors of any model; `None` if it cannot be opened."""
         if model == self.model:
             return self.index()
         with self._lock:
             return self._open(model)
 
     def index(self) -> VectorIndex | None:
-        """The index over all conversations of the owner; `None` if SQL must serve instead.
+        """The index over all conversations of the owner; `None` if SQL has to be searched instead.
 
-        Opens Chroma at the first call, which takes about a second: not to be called on an event loop.
+        The first call opens Chroma, which takes about 1 s. Do not call this method on an event loop.
         """
         with self._lock:
             if not self._looked:

@@ -14,27 +14,27 @@ from langchain_threadmem.common import forking
 
 _WORD = re.compile(r"\w+")
 _CUT_OFF = re.compile(r"['’](?<=\w['’])[^\W_]+")
-"""The end of a word from an apostrophe on; the pattern begins with the apostrophe, which is found fast."""
+"""The end of a word from an apostrophe on; a pattern that begins with the apostrophe is fast."""
 _TO_SPACES = str.maketrans({chr(n): " " for n in range(128) if not (chr(n).isalnum() or chr(n) == "_")})
 REMEMBERED = 200_000
 
 
 @dataclass(frozen=True, eq=False)
 class Language:
-    """A language as recall reads it; every field but the name is optional.
+    """The stemmer and the word lists of a language; all fields but the name are optional.
 
     Attributes:
-        name: The name of the lexicon: another name is another index.
-        stem: Reduces a lower-case word to its stem.
-        stop_words: Words without a subject: not counted, not asked for.
-        asking_words: Words that belong to the asking ("mention", "order", "different"): not asked for.
-        self_words: Words by which people speak of themselves.
-        other_words: Words by which people speak to their partner.
-        number_words: Words that name a number.
-        months: Numbers of the months, by all their names.
-        time_expression: Finds expressions of time ("last week"), in lower case.
-        asks_when: Finds phrases by which a question asks for a time.
-        asks_amount: Finds phrases by which a question asks for a number.
+        name: The name of the lexicon. Languages of different names have different indexes.
+        stem: A function that returns the stem of a word in lower case.
+        stop_words: Common words that do not count in messages and questions.
+        asking_words: Words that do not count in questions ("mention", "order", "different").
+        self_words: Words with which speakers refer to themselves.
+        other_words: Words with which speakers address each other.
+        number_words: Words for numbers.
+        months: The number of each month, by name and abbreviation.
+        time_expression: A pattern of expressions of time ("last week"), in lower case.
+        asks_when: A pattern of phrases that ask for a time.
+        asks_amount: A pattern of phrases that ask for a number.
     """
 
     name: str
@@ -60,45 +60,45 @@ class Language:
     _lock: threading.Lock = field(init=False, repr=False)
 
     def term(self, word: str) -> str:
-        """The stem of a lower-case word; each word is reduced once."""
+        """The stem of a word in lower case, cached."""
         found = self._stems.get(word)
         if found is None:
             found = word
             if self.stem is not None:
-                with self._lock:  # A stemmer in pure Python works on its own attributes.
+                with self._lock:  # A stemmer in pure Python is not thread-safe.
                     found = self.stem(word) or word
             if len(self._stems) < REMEMBERED:
                 self._stems[word] = found
         return found
 
     def forget(self) -> None:
-        """Drop the stems that are cached: they tell which words were said."""
+        """Clear the cache of stems, which contains words of messages."""
         self._stems.clear()
 
     def terms(self, text: str) -> list[str]:
-        """The terms of a text, in order, stop words included."""
+        """The terms of a text, in order, including stop words."""
         return self.stemmed(split(text))
 
     def stemmed(self, words: Iterable[str]) -> list[str]:
-        """The terms of lower-case words."""
+        """The terms of words in lower case."""
         stems, term = self._stems, self.term
         return [stems.get(word) or term(word) for word in words]
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, in order, lower-cased; an apostrophe separates words.
+    """The words of a text in lower case, in order; an apostrophe separates words.
 
     Example:
         >>> words("Read CSV-files, größer!"), words("didn't")
         (['read', 'csv', 'files', 'größer'], ['didn', 't'])
     """
     lowered = text.lower()
-    # Plain ASCII is taken apart in a sixth of the time that a pattern takes.
+    # For ASCII this takes a sixth of the time of the pattern.
     return lowered.translate(_TO_SPACES).split() if lowered.isascii() else _WORD.findall(lowered)
 
 
 def split(text: str) -> list[str]:
-    """The words of a text, in order, lower-cased; what an apostrophe cuts off is dropped.
+    """The words of a text in lower case, in order, without the part after an apostrophe.
 
     Example:
         >>> split("Ada's read_csv didn't fail")
@@ -108,7 +108,7 @@ def split(text: str) -> list[str]:
 
 
 PLAIN = Language("plain")
-"""Words as they are, in any script."""
+"""Words of any script, without stems and word lists."""
 
 STOP_WORDS = frozenset(
     """
@@ -128,7 +128,7 @@ STOP_WORDS = frozenset(
     yourselves
     """.split()
 )
-"""Words that say little about what a message is about."""
+"""Words that say little about the subject of a message."""
 
 ASKING_WORDS = frozenset(
     """
@@ -139,7 +139,7 @@ ASKING_WORDS = frozenset(
     specific suggest talk tell throughout together told total various walk
     """.split()
 )
-"""Words that belong to the asking rather than to what is asked about."""
+"""Words that belong to the form of a question, not to its subject."""
 
 SELF_WORDS = frozenset("i my me mine myself we our us".split())
 
@@ -172,8 +172,8 @@ def _stem(word: str) -> str:
 
 @cache
 def _stemmer() -> Any:
-    # The Python one, always: `snowballstemmer.stemmer` prefers PyStemmer where that is installed, and stems
-    # are kept in the database, where those of two versions would not find each other.
+    # `snowballstemmer.stemmer` prefers PyStemmer if installed. Stems are stored in the database, and stems of
+    # different versions might differ, so the Python stemmer is always used.
     from snowballstemmer.english_stemmer import EnglishStemmer
 
     return EnglishStemmer()
@@ -192,4 +192,4 @@ ENGLISH = Language(
     asks_when=re.compile(rf"\b(?:{_WHEN})\b"),
     asks_amount=re.compile(r"\bhow (?:many|much|often|old|long|far)\b"),
 )
-"""The default."""
+"""The default language."""

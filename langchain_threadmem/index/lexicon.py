@@ -1,12 +1,12 @@
 """SQL: the inverted index from words to nodes.
 
 FTS5 on SQLite and a `tsvector` column with GIN on PostgreSQL give candidates only: for each word of a query
-the newest nodes that hold it, some 0.1 ms a word. Ranking is `recall.scoring`, the same on both.
+the newest nodes that contain it, in about 0.1 ms for each word. `recall.scoring` ranks the candidates.
 
-Each entry also holds two words that no text can spell, one for its tree and one for its owner, so that a
-search in one conversation or for one owner is an intersection inside the index. FTS5 reads the whole list
-of such a word for that, so SQLite is first asked for the word alone, and intersects only if the result may
-not be complete.
+Each entry also contains two words that cannot occur in a text, one for its tree and one for its owner, so
+that a search in one conversation or for one owner is an intersection inside the index. FTS5 reads the whole
+posting list of these words, so a search on SQLite first uses the word of the query alone, and intersects only
+if the result may be incomplete.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from langchain_threadmem.units.queries import OWNED
 
 MOST_PER_WORD = 400
 LONGEST_WORD = 500
-"""Letters of a word that count; PostgreSQL holds 2,046 bytes of one."""
+"""The maximal number of letters of a word; PostgreSQL allows 2,046 bytes."""
 MOST_BYTES = 500_000
-"""Bytes of words of one node that are entered; PostgreSQL holds 1 MB."""
+"""The maximal number of bytes of the words of a node; PostgreSQL allows 1 MB."""
 
 Keys = NDArray[np.int64]
 NO_KEYS: Keys = np.empty(0, np.int64)
 
 
 class Scope(NamedTuple):
-    """Where to search: in one tree, or in all trees of an owner."""
+    """The scope of a search: one tree, or all trees of an owner."""
 
     owner: str
     tree: int | None = None
 
     @property
     def word(self) -> str:
-        """The word that every entry in the scope holds."""
+        """The word that every entry in the scope contains."""
         return owner_word(self.owner) if self.tree is None else tree_word(self.tree)
 
 
@@ -65,7 +65,7 @@ _REMOVE = Statement.of(
 _COMPACT = Statement.of(
     sqlite=f"INSERT INTO {LEXICON} ({LEXICON}) VALUES ('optimize')", postgresql="SELECT 1"
 )
-# All keys as one text: making a Python tuple of each would take longer than finding them.
+# All keys as one text: a Python tuple for each key would take longer than the search.
 _HOLDING = Statement.of(
     sqlite=f"SELECT group_concat(rowid) FROM (SELECT rowid FROM {LEXICON} WHERE {LEXICON} MATCH ? "
     "ORDER BY rowid DESC LIMIT ?)",
@@ -88,7 +88,7 @@ _SEGMENTS_OF_OWNER = Statement(
 
 
 def tree_word(tree_id: int) -> str:
-    """The word that marks a tree; `§` is no letter, so no text holds it."""
+    """The word that marks a tree; `§` is no letter, so no text contains the word."""
     return f"§t{tree_id}"
 
 
@@ -98,40 +98,40 @@ def owner_word(owner: str) -> str:
 
 
 def name_word(word: str) -> str:
-    """The word that marks messages of a speaker with that word in the name."""
+    """The word that marks messages of a speaker whose name contains a word."""
     return f"§n{word}"
 
 
 def add(conn: Conn, owner: str, entries: Mapping[int, Iterable[Entry]]) -> None:
-    """Enter nodes of trees into the index."""
+    """Add nodes of trees to the index."""
     conn.many(_ADD, [row for tree_id, found in entries.items() for row in _rows(tree_id, owner, found)])
 
 
 def remove(conn: Conn, tree_id: int, owner: str, entries: Iterable[Entry]) -> None:
-    """Take nodes out of the index; the entries must be those that were added."""
+    """Remove nodes from the index; the entries must equal the added entries."""
     conn.many(_REMOVE, _rows(tree_id, owner, entries))
 
 
 def marked(conn: Conn, tree_id: int) -> bool:
-    """Whether the index holds anything of a tree."""
+    """Whether the index contains entries of a tree."""
     word = tree_word(tree_id)
     return len(_newest(conn, f"'{word}'" if conn.dialect == "postgresql" else f'"{word}"', 1)) > 0
 
 
 def compact(conn: Conn) -> None:
-    """Write the index anew without words that no entry holds any more; some seconds for a million entries."""
+    """Rewrite the index without the words of removed entries; some seconds for a million entries."""
     if conn.dialect == "sqlite":
         conn.run(_COMPACT)
 
 
 def holding(conn: Conn, words: Sequence[str], scope: Scope, most: int = MOST_PER_WORD) -> list[Keys]:
-    """For each of some words the keys of the newest nodes that hold it, the newest first.
+    """For each word, the keys of the newest nodes that contain it, the newest first.
 
     Args:
         conn: A transaction.
         words: Terms of the language (`index.language`).
-        scope: Where to search.
-        most: How many nodes at most for each word.
+        scope: The scope of the search.
+        most: The maximal number of nodes for each word.
     """
     cut = [word[:LONGEST_WORD] for word in words]
     if conn.dialect == "postgresql":
@@ -146,13 +146,13 @@ def holding(conn: Conn, words: Sequence[str], scope: Scope, most: int = MOST_PER
 
 
 def names_among(conn: Conn, words: Iterable[str], scope: Scope) -> set[str]:
-    """Those of some words that are names of people who have said something there."""
+    """The words that are names of speakers in a scope."""
     marked = {word: name_word(word[:LONGEST_WORD]) for word in words}
     if conn.dialect == "postgresql":
         any_of = " | ".join(f"'{name}'" for name in marked.values())
     else:
         any_of = " OR ".join(f'"{name}"' for name in marked.values())
-    # As a rule there is none, which takes one question to know.
+    # Most queries contain no name: one search for all words shows that.
     if not marked or not len(_newest(conn, any_of, 1)):
         return set()
     lists = holding(conn, list(marked.values()), scope, 1)
@@ -161,13 +161,13 @@ def names_among(conn: Conn, words: Iterable[str], scope: Scope) -> set[str]:
 
 def _newest(conn: Conn, query: str, most: int) -> Keys:
     listed = conn.all(_HOLDING, query, most)[0][0]
-    # Neither database promises the order in which it puts texts together.
+    # Neither database guarantees the order of an aggregated text.
     return np.sort(np.fromstring(listed, np.int64, sep=","))[::-1] if listed else NO_KEYS
 
 
 def _within(conn: Conn, lists: Sequence[Keys], scope: Scope) -> list[Keys]:
-    """Those of some keys that are in a scope: a segment is in one tree, so few rows tell of many keys."""
-    # The newest come first, so as a rule the ends tell that all keys are of one segment.
+    """The keys that are in a scope. A segment is in one tree, so only segments are looked up."""
+    # Keys are sorted: if first and last key are of one segment, all keys are.
     ends = {int(keys[at]) >> POSITION_BITS for keys in lists if len(keys) for at in (0, -1)}
     if not ends:
         return list(lists)
@@ -192,13 +192,13 @@ def _rows(tree_id: int, owner: str, entries: Iterable[Entry]) -> list[tuple[int,
 
 
 def _entered(words: Sequence[str]) -> list[str]:
-    """The distinct words of a node, in an order of their own, as far as both databases can hold them."""
+    """The distinct words of a node, sorted, as far as they fit into an entry of both databases."""
     distinct = sorted({word[:LONGEST_WORD] for word in words})
     if 4 * sum(map(len, distinct)) < MOST_BYTES:
         return distinct
     room, entered = MOST_BYTES, []
     for word in distinct:
-        room -= len(word.encode()) + 8  # PostgreSQL's own entry for a word beside its letters.
+        room -= len(word.encode()) + 8  # PostgreSQL stores 8 bytes with each word.
         if room < 0:
             break
         entered.append(word)

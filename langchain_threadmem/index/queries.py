@@ -1,4 +1,4 @@
-"""SQL: documents of messages."""
+"""SQL: the documents of messages."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def put(conn: Conn, documents: Iterable[tuple[int, Document]]) -> None:
 
 
 def since(conn: Conn, tree_id: int, seq: int) -> list[Record]:
-    """The documents of a tree's nodes numbered above `seq`, in the order of their numbers."""
+    """The documents of a tree's nodes with numbers above `seq`, in order."""
     return [_record(row) for row in conn.all(_SINCE, tree_id, seq)]
 
 
 class OwnedRecord(NamedTuple):
-    """A record, its tree, and whether it is of a summary."""
+    """A record, its tree, and whether it is the record of a summary."""
 
     record: Record
     tree: int
@@ -75,13 +75,13 @@ class OwnedRecord(NamedTuple):
 
 
 def of_owner(conn: Conn, owner: str, keys: Sequence[int]) -> list[OwnedRecord]:
-    """The records of those of some nodes that are an owner's messages or summaries."""
+    """The records of nodes, if they are messages or summaries of an owner."""
     rows = conn.all(_OF_OWNER, json.dumps(keys), owner)
     return [OwnedRecord(_record(row), row[-2], row[-1] == SUMMARIES) for row in rows]
 
 
 def dead(conn: Conn, tree_id: int) -> list[int]:
-    """Numbers of the nodes of a tree that are no part of the conversation any more, or forgotten."""
+    """Numbers of the nodes of a tree that are not live, or forgotten."""
     return [row[0] for row in conn.all(_DEAD, tree_id)]
 
 
@@ -97,7 +97,7 @@ def entry_of(key: int, terms: str, speaker: str) -> Entry:
 
 
 def take(conn: Conn, keys: Sequence[int]) -> list[tuple[Entry, int]]:
-    """Delete the documents of some nodes; their entries in the lexicon, and their lengths."""
+    """Delete the documents of nodes, and return their entries in the lexicon and their lengths."""
     listed = json.dumps(keys)
     found = [
         (entry_of(key, terms, speaker), unpack(traits).length)
@@ -118,6 +118,6 @@ def _record(row: tuple[Any, ...]) -> Record:
 
 
 def forget_words(conn: Conn, tree_id: int, owner: str) -> None:
-    """Take a tree out of the lexicon, with the documents of its messages."""
+    """Remove a tree from the lexicon, and the documents of its messages."""
     lexicon.remove(conn, tree_id, owner, entries(conn, tree_id))
     remove(conn, tree_id)

@@ -35,7 +35,7 @@ from langchain_threadmem.tree import lineage as lineage_sql
 
 
 class Numbered(Protocol):
-    """The fields of a node by which it is taken out."""
+    """The fields of a node that its removal needs."""
 
     @property
     def key(self) -> int: ...
@@ -44,9 +44,9 @@ class Numbered(Protocol):
 
 
 def take_out(conn: Conn, owner: str, tree: int, rows: Sequence[Numbered]) -> None:
-    """Take nodes of a tree out of its words and vectors, as far as they are in them.
+    """Remove nodes of a tree from the lexicon and from the stored vectors.
 
-    After the transaction, `drop` removes them from the memory of the process and from the vector index.
+    After the transaction, call `drop` to remove the nodes from caches and from the vector index.
     """
     embedded: dict[str, list[int]] = {}
     seq_of = {row.key: row.seq for row in rows}
@@ -67,7 +67,7 @@ def take_out(conn: Conn, owner: str, tree: int, rows: Sequence[Numbered]) -> Non
         watermarks.put(conn, name, {tree: left})
     embeddings.delete_of(conn, list(seq_of))
     for model in filter(embeddings.has_history, {name.partition(":")[2] for name in embedded}):
-        # Other vectors were made of these messages too.
+        # The vectors of other messages depend on the removed messages.
         embeddings.delete_of_tree(conn, tree, model)
         watermarks.drop(conn, tree, watermarks.embeddings_of(model))
         watermarks.drop(conn, tree, watermarks.index_of(model))
@@ -77,8 +77,8 @@ class Removed(NamedTuple):
     """Nodes that a transaction removed.
 
     Attributes:
-        keys: Their keys, by tree.
-        indexed: Whether an index outside of the database may hold vectors of them.
+        keys: The keys of the nodes, by tree.
+        indexed: Whether an index outside of the database may contain their vectors.
     """
 
     keys: dict[int, list[int]]
@@ -86,12 +86,12 @@ class Removed(NamedTuple):
 
 
 def drop(runtime: Runtime, removed: Removed, trees: Iterable[int] = ()) -> Flow[None]:
-    """Drop removed nodes from the memory of the process and from the vector index.
+    """Drop removed nodes from the caches and from the vector index.
 
     Args:
-        runtime: Whose memory.
+        runtime: The owner's memory.
         removed: The nodes.
-        trees: Trees that are gone themselves.
+        trees: Trees that were removed.
     """
     runtime.drop(removed.keys, trees)
     keys = [key for found in removed.keys.values() for key in found]
@@ -127,14 +127,14 @@ _EMPTY = Statement(
 
 
 def clear(conn: Conn, tree_id: int, owner: str) -> None:
-    """Remove everything in a tree; the tree itself stays, empty, and numbers its nodes from 1 again.
+    """Remove all nodes and derived data of a tree; the empty tree numbers its nodes from 1 again.
 
-    The units below its summaries are below no summary then.
+    Units below its summaries are no longer below a summary.
 
     Args:
         conn: A write transaction.
         tree_id: The tree.
-        owner: Whose it is.
+        owner: The owner of the tree.
     """
     forget_words(conn, tree_id, owner)
     for statement in (_LET_GO, *_DERIVED, *_SUMMARISED):

@@ -1,15 +1,15 @@
 """Vector indexes: exact search in memory, and Chroma.
 
-SQL holds every vector; these indexes can be rebuilt from it without embedding anything again.
+SQL stores every vector, so these indexes can be rebuilt without embedding.
 
-One conversation is searched exactly (0.3 ms over 1,000 vectors with NumPy), and so is an owner with few
-vectors (`index.catch_up.EXACT_BELOW`). One with many is searched in a Chroma collection of the owner's own: a
-filter in a shared collection would cost time in proportion to all others.
+One conversation is searched exactly (0.3 ms for 1,000 vectors with NumPy), and so are all conversations of an
+owner with few vectors (`index.catch_up.EXACT_BELOW`). An owner with many vectors has a Chroma collection of
+its own: the cost of a filter in a shared collection would grow with the vectors of all owners.
 
-Chroma's embedded client is not safe for two processes on one directory: they lose data without a word. So it
-is opened only by the process that holds the directory's lock; any other is served from SQL, and warned once.
-Vectors are always passed to Chroma. It is never given an embedding function, nor made to rebuild one from a
-stored configuration, which has run foreign code before (CVE-2026-45829).
+Two processes with an embedded Chroma client on one directory lose data without an error. So only the process
+that has the directory's lock opens Chroma; other processes log a warning once and search SQL. Chroma always
+receives vectors, and never an embedding function: a function that Chroma rebuilds from a stored configuration
+has run foreign code before (CVE-2026-45829).
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 ADD_AT_ONCE = 100
-"""Vectors that enter Chroma in one call: it lets no other thread of Python run meanwhile, some 50 ms."""
+"""The number of vectors in one call of Chroma, which blocks all other threads for about 50 ms."""
 REMOVE_AT_ONCE = 1000
 PROBES = 32
-"""How many vectors of a collection that was dropped are looked for in Chroma's file afterwards."""
+"""The number of vectors of a dropped collection that are searched in Chroma's file afterwards."""
 CHROMA_FILE = "chroma.sqlite3"
 SCRUB_SECONDS = 10.0
-"""How long to wait for Chroma's own use of its database."""
+"""The time to wait while Chroma uses its database, in seconds."""
 _SECRET = re.compile("//.*@")
 _inherited: list[object] = []
-"""Objects that a parent process had open when it forked this one; dropping them would close them."""
+"""Objects that the parent process had open at the fork; garbage collection would close them."""
 
 
 class Found(NamedTuple):
@@ -61,9 +61,9 @@ class Found(NamedTuple):
 
 
 class VectorIndex(Protocol):
-    """An index over all vectors of one owner made with one embedding model.
+    """An index over all vectors of one owner and one embedding model.
 
-    `name` is the name of its watermarks: an index that starts empty needs a name of its own.
+    `name` is the name of its watermarks; a new, empty index needs a new name.
     """
 
     name: str
@@ -86,16 +86,16 @@ class VectorIndex(Protocol):
 
 @runtime_checkable
 class ClearableIndex(VectorIndex, Protocol):
-    """An index that can be emptied so that nothing of its vectors is left in files."""
+    """An index that can be emptied without leaving bytes of its vectors in files."""
 
     def clear(self) -> str:
-        """Drop all vectors; why their bytes may be left in files, empty if they are not."""
+        """Drop all vectors; return the reason why bytes may be left in files, or an empty text."""
 
 
 class ExactIndex:
     """Vectors in one growing array, searched by a matrix product.
 
-    Rows are only ever added, so a search may run while another thread adds.
+    Rows are never changed or removed, so a search may run while another thread adds rows.
 
     Example:
         >>> index = ExactIndex()
@@ -152,16 +152,16 @@ class ExactIndex:
         return Found(keys[best], similarity[best])
 
     def of(self, keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:
-        """The vectors of some nodes; those that have none are left out."""
+        """The vectors of nodes; nodes without a vector are left out."""
         matrix = self.vectors.matrix
         return {key: matrix[row] for key in keys if (row := self.row_of.get(key)) is not None}
 
 
 class Whole:
-    """The vectors of all trees of an owner in one exact index, and how far it has come in each.
+    """The vectors of all trees of an owner in one exact index, and its watermark in each tree.
 
     Args:
-        model: The embedding model they were made with.
+        model: The embedding model of the vectors.
     """
 
     def __init__(self, model: str = "") -> None:
@@ -171,7 +171,7 @@ class Whole:
         self._lock = forking.lock()
 
     def add(self, parts: Sequence[Vectors], now: Mapping[int, Reached]) -> None:
-        """Add the vectors of trees that another thread has not added meanwhile."""
+        """Add vectors of trees, except vectors that another thread has added."""
         with self._lock:
             for part in parts:
                 fresh = np.array([key not in self.index.row_of for key in part.keys.tolist()], np.bool_)
@@ -186,9 +186,9 @@ class ChromaIndex:
 
     Args:
         client: Any Chroma client: embedded, HTTP or cloud.
-        owner: Whose vectors these are.
-        model: The embedding model they were made with.
-        name: The name of its watermarks.
+        owner: The owner of the vectors.
+        model: The embedding model of the vectors.
+        name: The name of the watermarks.
     """
 
     def __init__(self, client: ClientAPI, owner: str, model: str, name: str) -> None:
@@ -249,11 +249,11 @@ class ChromaIndex:
         return [int(key) for key in self._ask(lambda collection: collection.get(include=[])["ids"])]
 
     def clear(self) -> str:
-        """Drop all vectors; why their bytes may be left in files, empty if they are not.
+        """Drop all vectors; return the reason why bytes may be left in files, or an empty text.
 
-        Chroma keeps the bytes of a deleted vector in the collection's files, and the files of a deleted
-        collection on the disk. So the collection is deleted, its folder too, and Chroma's own database is
-        written anew and searched for some of the vectors.
+        Chroma keeps the bytes of deleted vectors, and the files of deleted collections. So this method
+        deletes the collection and its folder, rewrites Chroma's database with VACUUM, and searches it for a
+        sample of the vectors.
         """
         from chromadb.errors import NotFoundError
 
@@ -278,13 +278,13 @@ class ChromaIndex:
 
 
 def _scrub(directory: Path, probes: Sequence[bytes]) -> str:
-    """Remove the files of deleted collections from a directory of Chroma's; why some are left, else empty.
+    """Remove the files of deleted collections from a Chroma directory; return the reason if some are left.
 
     Raises:
         OSError: A folder cannot be removed.
-        sqlite3.Error: Chroma's database cannot be written anew.
+        sqlite3.Error: Chroma's database cannot be rewritten.
     """
-    # Listed first: a folder is younger than the row that names it.
+    # Folders are listed before the rows are read: Chroma creates a row before its folder.
     folders = [path for path in directory.iterdir() if (path / "data_level0.bin").is_file()]
     file = directory / CHROMA_FILE
     with closing(sqlite3.connect(file, timeout=SCRUB_SECONDS, isolation_level=None)) as connection:
@@ -301,10 +301,10 @@ def _scrub(directory: Path, probes: Sequence[bytes]) -> str:
 
 
 class Claim:
-    """A lock on a directory, held by one process until it ends, however it ends.
+    """A lock on a directory, which one process has until it releases the lock or ends.
 
-    It is an open transaction on a small SQLite file: every platform has it, and the operating system lets go
-    of it when the process dies. Several claims in one process share it.
+    The lock is an open transaction on a small SQLite file. The operating system releases it on every platform
+    when the process ends. Several claims in one process share the lock.
     """
 
     _held: dict[Path, tuple[sqlite3.Connection, int]] = {}  # noqa: RUF012 - one table per process is the point
@@ -315,7 +315,7 @@ class Claim:
         self._open = False
 
     def take(self) -> bool:
-        """Whether this process now holds the directory."""
+        """Take the lock; return whether this process has it."""
         with self._guard:
             claim = self._held.get(self._directory)
             if claim is None:
@@ -344,19 +344,19 @@ class Claim:
                 return None
             raise PersistenceError(
                 f"cannot use the vector directory {str(self._directory)!r}: {error}; "
-                "check its permissions, or pass vectors= another place"
+                "check its permissions, or pass another directory as vectors="
             ) from error
         return connection
 
     @classmethod
     def leave_to_parent(cls) -> None:
-        """Hold nothing in a forked child: the parent does, and to close its connection is to use it."""
+        """Drop all locks in a forked child, without closing the connections of the parent."""
         if cls._held:
             _inherited.append(cls._held)
             cls._held = {}
 
     def release(self) -> None:
-        """Let go; the directory is free when the last claim of the process has."""
+        """Release the claim; the last claim of the process releases the lock."""
         with self._guard:
             if not self._open:
                 return
@@ -369,7 +369,7 @@ class Claim:
 
 
 def close_client(client: ClientAPI) -> None:
-    """Close a client, and the connections to its server, which Chroma leaves open."""
+    """Close a client and the connections to its server, which Chroma leaves open."""
     client.close()  # type: ignore[attr-defined] # the base class lacks it
     for one in (client, getattr(client, "_admin_client", None)):
         session = getattr(getattr(one, "_server", None), "_session", None)
@@ -378,7 +378,7 @@ def close_client(client: ClientAPI) -> None:
 
 
 def leave_to_parent(client: ClientAPI | None) -> None:
-    """Leave an embedded client to the process that this one was forked from: its threads are there."""
+    """Keep an embedded client open after a fork: its threads run in the parent process."""
     Claim.leave_to_parent()
     if client is not None:
         _inherited.append(client)
@@ -389,10 +389,10 @@ def chroma_server(url: str) -> Callable[[], ClientAPI]:
 
     Args:
         url: `http://host:8000` or `https://host`. `https://TOKEN@host` sends a bearer token,
-            `https://user:password@host` a password; `?tenant=` and `?database=` choose another place there.
+            `https://user:password@host` a password; `?tenant=` and `?database=` select these on the server.
 
     Raises:
-        InputError: It is no URL of a server.
+        InputError: The URL is not the URL of a server.
     """
     form = "http://host:8000 or https://TOKEN@host?tenant=...&database=..."
     try:
@@ -439,12 +439,13 @@ def chroma_server(url: str) -> Callable[[], ClientAPI]:
 
 
 def open_chroma(directory: Path | None) -> tuple[ClientAPI, Claim | None] | None:
-    """An embedded Chroma client, or `None` if SQL has to serve instead: another process has the directory,
-    this process has opened Chroma there with other settings, or was forked from one that had Chroma open. A
-    warning says so.
+    """An embedded Chroma client, or `None` if SQL has to be searched instead.
+
+    A warning is logged if another process has the directory open, this process has opened Chroma there with
+    other settings, or the parent process had Chroma open when it forked this process.
 
     Args:
-        directory: Where Chroma keeps its files; `None` for memory.
+        directory: The directory of Chroma; `None` for an index in memory.
     """
     claim = None
     if _inherited:

@@ -18,12 +18,12 @@ from langchain_threadmem.tree.nodes import EVERYTHING
 
 
 class Vectors(NamedTuple):
-    """Vectors of some nodes, in the order of the nodes' numbers.
+    """The vectors of nodes, in the order of the nodes' numbers.
 
     Attributes:
         keys: (n,) keys of the nodes.
-        seqs: (n,) numbers of the nodes within their tree, rising.
-        matrix: (n, d) float32 unit rows; (0, 0) if there are none.
+        seqs: (n,) numbers of the nodes within their tree, ascending.
+        matrix: (n, dimensions) float32 unit vectors; (0, 0) without nodes.
     """
 
     keys: NDArray[np.int64]
@@ -122,11 +122,11 @@ _DELETE_OF_TREE = Statement(
     "model",
 )
 _HISTORY = " of "
-"""Comes before the number of messages that a model's vectors are each made of."""
+"""The separator between the name of a model and the number of messages of each vector."""
 
 
 def with_history(model: str, messages: int) -> str:
-    """The name under which vectors of several messages each are stored.
+    """The name under which a model's vectors of several messages are stored.
 
     Example:
         >>> with_history("all-MiniLM", 3), with_history("all-MiniLM", 1)
@@ -136,7 +136,7 @@ def with_history(model: str, messages: int) -> str:
 
 
 def has_history(model: str) -> bool:
-    """Whether the vectors stored under a name are made of several messages each."""
+    """Whether vectors under a name are of several messages each."""
     return model.rpartition(_HISTORY)[2].isdecimal() and _HISTORY in model
 
 
@@ -156,12 +156,12 @@ _ENTERED = Statement(
 
 
 def entered(conn: Conn, owner: str, model: str, name: str) -> set[int]:
-    """Keys of the nodes whose vectors an index should hold, by how far it has come."""
+    """Keys of the nodes up to an index's watermarks, whose vectors the index should contain."""
     return {row[0] for row in conn.all(_ENTERED, owner, model, name)}
 
 
 def of(conn: Conn, owner: str, model: str) -> set[int]:
-    """Keys of the nodes of an owner that have a vector."""
+    """Keys of the nodes of an owner with a vector."""
     return {row[0] for row in conn.all(_OF, owner, model)}
 
 
@@ -175,20 +175,20 @@ def put(conn: Conn, model: str, keys: Iterable[int], matrix: NDArray[np.float32]
 
 
 def since(conn: Conn, tree_id: int, model: str, seq: int = 0, most: int = EVERYTHING) -> Vectors:
-    """The vectors of a tree's nodes numbered above `seq`, the first `most` of them."""
+    """The vectors of the first `most` nodes of a tree with numbers above `seq`."""
     return _vectors(conn, conn.all(_OF_TREE, tree_id, seq, model, most))
 
 
 def after_marks(
     conn: Conn, model: str, made: str, name: str, trees: Sequence[int]
 ) -> tuple[Vectors, list[int]]:
-    """The vectors of trees above the watermarks of an index, as far as they are complete; the tree of each.
+    """The vectors of trees between two watermarks, and the tree of each vector.
 
     Args:
         conn: A transaction.
         model: The embedding model.
-        made: The name of the watermarks up to which vectors are complete.
-        name: The name of the index's watermarks; an unknown name gives all vectors.
+        made: The name of the upper watermarks, up to which vectors are complete.
+        name: The name of the lower watermarks, those of an index; an unknown name gives all vectors.
         trees: The trees.
     """
     rows = conn.all(_AFTER_MARKS, json.dumps(trees), model, made, name)
@@ -201,25 +201,25 @@ def of_owner(conn: Conn, owner: str, model: str) -> Vectors:
 
 
 def count(conn: Conn, owner: str, model: str) -> int:
-    """How many vectors of a model all conversations of an owner have."""
+    """The number of vectors of a model in all conversations of an owner."""
     return int(conn.all(_COUNT, owner, model)[0][0])
 
 
 def dimensions(conn: Conn, owner: str, model: str) -> int | None:
-    """How long the vectors of a model are; `None` if the owner has none."""
+    """The dimensions of the vectors of a model; `None` if the owner has no vectors."""
     row = conn.one(_ANY, owner, model)
     return None if row is None else len(_opened(conn, row[0])) // 2
 
 
 def by_keys(conn: Conn, model: str, keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:
-    """The vectors of some nodes; those that have none are left out."""
+    """The vectors of nodes; nodes without a vector are left out."""
     rows = conn.all(_BY_KEYS, json.dumps(keys), model) if keys else []
     opened = ((row[0], _opened(conn, row[1])) for row in rows)
     return {key: np.frombuffer(half, np.float16).astype(np.float32) for key, half in opened if half}
 
 
 def _opened(conn: Conn, stored: bytes) -> bytes:
-    """A stored vector; empty if it cannot be read, for words still find its message."""
+    """A stored vector; empty if it cannot be decrypted, since words still find its message."""
     try:
         return bytes(stored) if conn.seal is None else conn.seal.open_vector(bytes(stored))
     except EncryptionError:
@@ -227,17 +227,17 @@ def _opened(conn: Conn, stored: bytes) -> bytes:
 
 
 def models_of(conn: Conn, keys: Sequence[int]) -> list[tuple[int, str]]:
-    """The models that some nodes are embedded with: pairs of key and model."""
+    """The models of the vectors of nodes: pairs of key and model."""
     return [(row[0], row[1]) for row in conn.all(_MODELS_OF, json.dumps(keys))]
 
 
 def delete_of(conn: Conn, keys: Sequence[int]) -> None:
-    """Delete the vectors of some nodes."""
+    """Delete the vectors of nodes."""
     conn.run(_DELETE, json.dumps(keys))
 
 
 def delete_of_tree(conn: Conn, tree_id: int, model: str) -> None:
-    """Delete all vectors that a tree has of a model."""
+    """Delete the vectors of a model in a tree."""
     conn.run(_DELETE_OF_TREE, tree_id, model)
 
 

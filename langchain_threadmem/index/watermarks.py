@@ -1,4 +1,4 @@
-"""SQL: watermarks: up to which node of a tree each derived index is complete."""
+"""SQL: watermarks, the number of the last node of a tree in each derived index."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from langchain_threadmem.storage.statements import Conn, Statement, insert_of, w
 
 _LEXICON = "lexicon:"
 SUMMARIES_OF = "summaries:"
-"""The beginning of the watermark's name of summarised messages; the grouping follows."""
+"""The prefix of the name of the watermark of summarised messages; the grouping follows."""
 
 
 class Watermark(NamedTuple):
-    """The number up to which an index holds the nodes of a tree.
+    """The state of an index in a tree.
 
     Attributes:
-        seq: Every node up to this number is in the index.
-        documents: How many of them it holds.
-        words: How many words they have together; 0 for indexes that count none.
+        seq: The number of the last node that was added.
+        documents: The number of nodes of the tree in the index.
+        words: The number of their words; 0 for an index of vectors.
     """
 
     seq: int = 0
@@ -61,7 +61,7 @@ _BEHIND = Statement(
         tree.c.owner == bindparam("owner"),
         recallable,
         func.coalesce(mark.c.seq, 0) < _last,
-        ~tree.c.sealed,  # no index outside of a conversation may hold what is encrypted in it
+        ~tree.c.sealed,  # Encrypted messages are in no index outside of their conversation.
     )
     .order_by(tree.c.id),
     "name",
@@ -141,32 +141,32 @@ _CLEAR_TREE = Statement(delete(mark).where(mark.c.tree == bindparam("tree")), "t
 
 
 def is_lexicon(name: str) -> bool:
-    """Whether a name is that of a lexicon's watermark."""
+    """Whether a name is the name of a lexicon's watermark."""
     return name.startswith(_LEXICON)
 
 
 def lexicon_of(language: str) -> str:
-    """The watermark's name for the lexicon of a language."""
+    """The name of the watermark of a language's lexicon."""
     return f"{_LEXICON}{language}"
 
 
 def other_lexicons(conn: Conn, trees: Collection[int], name: str) -> list[tuple[int, str]]:
-    """The lexicons of other languages that trees were entered into: pairs of tree and watermark's name."""
+    """The lexicons of other languages with words of trees: pairs of tree and watermark's name."""
     return [(row[0], row[1]) for row in conn.all(_LEXICONS, json.dumps(list(trees)), name)]
 
 
 def embeddings_of(model: str) -> str:
-    """The watermark's name for the vectors of an embedding model."""
+    """The name of the watermark of a model's vectors."""
     return f"vectors:{model}"
 
 
 def index_of(model: str) -> str:
-    """The watermark's name for the owner-wide index over an embedding model's vectors."""
+    """The name of the watermark of the owner-wide index over a model's vectors."""
     return f"chroma:{model}"
 
 
 def get(conn: Conn, tree_id: int, name: str) -> Watermark:
-    """The watermark of an index in a tree; zeros if there is none."""
+    """The watermark of an index in a tree; zeros for an empty index."""
     row = conn.one(_GET, tree_id, name)
     return Watermark(*row) if row else Watermark()
 
@@ -177,7 +177,7 @@ def indexes(conn: Conn, owner: str) -> list[str]:
 
 
 def indexed(conn: Conn, tree_id: int) -> bool:
-    """Whether an index outside of the database holds vectors of a tree."""
+    """Whether an index outside of the database contains vectors of a tree."""
     return any(
         mark.documents and not name.startswith((_LEXICON, embeddings_of("")))
         for name, mark in of_tree(conn, tree_id)
@@ -196,12 +196,12 @@ def total(conn: Conn, owner: str, name: str) -> Watermark:
 
 
 def put(conn: Conn, name: str, to: Mapping[int, Watermark]) -> None:
-    """Store the watermarks of an index in some trees."""
+    """Store the watermarks of an index, by tree."""
     conn.many(_SET, [(tree, name, *mark) for tree, mark in to.items()])
 
 
 def of_trees(conn: Conn, name: str, trees: Collection[int]) -> dict[int, Reached]:
-    """The watermarks of an index in some trees, zeros if there is none; trees that are gone are left out."""
+    """The watermarks of an index in trees that exist; zeros for an empty index."""
     return {
         row[0]: Reached(row[1], Watermark(*row[2:]))
         for row in conn.all(_OF_TREES, name, json.dumps(list(trees)))
@@ -209,32 +209,32 @@ def of_trees(conn: Conn, name: str, trees: Collection[int]) -> dict[int, Reached
 
 
 def missing(conn: Conn, owner: str, name: str) -> dict[int, int]:
-    """The trees of an owner with nodes above the watermark of an index, and about how many."""
+    """The approximate number of nodes above the watermark of an index, by tree of an owner."""
     return {row[0]: row[1] for row in conn.all(_BEHIND, name, owner)}
 
 
 def missing_in(conn: Conn, name: str, trees: Collection[int]) -> dict[int, int]:
-    """Those of some trees with nodes above the watermark of an index, and about how many."""
+    """The approximate number of nodes above the watermark of an index, by tree."""
     return {row[0]: row[1] for row in conn.all(_MISSING_IN, name, json.dumps(list(trees)))}
 
 
 def lacking(conn: Conn, owner: str, model: str, name: str) -> dict[int, int]:
-    """The trees of an owner with vectors above the watermark of an index of vectors, and how many."""
+    """The number of vectors above the watermark of an index of vectors, by tree of an owner."""
     return {row[0]: row[1] for row in conn.all(_LACKING, embeddings_of(model), name, owner)}
 
 
 def reached(conn: Conn, owner: str, name: str) -> dict[int, Reached]:
-    """The watermarks of an index in the trees of an owner."""
+    """The watermarks of an index, by tree of an owner."""
     return {row[0]: Reached(row[1], Watermark(*row[2:])) for row in conn.all(_REACHED, owner, name)}
 
 
 def clear(conn: Conn, owner: str, name: str) -> None:
-    """Delete the watermarks of an index in every tree of an owner: it starts again."""
+    """Delete the watermarks of an index in all trees of an owner."""
     conn.run(_CLEAR, owner, name)
 
 
 def drop(conn: Conn, tree_id: int, name: str) -> None:
-    """Delete the watermark of an index in one tree: it starts again."""
+    """Delete the watermark of an index in a tree."""
     conn.run(_DROP, tree_id, name)
 
 

@@ -1,1 +1,1 @@
-"""Long-term memory of one owner: sessions, queries, short-term memory."""
+"""Memory of one owner: sessions, queries, short-term memory, external collections."""

@@ -1,4 +1,4 @@
-"""Chains: hits that follow each other, between their neighbours."""
+"""Chains: consecutive hits of a query with their neighbours."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from langchain_threadmem.units.queries import read_units
 from langchain_threadmem.units.unit import MemoryUnit
 
 Place = tuple[str | None, str | None, int, str]
-"""A name for a unit: its collection, its group, its rank and its id."""
+"""The identity of a unit: its collection, group, rank and id."""
 
 
 class UnitHit(NamedTuple):
     """A unit that fits a query.
 
     Attributes:
-        key: The key of its node; of an external text the name of its collection and its id.
+        key: The key of the node; for an external text the name of its collection and its id.
         unit: The unit.
-        collection: The external collection that it was found in.
-        vector: Its unit vector, if it is at hand.
+        collection: The external collection of the unit, if any.
+        vector: The unit vector of the unit, if it was read.
     """
 
     key: Hashable
@@ -37,14 +37,12 @@ class UnitHit(NamedTuple):
 
     @property
     def source(self) -> str | None:
-        """The name of its external collection."""
+        """The name of the external collection, if any."""
         return None if self.collection is None else self.collection.name
 
 
 def linked(hits: Sequence[MemoryUnit]) -> list[list[MemoryUnit]]:
-    """Hits as chains: those that follow each other are one, in the order in which they were said.
-
-    Chains come in the order of their best hits.
+    """Hits as chains of consecutive messages, oldest first; the chains are in the order of their best hits.
 
     Example:
         >>> first, second = MemoryUnit("a", "", next_id="b"), MemoryUnit("b", "", pre_id="a", next_id="c")
@@ -72,7 +70,10 @@ def linked(hits: Sequence[MemoryUnit]) -> list[list[MemoryUnit]]:
 
 
 def chains_of(runtime: Runtime, hits: Sequence[UnitHit]) -> Flow[list[list[MemoryUnit]]]:
-    """Hits as chains with one neighbour at each end, taken from where the hit was found; no unit twice."""
+    """Hits as chains with one neighbour at each end, from the memory or collection of the hit.
+
+    No unit is in two chains.
+    """
     groups: dict[tuple[str | None, str | None, bool], list[MemoryUnit]] = {}
     for hit in hits:
         groups.setdefault((hit.source, hit.unit.group_id, hit.unit.rank == 0), []).append(hit.unit)
@@ -112,7 +113,7 @@ def _place(name: str | None, unit: MemoryUnit) -> Place:
 def _neighbours(
     runtime: Runtime, ends: Sequence[UnitHit]
 ) -> Flow[dict[tuple[str | None, str | None, str | None], MemoryUnit]]:
-    """The messages before and after some messages, by their collection, group and id."""
+    """The messages before and after messages, by collection, group and id."""
     keys = [hit.key for hit in ends if hit.collection is None and isinstance(hit.key, int)]
     found: list[tuple[str | None, MemoryUnit]] = []
     if keys:

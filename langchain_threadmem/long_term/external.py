@@ -1,9 +1,9 @@
-"""External Chroma collections, searched and never written.
+"""External Chroma collections, which are searched and never written.
 
-The texts of a collection become units that are marked as external: they are not counted as visits, never
-forgotten, never stored. Similarity is the cosine of the collection's own vectors, whichever distance it was
-made with. The collection is never asked to embed anything, since that would run code that is named in stored
-data (CVE-2026-45829).
+The texts of a collection become units that are marked as external: their visits are not counted, and they are
+neither forgotten nor stored. Similarity is the cosine of the collection's vectors, whatever distance the
+collection uses. Chroma never embeds a query, since that would run code that stored data names
+(CVE-2026-45829).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 
 SOURCE = "external"
-"""The source of a unit whose collection does not say another."""
+"""The source of a unit whose metadata has none."""
 WORDS_AT_ONCE = 8
 FEWEST = 64
-"""How many texts are compared by cosine at least: the collection may order them by another distance."""
+"""The minimal number of texts that are compared by cosine; the collection may order by another distance."""
 
 
 class ExternalUnit(NamedTuple):
-    """A text that was found in an external collection.
+    """A text of an external collection.
 
     Attributes:
         unit: The text as a unit; its `group_id` is the collection's name.
-        vector: Its unit vector; empty if it was found by words.
-        similarity: Cosine; 0.0 if it was found by words.
+        vector: The unit vector; empty if the text was found by words.
+        similarity: The cosine; 0.0 if the text was found by words.
     """
 
     unit: MemoryUnit
@@ -51,27 +51,27 @@ class ExternalCollection:
         collection: The collection.
 
     Raises:
-        InputError: It is none.
+        InputError: The object is not a Chroma collection.
     """
 
     def __init__(self, collection: Collection) -> None:
         if not all(callable(getattr(collection, verb, None)) for verb in ("query", "get", "count")):
             raise InputError(
-                f"{collection!r} is no Chroma collection; "
+                f"{collection!r} is not a Chroma collection; "
                 "pass client.get_collection(name, embedding_function=None)"
             )
         self._collection = collection
         self.name = str(collection.name)
 
     def count(self) -> int:
-        """How many texts it holds."""
+        """The number of texts in the collection."""
         return int(self._asked("count"))
 
     def search(self, vector: NDArray[np.float32], most: int) -> list[ExternalUnit]:
         """The texts nearest to a unit vector, the nearest first.
 
         Raises:
-            InputError: The collection's vectors have another length.
+            InputError: The collection's vectors have other dimensions.
             PersistenceError: The collection cannot be read.
         """
         count = self.count()
@@ -92,7 +92,7 @@ class ExternalCollection:
         return [ExternalUnit(units[n], matrix[n], float(similarity[n])) for n in order[:most]]
 
     def holding(self, words: Sequence[str], most: int) -> list[MemoryUnit]:
-        """Texts that hold one of some words, in no order."""
+        """Texts that contain one of the words, in no order."""
         forms = [form for word in words[:WORDS_AT_ONCE] for form in (word, word.capitalize(), word.upper())]
         conditions = [{"$contains": form} for form in dict.fromkeys(forms)]
         if not conditions:
@@ -102,28 +102,28 @@ class ExternalCollection:
         return self._units(found["ids"], found["documents"], found["metadatas"])
 
     def named(self, ids: Sequence[str]) -> list[MemoryUnit]:
-        """Texts by their ids; those that are not there are left out."""
+        """Texts by id; unknown ids are left out."""
         if not ids:
             return []
         found = self._asked("get", ids=list(dict.fromkeys(ids)), include=["documents", "metadatas"])
         return self._units(found["ids"], found["documents"], found["metadatas"])
 
     def _scale(self) -> np.float32:
-        """How long the collection's vectors are: most distances compare lengths too."""
+        """The length of the collection's vectors, on which most distances depend."""
         sample = np.asarray(self._asked("get", limit=1, include=["embeddings"])["embeddings"], np.float32)
         return np.float32(np.linalg.norm(sample) or 1.0)
 
     def _asked(self, verb: str, **arguments: Any) -> Any:
         try:
             return getattr(self._collection, verb)(**arguments)
-        except Exception as error:  # Chroma's errors have no root of their own.
+        except Exception as error:  # Chroma's errors have no common base class.
             if "dimension" in str(error):
                 raise InputError(
                     f"the query's vector does not fit the external collection {self.name!r}: {error}; "
-                    "use the model that the collection was made with"
+                    "use the embedding model of the collection"
                 ) from error
             raise PersistenceError(
-                f"the external collection {self.name!r} cannot be read: {error}; is it still there?"
+                f"the external collection {self.name!r} cannot be read: {error}; check that it exists"
             ) from error
 
     def _units(self, ids: Sequence[str], texts: Any, about: Any, row: int | None = None) -> list[MemoryUnit]:

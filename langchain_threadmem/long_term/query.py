@@ -1,8 +1,8 @@
-"""Queries: short-term memory, long-term memory, external collections.
+"""The verb `query`: a search of short-term memory, long-term memory and external collections.
 
-A query finds *core hits*, at most `k_limit`, and returns chains: each hit with the messages before and after
-it, hits that follow each other in one chain. Hits in short-term memory are read from storage again before
-they are shown, so no unit is shown that was erased, forgotten or superseded, by this process or another.
+A query finds at most `k_limit` *core hits* and returns chains: each hit with the messages before and after
+it, consecutive hits in one chain. Hits in short-term memory are read from storage again, so that no unit is
+returned that any process has erased, forgotten or superseded.
 """
 
 from __future__ import annotations
@@ -60,27 +60,27 @@ FIELDS = {
     "node_id": Kind.NUMBER,
     "metadata": Kind.MAP,
 }
-"""The fields of filters: those of `MemoryUnit`."""
+"""The fields of `filters`, which are the fields of `MemoryUnit`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query with its options, checked.
+    """A query with its checked options.
 
     Attributes:
-        text: In words, or `None`.
-        vector: As a unit vector, or `None` to embed the text.
-        condition: The condition that units must meet.
-        k: How many core hits at most.
-        within: The lowest and highest cosine that counts.
-        context: Whether neighbours come along.
-        keep: Whether hits from elsewhere enter short-term memory.
-        external_first: Whether external hits come before one's own.
+        text: The text of the query, or `None`.
+        vector: The unit vector of the query, or `None` to embed the text.
+        condition: The condition on units.
+        k: The maximal number of core hits.
+        within: The lowest and the highest cosine of a hit.
+        context: Whether hits are returned with their neighbours.
+        keep: Whether other hits are added to short-term memory.
+        external_first: Whether external hits precede hits of the owner's memory.
         short: Whether short-term memory is searched.
-        long: Whether long-term memory is.
-        external: Whether external collections are.
-        threshold: From which cosine on a hit in short-term memory comes first.
-        interval: After how many visits they are written down.
+        long: Whether long-term memory is searched.
+        external: Whether external collections are searched.
+        threshold: The cosine from which a hit in short-term memory precedes long-term memory.
+        interval: The number of visits after which visits are stored.
     """
 
     text: str | None
@@ -99,7 +99,7 @@ class Question:
 
 
 class QueryOptions(TypedDict, total=False):
-    """Options of `MemorySystem.query`; `None` means the default of the settings."""
+    """Keyword options of `MemorySystem.query`; `None` stands for the default of the settings."""
 
     query_vector: Sequence[float] | NDArray[np.floating] | None
     filters: FieldFilter | None
@@ -116,7 +116,7 @@ class QueryOptions(TypedDict, total=False):
 
 
 def question(runtime: Runtime, settings: MemorySettings, text: str | None, options: QueryOptions) -> Question:
-    """Check the arguments of a query, and complete them from the settings.
+    """Check the arguments of a query, and add defaults from the settings.
 
     Raises:
         TypeError: An option is unknown.
@@ -132,7 +132,7 @@ def question(runtime: Runtime, settings: MemorySettings, text: str | None, optio
     if text is not None and not isinstance(text, str):
         raise InputError(f"the text of a query is text, not {text!r:.80}; pass query_vector= for a vector")
     if not isinstance(k_limit, int) or isinstance(k_limit, bool) or k_limit < 0:
-        raise InputError(f"k_limit={k_limit!r} is no whole number from 0 up")
+        raise InputError(f"k_limit={k_limit!r} is not an integer of at least 0")
     only = [name for name in ("short_term_only", "long_term_only", "external_only") if given.get(name)]
     if len(only) > 1:
         raise InputError(f"{' and '.join(f'{name}=True' for name in only)} contradict each other; pass one")
@@ -141,17 +141,19 @@ def question(runtime: Runtime, settings: MemorySettings, text: str | None, optio
         only in ([], [name]) for name in ("short_term_only", "long_term_only", "external_only")
     )
     if only == ["short_term_only"] and sources.short_term is None:
-        raise InputError("short_term_only=True, and there is no short-term memory; call enable_stm() first")
+        raise InputError("short_term_only=True, but short-term memory is disabled; call enable_stm() first")
     if only == ["external_only"] and not sources.external:
-        raise InputError("external_only=True, and nothing is connected; call connect_external() first")
+        raise InputError(
+            "external_only=True, but no external collection is connected; call connect_external() first"
+        )
     if runtime.encrypted and long:
         raise InputError(
-            "a query of long-term memory searches indexes on disk, and what is encrypted is in none; "
+            "a query of long-term memory searches indexes on disk, which an encrypted memory does not have; "
             "pass short_term_only=True, or recall in one conversation at a time"
         )
     if query_vector is not None and only != ["external_only"] and not runtime.get(Indexes).model:
         raise InputError(
-            "query_vector= is compared with vectors, and this memory has no embedding model; pass text, "
+            "query_vector= is compared with vectors, but this memory has no embedding model; pass text, "
             "or MemorySystem(embeddings=...)"
         )
     context = given.get("recall_context", settings.recall_context)
@@ -188,7 +190,7 @@ def _range(given: object) -> Range:
     numbers = [end for end in ends if isinstance(end, int | float) and not isinstance(end, bool)]
     if len(ends) != 2 or len(numbers) + ends.count(None) != 2 or numbers != sorted(numbers):
         raise InputError(
-            f"search_range is the lowest and highest cosine, like (0.75, None), not {given!r:.80}"
+            f"search_range is the lowest and the highest cosine, such as (0.75, None), not {given!r:.80}"
         )
     return ends
 
@@ -204,7 +206,7 @@ def query(runtime: Runtime, asked: Question) -> Flow[list[list[MemoryUnit]]]:
         return []
     visits = runtime.get(Visits)
     if asked.condition is not None:
-        yield from visits.settle()  # It may ask for visits.
+        yield from visits.settle()  # The condition may be on visits.
     vector = asked.vector
     if vector is None and asked.text is not None and asked.text.strip():
         made = (yield from embed(runtime, [asked.text], query=True))[0]
@@ -232,9 +234,8 @@ def query(runtime: Runtime, asked: Question) -> Flow[list[list[MemoryUnit]]]:
 def _own(runtime: Runtime, asked: Question, vector: Vector | None) -> Flow[list[UnitHit]]:
     """Hits in short-term memory, then in long-term memory.
 
-    Beside long-term memory only those hits in short-term memory count that are similar enough to come first.
-    Words have no measure for that, and long-term memory holds all units that short-term memory does: it ranks
-    alone then.
+    If both are searched, hits in short-term memory need a cosine of at least `threshold`. Scores by words
+    have no such threshold: then long-term memory, which contains all units, is searched alone.
     """
     found: list[UnitHit] = []
     short = runtime.get(Sources).short_term if asked.short else None
@@ -272,11 +273,11 @@ def _external(runtime: Runtime, asked: Question, vector: Vector | None) -> Flow[
 
 
 def enable(runtime: Runtime, capacity: int, restore: str | None) -> Flow[None]:
-    """Begin short-term memory, or change its capacity; a session's newest units may be the first in it.
+    """Enable short-term memory, or change its capacity; add the newest units of a session, if given.
 
     Raises:
-        InputError: The capacity is no number from 1 up.
-        SessionNotFoundError: There is no session with that id.
+        InputError: The capacity is not an integer of at least 1.
+        SessionNotFoundError: No session has this id.
     """
     fresh = runtime.get(Sources).short_term
     if fresh is None:

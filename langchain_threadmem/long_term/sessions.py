@@ -1,7 +1,7 @@
-"""Verbs of sessions: start, switch, add, context.
+"""The verbs of sessions: resume, switch, remove, add, context.
 
-A session is a conversation: messages that `ChatMemory.append` or a LangGraph checkpointer stored are in their
-session like those that `add` stores. The context is a view of the stored messages.
+A session is a conversation: it also contains the messages that `ChatMemory.append` or a LangGraph
+checkpointer stored in the conversation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from langchain_threadmem.units.unit import MemoryUnit, message_from
 from langchain_threadmem.units.visits import Visits
 
 LATEST = "LATEST"
-"""As a session's id: the one in which something was said last."""
+"""The placeholder for the id of the session with the newest message."""
 
 
 class CurrentSession(Component):
@@ -48,7 +48,7 @@ class CurrentSession(Component):
 
 
 def resume(runtime: Runtime, session: str) -> Flow[str | None]:
-    """The id of a session to go on with; `None` if `LATEST` is asked for and there is none."""
+    """The id of a session; `None` for `LATEST` without any session."""
     owner = runtime.owner
     if session == LATEST:
         return (yield from Sql(lambda conn: trees.latest(conn, owner)))
@@ -57,16 +57,16 @@ def resume(runtime: Runtime, session: str) -> Flow[str | None]:
 
 
 def switch(runtime: Runtime, session: str) -> Flow[str]:
-    """The id of a session that holds something.
+    """The id of a session with messages.
 
     Raises:
-        SessionNotFoundError: It does not.
+        SessionNotFoundError: The session has no messages.
     """
     found = yield from resume(runtime, session)
     owner = runtime.owner
     if found is None or not (yield from Sql(lambda conn: _holds(conn, owner, found))):
         raise SessionNotFoundError(
-            f"there is no session {session!r}; sessions() lists them, start_session() begins one"
+            f"there is no session {session!r}; sessions() lists all, start_session() starts a new session"
         )
     return found
 
@@ -77,10 +77,10 @@ def _holds(conn: Conn, owner: str, session: str) -> bool:
 
 
 def remove(runtime: Runtime, session: str, cascade: Cascade) -> Flow[None]:
-    """Remove a session with its summaries; those above it are stale, or go as well.
+    """Remove a session and its summaries; summaries above it become stale or are removed as well.
 
     Raises:
-        SessionNotFoundError: There is no session with that id.
+        SessionNotFoundError: No session has this id.
         InputError: `cascade` is unknown.
     """
     if cascade not in get_args(Cascade):
@@ -98,7 +98,7 @@ def add(
     metadata: Mapping[str, Any] | None,
     never_delete: bool,
 ) -> Flow[MemoryUnit]:
-    """Store one message at the end of a session's active thread; the unit that it is now."""
+    """Store a message at the end of a session's active thread; return its unit."""
     owner, now = runtime.owner, time.time()
     [message] = messages_of(message_from(content, source, metadata))
     drafts = drafts_of([message], [creation_time], runtime.parts.write)
@@ -125,7 +125,7 @@ def context(runtime: Runtime, session: str | None, length: int) -> Flow[list[Mem
         InputError: `length` is negative.
     """
     if length < 0:
-        raise InputError(f"length={length!r} is negative; pass how many messages to show")
+        raise InputError(f"length={length!r} is negative; pass a number of messages")
     owner = runtime.owner
     yield from runtime.get(Visits).settle()
 

@@ -1,12 +1,12 @@
-"""Short-term memory: the units used last, with their vectors.
+"""Short-term memory: the most recently used units, with their vectors.
 
-It is a cache in front of long-term memory and nothing else: it may be dropped at any time, and nothing is
-lost. A unit that is found becomes the one used last.
+Short-term memory is an LRU cache in front of long-term memory; its content can be dropped without loss. A hit
+counts as used.
 
-Vectors lie in the rows of one array, and one matrix product compares them all. They may come later than the
-units, since nothing is embedded before the first query. Where there are vectors they decide alone, since the
-cosine tells whether a hit is good enough to come before long-term memory. Without them words do, in postings
-like those of a conversation, where each unit stands alone (`scoring.alone`): its neighbours need not be here.
+All vectors are in one array, and one matrix product compares them. Units without vectors are embedded at the
+first query. With vectors, hits are ranked by cosine alone, since the cosine shows whether a hit is good
+enough to precede long-term memory. Without vectors, units are ranked by words, each without neighbours
+(`scoring.alone`), since its neighbours may not be in short-term memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ V = TypeVar("V")
 
 
 class Hit(NamedTuple, Generic[K]):
-    """A unit that was found."""
+    """A unit that fits a query, and its score."""
 
     key: K
     score: float
@@ -42,22 +42,22 @@ class Hit(NamedTuple, Generic[K]):
 class _Entry(Generic[V]):
     unit: V
     row: int = -1
-    """Where its vector lies; -1 without one."""
+    """The row of the vector; -1 without a vector."""
     line: int = -1
-    """The row of its words in the postings; -1 if they are not there yet."""
+    """The row of the unit in the postings; -1 before it is added."""
 
 
 class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
-    """Keeps the `capacity` units that were used last, and finds those that fit a query.
+    """An LRU cache of units that can be searched.
 
-    A search of 200 units takes some 20 µs, of 5,000 about a millisecond (384 dimensions).
+    A search of 200 units takes about 20 µs, of 5,000 units about 1 ms (384 dimensions).
 
     Args:
-        capacity: How many units, from 1 up.
-        text_of: The text of a unit.
+        capacity: The maximal number of units, at least 1.
+        text_of: A function that returns the text of a unit.
 
     Raises:
-        InputError: The capacity is no whole number from 1 up.
+        InputError: The capacity is not an integer of at least 1.
 
     Example:
         >>> memory = ShortTermMemory[int, str](2)
@@ -75,7 +75,7 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
         self._text_of = text_of
         self._matrix = np.empty((0, 0), np.float32)
         self._keys: list[K | None] = []
-        """The key of each row; `None` for a row that is free."""
+        """The key of each row; `None` for a free row."""
         self._free: list[int] = []
         self._postings = Postings()
         self._lines: list[K] = []
@@ -83,11 +83,11 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
         self._bare: dict[K, None] = {}
 
     def resize(self, capacity: int) -> None:
-        """Keep fewer units from now on, or more; those used longest ago go."""
+        """Change the capacity; the least recently used units beyond the capacity are dropped."""
         super().resize(_checked(capacity))
 
     def add(self, key: K, unit: V) -> None:
-        """Add a unit as the one used last; a unit that is there already keeps its vector."""
+        """Add a unit as the most recently used; a stored unit with the same text keeps its vector."""
         text = self._text_of(unit)
         with self._lock:
             entry = self._values.get(key)
@@ -99,17 +99,17 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
             self.put(key, entry)
 
     def unit(self, key: K) -> V | None:
-        """A unit, without counting it as used; `None` if it is not here."""
+        """A unit, without counting as used; `None` for an unknown key."""
         entry = self._values.get(key)
         return None if entry is None else entry.unit
 
     def bare(self) -> list[K]:
-        """The keys of the units that have no vector yet, in the order in which they came."""
+        """The keys of the units without a vector, in the order of their addition."""
         with self._lock:
             return list(self._bare)
 
     def fill(self, vectors: dict[K, NDArray[np.float32]]) -> None:
-        """Add the unit vectors of units; keys that are not here are passed over."""
+        """Add the unit vectors of units; unknown keys are ignored."""
         with self._lock:
             for key, vector in vectors.items():
                 entry = self._values.get(key)
@@ -125,20 +125,20 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
 
         Args:
             vector: A unit vector.
-            most: How many at most.
-            within: The lowest and highest cosine that counts.
-            condition: The condition that units must meet.
+            most: The maximal number of hits.
+            within: The lowest and the highest cosine of a hit.
+            condition: The condition on units.
 
         Raises:
-            InputError: The vectors here have another length.
+            InputError: The stored vectors have other dimensions.
         """
         with self._lock:
             if not self._keys:
                 return []
             if len(vector) != self._matrix.shape[1]:
                 raise InputError(
-                    f"the query's vector has {len(vector)} numbers, those here have "
-                    f"{self._matrix.shape[1]}; make both with one model"
+                    f"the query's vector has {len(vector)} dimensions, the stored vectors have "
+                    f"{self._matrix.shape[1]}; use one embedding model for both"
                 )
             scores = self._matrix[: len(self._keys)] @ vector
             rows = np.flatnonzero(_inside(scores, within))
@@ -157,9 +157,9 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
 
         Args:
             question: The question.
-            most: How many at most.
-            document_of: The document of a unit; called once for each.
-            condition: The condition that units must meet.
+            most: The maximal number of hits.
+            document_of: A function that returns the document of a unit; called once for each unit.
+            condition: The condition on units.
         """
         with self._lock:
             self._read(document_of)
@@ -172,7 +172,7 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
             return self._used(ranked, most, condition)
 
     def _read(self, document_of: Callable[[V], Document]) -> None:
-        """Add new units to the postings; begin anew if most of the old ones were dropped."""
+        """Add new units to the postings; rebuild these if most of their units were dropped."""
         if len(self._lines) > 2 * len(self._values) + 64:
             self.forget_words()
         for key, entry in self._values.items():
@@ -183,7 +183,7 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
                 self._postings.add([Record(number, number, None, "human", True, document_of(entry.unit))])
 
     def _used(self, ranked: Iterable[Hit[K]], most: int, condition: Condition | None) -> list[Hit[K]]:
-        """The first hits that a filter wants; the best becomes the one used last."""
+        """The first hits that meet a condition; the best becomes the most recently used."""
         found: list[Hit[K]] = []
         for hit in ranked:
             if len(found) >= most:
@@ -198,7 +198,8 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
         """A row for a new vector."""
         if self._keys and length != self._matrix.shape[1]:
             raise InputError(
-                f"a vector has {length} numbers, the others {self._matrix.shape[1]}; make all with one model"
+                f"a vector has {length} dimensions, the stored vectors have {self._matrix.shape[1]}; "
+                "use one embedding model for all"
             )
         if self._free:
             row = self._free.pop()
@@ -213,7 +214,7 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
         return row
 
     def forget_words(self) -> None:
-        """Drop the words of units that are gone; the words of the others are read again when needed."""
+        """Drop the postings, which contain words of dropped units; the next `match` rebuilds them."""
         with self._lock:
             self._postings, self._lines = Postings(), []
             for entry in self._values.values():

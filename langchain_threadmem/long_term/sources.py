@@ -1,4 +1,4 @@
-"""Sources of a query: long-term memory, short-term memory, external collections."""
+"""The sources of a query: long-term memory, short-term memory, external collections."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from langchain_threadmem.units.queries import read_units
 from langchain_threadmem.units.unit import MemoryUnit
 
 FEWEST_CANDIDATES = 64
-"""How many candidates words and vectors of long-term memory bring each at least."""
+"""The minimal number of candidates by words, and by vectors, in long-term memory."""
 FEW = 2000
-"""How many units a filter may leave so that all of them are scored."""
+"""The number of units that meet a filter up to which all of them are scored."""
 CANDIDATES_PER_HIT = 8
-"""How many texts of an external collection are looked at for each hit, where there is a filter."""
+"""The number of texts of an external collection that are read for each hit of a query with a filter."""
 NO_VECTOR = np.empty(0, np.float32)
 Vector = NDArray[np.float32]
 
@@ -65,18 +65,18 @@ class Sources(Component):
             self.short_term.forget_words()
 
     def survives_fork(self) -> bool:
-        """Both are values that a child may keep."""
+        """Keep both in a child process."""
         return True
 
 
 class Query(NamedTuple):
-    """A query as sources read it.
+    """A query to a source.
 
     Attributes:
-        text: The words of the query; `None` if a vector was passed.
-        vector: Its unit vector; `None` for words alone.
-        condition: The condition that units must meet.
-        within: The lowest and the highest cosine that counts.
+        text: The text of the query; `None` if a vector was passed.
+        vector: The unit vector of the query; `None` for words alone.
+        condition: The condition on units.
+        within: The lowest and the highest cosine of a hit.
     """
 
     text: str | None
@@ -88,14 +88,15 @@ class Query(NamedTuple):
 class LongTermSource:
     """All messages and summaries of an owner.
 
-    A text is scored as recall scores it, a vector alone by cosines alone. Where a filter leaves few units,
-    all of them are scored; else words and vectors bring candidates. `long_term_source` makes the source.
+    A query with a text is scored as in recall, a query with a vector by cosines. If few units meet the
+    condition, all of them are scored; otherwise words and vectors suggest candidates. `long_term_source`
+    makes the source.
 
     Args:
-        runtime: Whose memory.
+        runtime: The owner's memory.
         query: The query.
-        only: Keys of the only units that the condition may leave, if these are few.
-        index: The index over all vectors; `None` if SQL serves.
+        only: The keys of the units that may meet the condition, if these are few.
+        index: The index over all vectors; `None` to search SQL.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class LongTermSource:
     def _by_text(self, text: str, count: int) -> Flow[Candidates[int]]:
         runtime, only, filtered = self._runtime, self._only, self._query.condition is not None
         vector = NO_VECTOR if self._query.vector is None else self._query.vector
-        # Without a filter, a unit that is not among the newest that hold a word would not come first either.
+        # Without a filter, the newest units of each word suffice.
         each = max(lexicon.MOST_PER_WORD, count) if filtered else lexicon.MOST_PER_WORD
         now = time.time()
         suggested = yield from Sql(lambda conn: by_words(conn, runtime, None, text, count, now, each))
@@ -145,7 +146,7 @@ class LongTermSource:
         return Candidates(hits, only is not None or self._is_past(near, count))
 
     def _is_past(self, near: Mapping[int, float] | None, count: int) -> bool:
-        """Whether no unit that is less near would count."""
+        """Whether no unit with a lower cosine than these can be a hit."""
         low = self._query.within[0]
         return not near or len(near) < count or (low is not None and min(near.values()) < low)
 
@@ -155,7 +156,7 @@ class LongTermSource:
 
 
 def long_term_source(runtime: Runtime, query: Query) -> Flow[LongTermSource]:
-    """Bring the indexes of an owner up to date; the source that searches them."""
+    """Update the indexes of an owner, and return the source that searches them."""
     index = yield from catch_up_owner(runtime)
     only, condition = None, query.condition
     if condition is not None:
@@ -166,17 +167,19 @@ def long_term_source(runtime: Runtime, query: Query) -> Flow[LongTermSource]:
 def _present(
     conn: Conn, owner: str, keys: Sequence[int], condition: Condition | None = None
 ) -> dict[int, MemoryUnit]:
-    """The units among some that are in memory and may meet a condition."""
+    """The units that are not forgotten and may meet a condition, by key."""
     there = memory.present(conn, owner, keys, condition)
     ordered = [key for key in keys if key in there]
     return dict(zip(ordered, read_units(conn, owner, ordered), strict=True))
 
 
 class ShortTermSource:
-    """The units in short-term memory, read again before they are shown: by vectors, or else by words.
+    """The units in short-term memory, searched by vectors, or by words without vectors.
+
+    Hits are read from storage again.
 
     Args:
-        runtime: Whose memory.
+        runtime: The owner's memory.
         short: The short-term memory.
         query: The query.
     """
@@ -187,7 +190,7 @@ class ShortTermSource:
         self._query = query
 
     def candidates(self, most: int, growth: int) -> Flow[Candidates[Hashable]]:
-        """The best units; one that was changed or is gone leaves its place to the next when asked again."""
+        """The best units; a second request replaces units that were changed or removed."""
         text, vector, condition, within = self._query
         if vector is None:
             language = self._runtime.get(Indexes).language
@@ -213,7 +216,7 @@ class ShortTermSource:
         return {hit.key: unit for hit in hits if (unit := short.unit(hit.key)) is not None}
 
     def _fill(self) -> Flow[None]:
-        """Vectors for the units that have none: those that are stored, else new ones."""
+        """Add vectors to units without one: stored vectors, or new vectors."""
         short, model = self._short, self._runtime.get(Indexes).model
         keys = [key for key in short.bare() if isinstance(key, int)]
         if keys and model:
@@ -226,10 +229,10 @@ class ShortTermSource:
 
 
 class ExternalSource:
-    """The texts of an external collection, which is only read: by vectors, or else by words.
+    """The texts of an external collection, searched by vectors, or by words without vectors.
 
     Args:
-        runtime: Whose memory.
+        runtime: The owner's memory.
         collection: The collection.
         query: The query.
     """
@@ -252,10 +255,10 @@ class ExternalSource:
         return Candidates(hits, complete=past or len(near) < count)
 
     def _by_words(self, text: str, most: int) -> Flow[list[Hit[Hashable]]]:
-        """Texts that Chroma finds by letters, ranked as texts that stand alone."""
+        """Texts that Chroma finds by substrings, scored as texts without neighbours."""
         language = self._runtime.get(Indexes).language
         words = question_of(text, language)
-        # Most stems begin their words, and a text that holds the word then holds the stem.
+        # Most stems are prefixes of their words, so a text with the word contains the stem.
         letters = [term if word.startswith(term) else word for term, word in words.terms.items()]
         limit = most * CANDIDATES_PER_HIT * CANDIDATES_PER_HIT
         units = yield from Call(lambda: self.collection.holding(letters, limit))
@@ -279,5 +282,5 @@ class ExternalSource:
         return {hit.key: self._found[hit.key].unit for hit in hits}
 
     def vector(self, hit: Hit[Hashable]) -> Vector:
-        """The unit vector of a hit; empty if it was found by words."""
+        """The unit vector of a hit; empty for a hit by words."""
         return self._found[hit.key].vector

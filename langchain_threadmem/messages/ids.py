@@ -1,4 +1,4 @@
-"""Ids and names: those that callers choose, and message ids that are made here."""
+"""Names and ids: checks of callers' names, and ids of new messages."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _UNKEPT = re.compile("[\0\ud800-\udfff]")
 
 
 def check_name(what: str, name: object) -> None:
-    """Refuse a name that cannot be stored as it is.
+    """Refuse a name that cannot be stored exactly.
 
     Args:
-        what: What it names, for the error: "an owner".
+        what: The named thing, for the error: "an owner".
         name: The name.
 
     Raises:
-        InputError: It is no text, is empty, or holds NUL or a lone surrogate.
+        InputError: The name is not a string, is empty, or contains NUL or a lone surrogate.
 
     Example:
         >>> check_name("an owner", "Ada Löwe")
@@ -31,7 +31,7 @@ def check_name(what: str, name: object) -> None:
 
 
 def is_key(number: object) -> bool:
-    """Whether a number may be that of something stored: a whole one from 1 up that a database can hold.
+    """Whether a value can be the number of a stored row: an integer of at least 1 that a database can store.
 
     Example:
         >>> is_key(1), is_key(0), is_key(2**63), is_key("1"), is_key(True)
@@ -41,7 +41,7 @@ def is_key(number: object) -> bool:
 
 
 def kept_text(text: str) -> str:
-    r"""A text that every database keeps: NUL and halves of surrogate pairs become U+FFFD.
+    r"""A text that every database can store: NUL and lone surrogates become U+FFFD.
 
     Example:
         >>> kept_text("Ada\0") == "Ada\ufffd"
@@ -56,8 +56,7 @@ _LIMIT = 10**_DIGITS
 
 
 def stem(randoms: bytes) -> str:
-    """The beginning of an id from nine random bytes, put together from digits: `uuid.UUID` costs ten times
-    as much.
+    """The beginning of an id, from nine random bytes; `uuid.UUID` takes ten times as long.
 
     Example:
         >>> stem(bytes(range(9)))
@@ -71,7 +70,7 @@ _ready: list[str] = []
 
 
 def new_stem() -> str:
-    """A stem that nothing else has had: made beforehand, many at once, at a third of the cost."""
+    """A unique stem; stems are made in batches, at a third of the cost."""
     while True:
         try:
             return _ready.pop()
@@ -79,7 +78,7 @@ def new_stem() -> str:
             _ready.extend(stem(os.urandom(9)) for _ in range(_AT_ONCE))
 
 
-if hasattr(os, "register_at_fork"):  # Not on Windows, where nothing forks.
+if hasattr(os, "register_at_fork"):  # Windows has no fork.
     os.register_at_fork(after_in_child=_ready.clear)
 
 
@@ -94,6 +93,6 @@ def is_numbered(message_id: str, number: int) -> bool:
 
 
 def number_in(message_id: str) -> int:
-    """The number of the node that an id may be found at; 0, which no node has, if it ends in none."""
+    """The number of the node that an id may belong to; 0, which no node has, for other ids."""
     digits = message_id[-_DIGITS:]
     return int(digits) if len(digits) == _DIGITS and digits.isascii() and digits.isdecimal() else 0

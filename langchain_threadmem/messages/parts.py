@@ -1,10 +1,10 @@
-"""Message parts that JSON cannot hold, stored as opaque data by a LangGraph serializer.
+"""Message parts that JSON cannot represent, stored as opaque data by a LangGraph serializer.
 
-A tool's artifact may be a `Document`, a NumPy array or an object of a caller's class. That part alone is
-written by the serializer of the saver, or by LangGraph's default one where there is no saver; everything else
-of the message stays JSON. It is read by the serializer's own rules: a class that its allow-list does not
-admit or that cannot be imported, and a format that it never writes (such as pickle), become an `Opaque`,
-which is written again unchanged. From imported files only LangGraph's own safe types are read.
+A tool's artifact may be a `Document`, a NumPy array or an object of a caller's class. Only this part is
+written by the serializer of the saver, or by LangGraph's default serializer without a saver; the other parts
+of the message are JSON. The serializer's rules apply at reading: a part whose class is not in the allow-list
+or cannot be imported, or whose format the serializer never writes (such as pickle), becomes an `Opaque`,
+which is written again unchanged. From imported files only LangGraph's safe types are read.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from langchain_threadmem.messages.typed_json import UNTRUSTED, Opaque
 
 log = logging.getLogger(__name__)
 PLAIN = frozenset({"null", "bytes", "bytearray", "msgpack"})
-"""The formats that LangGraph's serializer writes; others that it reads build objects by name."""
+"""The formats that LangGraph's serializer writes; it also reads formats that build objects by name."""
 _CLASSES = frozenset({*MESSAGE_CLASSES.values(), RemoveMessage})
 REPR = "repr"
-"""The format of a value that no serializer takes: its `repr`, for people."""
+"""The format of a value that no serializer can write: its `repr`, for people."""
 
 Stored = tuple[str, bytes]
-"""A value as it is stored: the name of its format, and bytes."""
+"""A stored value: the name of its format, and its bytes."""
 
 
 class Serializer(Protocol):
@@ -39,7 +39,7 @@ class Serializer(Protocol):
 
 
 def is_written_by(serde: Serializer, kind: str) -> bool:
-    """Whether a format is one that a serializer writes; a serializer of a caller's own decides for itself."""
+    """Whether a serializer writes a format; for other than LangGraph's serializer always true."""
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
     if not isinstance(serde, JsonPlusSerializer):
@@ -52,7 +52,7 @@ class Parts:
 
     Args:
         serde: The serializer; `None` for LangGraph's default, which obeys `LANGGRAPH_STRICT_MSGPACK`. The
-            cipher of an encrypting one is left aside: bodies are encrypted as a whole.
+            cipher of an encrypting serializer is not used, since message bodies are encrypted as a whole.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -81,16 +81,16 @@ class Parts:
         return JsonPlusSerializer(allowed_msgpack_modules=None)
 
     def write(self, value: Any, path: str) -> Opaque | None:
-        """A value as the serializer writes it; `None` if it cannot.
+        """The opaque form of a value; `None` if the serializer cannot write the value.
 
         Args:
-            value: A value of a class that JSON does not know.
-            path: Where it is in its message.
+            value: A value that JSON cannot represent.
+            path: The path of the value in its message.
         """
         name = _name(value)
         try:
             kind, data = self.serde.dumps_typed(value)
-        except Exception:  # each class has errors of its own; the caller says that it cannot be stored
+        except Exception:  # Classes raise errors of any type; the caller reports that the value is refused.
             return None
         _say_once(
             "a message holds a %s, which JSON does not know; that part alone is kept as LangGraph's "
@@ -100,7 +100,7 @@ class Parts:
         return Opaque(name, kind, base64.b64encode(data).decode())
 
     def keep(self, value: Any, path: str) -> Opaque:
-        """`write` for callers that must not fail because of a value: as a last resort its `repr` is kept."""
+        """`write` for callers that must not fail because of a value: the last resort is its `repr`."""
         written = self.write(value, path)
         if written is not None:
             return written
@@ -113,14 +113,14 @@ class Parts:
         return Opaque(name, REPR, base64.b64encode(repr(value).encode("utf-8", "replace")).decode())
 
     def read(self, part: Opaque) -> Any:
-        """The value that was written, or the part itself if the serializer does not give it back."""
+        """The value of a part, or the part itself if the serializer does not read the value."""
         kind = part.format.removeprefix(UNTRUSTED)
         serde = self.serde if kind == part.format else self._strict
         if kind == REPR or not is_written_by(serde, kind):
             return part
         try:
             value = serde.loads_typed((kind, base64.b64decode(part.data)))
-        except Exception as error:  # a serializer of a caller's own has errors of its own
+        except Exception as error:  # Serializers raise errors of any type.
             value = error
         if _name(value) == part.name:
             return value
@@ -133,7 +133,7 @@ class Parts:
 
 
 def say_what_stays_outside(values: Sequence[Any]) -> None:
-    """Warn once of each class of messages, not LangChain's own, that keeps a list out of the tree."""
+    """Warn once for each class of messages that keeps a list out of the tree, since it is not LangChain's."""
     for value in values:
         if isinstance(value, BaseMessage) and type(value) not in _CLASSES:
             _say_once(

@@ -1,7 +1,7 @@
-"""The messages that a model is shown: the active thread through its window, and the whole current turn.
+"""The messages of a prompt: the active thread through its window, and the whole current turn.
 
-A window may cut a list anywhere. The current turn is shown as it is, because the model is answering it, and
-no tool call is shown without its results, nor a result without its call: providers refuse both.
+A window may cut a list anywhere. The current turn is always complete, because the model is answering it. No
+tool call is shown without its results, and no result without its call, because providers refuse both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from langchain_threadmem.messages.windows import Window
 
 
 def newest_human(messages: Sequence[BaseMessage]) -> int | None:
-    """The position of the newest message that a person wrote; `None` if there is none.
+    """The position of the newest message that a person wrote, if any.
 
     Example:
         >>> from langchain_core.messages import AIMessage

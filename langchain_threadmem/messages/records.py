@@ -1,8 +1,8 @@
-"""One message as a JSON record, in any of the shapes in which chats are exported.
+"""Messages as JSON records, in the common formats of chat exports.
 
 `{"role": "user", "content": ...}` (OpenAI), `{"type": "human", "data": {...}}` (LangChain) and mixtures of
-both become LangChain messages, built from a fixed list of classes and validated. Errors name the place of the
-record.
+both become LangChain messages, which are built from a fixed list of classes and validated. Errors name the
+position of the record.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import MESSAGE_CLASSES
 from langchain_threadmem.messages.roles import TYPES
 
-# Line ends to `str.splitlines` and halves of characters: JSON allows them bare, other readers do not.
+# Line ends of `str.splitlines` and lone surrogates: JSON allows them without escapes, other readers do not.
 _UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
 
 
 def message_from(value: object, where: str) -> BaseMessage:
-    """Build a message from a record of any of the outside shapes.
+    """Build a message from a record of a chat export.
 
     Args:
-        value: `{"role" or "type", "content" or "text", ...}`, or `{"type", "data": {...}}`. Fields that
-            the message class does not know are left out; an id is kept if it is text.
-        where: Where the record stands, for the error.
+        value: `{"role" or "type", "content" or "text", ...}`, or `{"type", "data": {...}}`. Unknown fields
+            are left out; an id is kept if it is a string.
+        where: The position of the record, for the error.
 
     Raises:
-        InputError: It is no such record; says where and what is wrong.
+        InputError: The record is not a message; the error names the position and the problem.
 
     Example:
         >>> message_from({"role": "assistant", "content": "Hi"}, "line 1").type
@@ -59,12 +59,12 @@ def message_from(value: object, where: str) -> BaseMessage:
         raise InputError(f"{where} has no content; give it 'content'")
     fields["content"] = "" if content is None else content
     if TYPES[name] in ("tool", "function"):
-        # Plain exports keep role and content only; these classes want to know what they answer.
+        # Plain exports contain role and content only, but these classes need a call id or a name.
         fields.setdefault("tool_call_id" if TYPES[name] == "tool" else "name", "")
     try:
         return cls.model_validate(fields)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise InputError(f"{where} is no {name} message: {reason(error)}") from error
+        raise InputError(f"{where} is not a valid {name} message: {reason(error)}") from error
 
 
 def _tool_call(value: object, where: str) -> dict[str, Any]:
@@ -79,11 +79,11 @@ def _tool_call(value: object, where: str) -> dict[str, Any]:
 
 
 def loads(text: str, where: str) -> Any:
-    """Parse JSON, or raise an `InputError` that says where it stands."""
+    """Parse JSON, or raise an `InputError` that names the position."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is no JSON: {error}") from error
+        raise InputError(f"{where} is not JSON: {error}") from error
 
 
 def dumps(value: object, what: str, indent: int | None = None) -> str:
@@ -91,7 +91,7 @@ def dumps(value: object, what: str, indent: int | None = None) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"{what} cannot be written as JSON: {error}; use JSON values there") from error
+        raise InputError(f"{what} cannot be written as JSON: {error}; use JSON values") from error
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -110,7 +110,7 @@ def as_list(value: object, what: str) -> list[Any]:
 
 
 def reason(error: Exception) -> str:
-    """Say what a validator found, without the pages it prints around it."""
+    """The first problems of a validation error on one line, or the text of another error."""
     if isinstance(error, ValidationError):
         return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:3])
     return str(error.__cause__ or error)

@@ -1,4 +1,4 @@
-"""Roles: who says a message, in the words of LangChain, of exports and of memory units."""
+"""Roles of messages: the names in LangChain, in exports and in memory units."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TYPES = {
 SPOKEN = ("human", "ai", "chat")
 """The types of messages that recall may return."""
 OPENING = ("human", "system")
-"""The types of messages that answer nothing."""
+"""The types of messages that begin a turn."""
 _ROLES = (
     (HumanMessage, "user"),
     (AIMessage, "assistant"),
@@ -62,7 +62,7 @@ def source_named(name: str) -> str:
 
 
 def source_of(message: BaseMessage) -> str:
-    """The source of the memory unit that a message is.
+    """The source of the memory unit of a message.
 
     Example:
         >>> source_of(HumanMessage("Hello")), source_of(ChatMessage("Psst", role="critic"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-# C0 and C1 controls but for tab and line ends, bidirectional marks and controls, halves of characters.
+# C0 and C1 controls except tab and line ends, bidirectional marks and controls, lone surrogates.
 _ACTING = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -36,7 +36,7 @@ def plural(number: int, what: str) -> str:
 
 
 def cut(text: str, width: int) -> str:
-    """At most `width` characters of a text; the last one is an ellipsis where something is left out.
+    """At most `width` characters of a text; a cut text ends in an ellipsis.
 
     Example:
         >>> cut("say this, then that", 10)
@@ -46,7 +46,7 @@ def cut(text: str, width: int) -> str:
 
 
 def one_line(text: str, width: int | None = None) -> str:
-    """Put a text on one line, line ends and tabs as spaces, `visible`; cut to `width` characters, if given.
+    """A text on one line, with spaces for line ends and tabs, `visible`, and cut to `width`, if given.
 
     Example:
         >>> one_line("say this, then that", 10)

@@ -1,8 +1,8 @@
 """Tool calls and their results: the call that a result answers, and the messages that stay together.
 
 An *exchange* is an AI message that calls tools, and the results of its calls. Model providers refuse a list
-that holds a result without its call, or a call without its results. A call whose arguments could not be
-parsed needs no result, but agents give it one.
+with a result without its call, or a call without its results. A call whose arguments could not be parsed
+needs no result, but may have one.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable, Sequence
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 RESULT = "tool"
-"""The type of a message that is the result of a tool call."""
+"""The message type of the result of a tool call."""
 
 
 def call_ids(message: BaseMessage) -> set[str | None]:
-    """The ids of the tool calls of a message, of those that could not be parsed too.
+    """The ids of the tool calls of a message, including calls that could not be parsed.
 
     Example:
         >>> call_ids(AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}]))
@@ -28,7 +28,7 @@ def call_ids(message: BaseMessage) -> set[str | None]:
 
 
 def calls_tools(message: BaseMessage) -> bool:
-    """Whether results of tools have to follow a message.
+    """Whether tool results have to follow a message.
 
     Example:
         >>> calls_tools(AIMessage("Four"))
@@ -41,8 +41,8 @@ def exchanges(messages: Sequence[BaseMessage]) -> list[int]:
     """The position at which the exchange of each message begins.
 
     Returns:
-        For the result of a tool the position of its call, which is the nearest one with its id before it, or
-        -1 if there is none; for any other message its own position.
+        For a tool result the position of its call, the nearest earlier call with its id, or -1 without a
+        call; for any other message its own position.
 
     Example:
         >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
@@ -61,7 +61,7 @@ def exchanges(messages: Sequence[BaseMessage]) -> list[int]:
 
 
 def end_of_results(messages: Sequence[BaseMessage], start: int) -> int:
-    """The position after the results that stand together from a position on.
+    """The position after the consecutive results from a position on.
 
     Example:
         >>> end_of_results([ToolMessage("4", tool_call_id="c1"), AIMessage("Four")], 0)
@@ -73,11 +73,11 @@ def end_of_results(messages: Sequence[BaseMessage], start: int) -> int:
 
 
 def start_of_results(types: Sequence[str], end: int) -> int:
-    """The position of the message before the results that stand together up to a position.
+    """The position of the message before the consecutive results up to a position.
 
     Args:
         types: The types of messages.
-        end: A position; that of a message which is no result is returned as it is.
+        end: A position; returned unchanged if its message is not a result.
 
     Example:
         >>> start_of_results(["human", "ai", "tool", "tool"], 3)
@@ -89,7 +89,7 @@ def start_of_results(types: Sequence[str], end: int) -> int:
 
 
 def follows_call(messages: Sequence[BaseMessage]) -> bool:
-    """Whether a list ends in a result that comes right after its call, or after other results of that call.
+    """Whether the last message is a result directly after its call, or after other results of its call.
 
     Example:
         >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
@@ -103,8 +103,9 @@ def follows_call(messages: Sequence[BaseMessage]) -> bool:
 
 
 def with_results(messages: Sequence[BaseMessage], results: Sequence[ToolMessage]) -> list[BaseMessage]:
-    """Messages with results inserted behind their calls, and behind the results that those have; a result
-    whose call is not among them is left out.
+    """Messages with results inserted after their calls and existing results.
+
+    A result whose call is not among the messages is left out.
 
     Example:
         >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
@@ -121,7 +122,7 @@ def with_results(messages: Sequence[BaseMessage], results: Sequence[ToolMessage]
 
 
 def whole_exchanges(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Messages without tool calls that lack a result, and without results that lack their call.
+    """The messages except tool calls without all results, and results without their call.
 
     Example:
         >>> cut = [ToolMessage("4", tool_call_id="c"), AIMessage("Four")]
@@ -145,7 +146,7 @@ def whole_exchanges(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def cuts(messages: Sequence[BaseMessage]) -> list[int]:
-    """The positions at which LangChain4j may cut a list: none between a call and the results right after it.
+    """The positions at which LangChain4j may cut a list; never between a call and its consecutive results.
 
     Example:
         >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
@@ -160,11 +161,11 @@ def cuts(messages: Sequence[BaseMessage]) -> list[int]:
 
 
 def with_results_below(rows: Iterable[tuple[int, int | None, str]], chosen: Collection[int]) -> set[int]:
-    """Chosen nodes of a tree and the results below them.
+    """Nodes of a tree and the tool results below them.
 
     Args:
-        rows: Number, parent and message type of each node, in the order of their numbers.
-        chosen: Numbers of nodes.
+        rows: Number, parent and message type of each node, in the order of the numbers.
+        chosen: The numbers of the nodes.
 
     Example:
         >>> rows = [(1, None, "human"), (2, 1, "ai"), (3, 2, "tool"), (4, 3, "ai")]

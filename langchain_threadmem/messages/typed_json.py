@@ -1,18 +1,18 @@
-"""Plain values as JSON text with type tags, and back, exactly.
+"""Plain values as JSON text with type tags, which is read back exactly.
 
-Plain JSON turns tuples into lists and integer keys into strings. A value that holds such things is written
-with tags instead (`{"#": "tuple", "v": [...]}`), and so is one that has a key `"#"` of its own. Tags are a
-fixed list of the standard library's value types. Nothing stored can name a class, call a constructor or reach
-an import, so `{"lc": 2, "type": "constructor", ...}` is what it looks like: a dictionary (CVE-2025-68664 and
-CVE-2025-64439 were about the opposite). A value of any other class is refused with the path to it.
+Plain JSON turns tuples into lists and integer keys into strings. Such values are written with tags
+(`{"#": "tuple", "v": [...]}`), and so are dictionaries with a key `"#"`. Tags are a fixed list of the
+standard library's value types. Stored text cannot name a class, call a constructor or import a module, so
+`{"lc": 2, "type": "constructor", ...}` is read as a dictionary (compare CVE-2025-68664 and CVE-2025-64439). A
+value of any other class is refused; the error names the path to the value.
 
 Values of a subclass of `str`, `int` or `float` (LangChain's `message.text`, an `IntEnum`, NumPy's `str_`) are
-written as their base.
+written as values of the base class.
 
-`tag` is passed a serializer as `other` where values of any other class are kept too: each is written as an
-`Opaque`, three texts, and `untag` gives that back, or what the reader's `other` makes of it.
+The argument `other` of `tag` is a serializer for values of any other class: each is written as an `Opaque`,
+three strings. `untag` returns the `Opaque`, or the result of its own argument `other`.
 
-The law, held by a property test: `loads(dumps(value)) == value`, type for type but for such subclasses.
+A property test checks that `loads(dumps(value)) == value`, with equal types except for these subclasses.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from langchain_threadmem.errors import InputError
 
 TAG = "#"
 _MARK = f'"{TAG}":'
-"""Compact JSON holds this wherever a dictionary has the key `#`, and never inside of a string."""
+"""The text of the key `#` in compact JSON, which never occurs inside a string."""
 
 compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 """A plain value as JSON text without spaces."""
 
 
 UNTRUSTED = "untrusted "
-"""Stands before the format of an opaque value that came from a file: no class of a caller's is made of it."""
+"""The prefix of the format of an opaque value from a file, which is never read as a caller's class."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A value that JSON does not know, as a serializer wrote it.
+    """A value that JSON cannot represent, written by a serializer.
 
     Attributes:
-        name: Its class, for people: `module.Class`.
+        name: The class of the value, for people: `module.Class`.
         format: The name of the serializer's format.
-        data: What the serializer wrote, in Base64.
+        data: The output of the serializer, in Base64.
     """
 
     name: str
@@ -56,15 +56,15 @@ class Opaque:
     data: str
 
     def __post_init__(self) -> None:
-        """Refuse what no serializer wrote."""
+        """Refuse values that are not strings."""
         if not all(type(part) is str for part in astuple(self)):
             raise TypeError(f"an opaque value consists of three texts, not {astuple(self)!r}")
 
 
 Writer = Callable[[Any, str], Opaque | None]
-"""From a value of another class, and the path to it, to an `Opaque`; `None` if it cannot be written."""
+"""A function from a value and its path to an `Opaque`, or to `None` if the value cannot be written."""
 Reader = Callable[[Opaque], Any]
-"""From an `Opaque` to the value that it stands for, or to itself."""
+"""A function from an `Opaque` to its value, or to the `Opaque` itself."""
 
 
 def dumps(value: Any, path: str = "value", other: Writer | None = None) -> str:
@@ -72,14 +72,14 @@ def dumps(value: Any, path: str = "value", other: Writer | None = None) -> str:
 
     Args:
         value: Text, numbers, `None`, lists, dictionaries, tuples, sets, bytes, dates, decimals, UUIDs.
-        path: What the value is called in errors.
+        path: The name of the value in errors.
         other: Writes values of any other class.
 
     Returns:
-        JSON text that any encoding holds and that has no NUL in it.
+        JSON text without NUL and lone surrogates.
 
     Raises:
-        InputError: It holds something that cannot be kept exactly, itself, or too many levels.
+        InputError: The value contains itself, a value that cannot be stored exactly, or too many levels.
 
     Example:
         >>> dumps({"a": [1, None]}), dumps((1, 2))
@@ -92,7 +92,7 @@ def dumps(value: Any, path: str = "value", other: Writer | None = None) -> str:
                 return text
         return json.dumps(tag(value, path, other), separators=(",", ":"))
     except RecursionError as error:
-        raise InputError(f"{path} is nested too deeply, or holds itself; flatten it first") from error
+        raise InputError(f"{path} is nested too deeply, or contains itself; flatten it first") from error
     except (ValueError, OverflowError) as error:
         if isinstance(error, InputError):
             raise
@@ -100,10 +100,10 @@ def dumps(value: Any, path: str = "value", other: Writer | None = None) -> str:
 
 
 def loads(text: str) -> Any:
-    """Read back what `dumps` wrote: new objects at every call.
+    """Read the output of `dumps`, as new objects.
 
     Raises:
-        InputError: `dumps` never wrote this.
+        InputError: The text is not an output of `dumps`.
 
     Example:
         >>> loads('{"#":"tuple","v":[1,2]}')
@@ -117,7 +117,7 @@ def loads(text: str) -> Any:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether it has no half of a surrogate pair, which no encoding holds; JSON escapes it."""
+    """Whether a text has no lone surrogate, which UTF-8 cannot encode and JSON escapes."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -129,7 +129,7 @@ _SCALARS = frozenset({str, int, bool, type(None)})
 
 
 def is_plain(value: Any) -> bool:
-    """Whether JSON gives the value back as it is, type for type."""
+    """Whether plain JSON represents a value exactly, with equal types."""
     kind = type(value)
     if kind in _SCALARS:
         return True
@@ -143,21 +143,21 @@ def is_plain(value: Any) -> bool:
 
 
 _BASES: dict[type, Callable[[Any], Any]] = {
-    str: str.__str__,  # what str() makes of an Enum is its name
+    str: str.__str__,  # str() of an Enum is its name.
     int: int.__int__,
     float: float.__float__,
 }
 
 
 def based(value: Any, containers: bool = False) -> Any:
-    """A value in which subclasses of `str`, `int` and `float` are their base.
+    """A value in which values of subclasses of `str`, `int` and `float` are values of the base class.
 
     Args:
         value: The value.
-        containers: Whether subclasses of `dict` and `list` become their base too.
+        containers: Whether to convert subclasses of `dict` and `list` as well.
 
     Raises:
-        InputError: Two keys of a dictionary are equal then.
+        InputError: Two keys of a dictionary are equal after the conversion.
 
     Example:
         >>> from enum import IntEnum
@@ -180,7 +180,7 @@ def based(value: Any, containers: bool = False) -> Any:
 
 
 _CONTAINERS = frozenset({dict, list, tuple, set, frozenset})
-_FOLD = " fold"  # ISO 8601 has no word for the second of two equal hours.
+_FOLD = " fold"  # ISO 8601 cannot represent `datetime.fold`.
 _WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
     float: ("float", repr),
     bytes: ("bytes", lambda value: base64.b64encode(value).decode()),
@@ -209,15 +209,15 @@ _OPAQUE = "opaque"
 
 
 def tag(value: Any, path: str, other: Writer | None = None) -> Any:
-    """A value, as `based` gave it, in which everything that JSON does not know is written with tags.
+    """A result of `based` with tags for all values that plain JSON cannot represent.
 
     Args:
         value: The value.
-        path: What it is called in errors.
+        path: The name of the value in errors.
         other: Writes a value of any other class.
 
     Raises:
-        InputError: It holds something that has no tag; the message names the path to it.
+        InputError: The value contains a value without a tag; the error names the path.
 
     Example:
         >>> tag({"at": date(2026, 1, 2)}, "value")

@@ -335,7 +335,7 @@ class TokenWindow(LimitedWindow):
             return operator.index(found) <= limit
         except TypeError:
             raise InputError(
-                f"the token_counter returned {found!r}; it has to return how many tokens the messages have"
+                f"the token_counter returned {found!r}; return the number of tokens of the messages"
             ) from None
 
 
@@ -364,11 +364,11 @@ def bound(window: Window | None, conversation_id: str) -> Window | None:
     """The window for one conversation: a limit that depends on the conversation is bound to it.
 
     Raises:
-        InputError: It is no window.
+        InputError: The object is not a window.
     """
     if window is not None and not callable(window):
         raise InputError(
-            f"{window!r} is no window; pass MessageWindow(...), TokenWindow(...), "
+            f"{window!r} is not a window; pass MessageWindow(...), TokenWindow(...), "
             "or a function from messages to messages"
         )
     if window is None:

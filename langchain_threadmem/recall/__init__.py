@@ -1,1 +1,1 @@
-"""Recall: finding messages and summaries again."""
+"""Recall: search for messages and summaries."""

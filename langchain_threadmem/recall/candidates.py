@@ -1,7 +1,4 @@
-"""Candidates by words and by vectors, before any message is read.
-
-Words are looked up in the lexicon, whose lists say which messages hold them; meaning asks the vectors.
-"""
+"""Candidates by words, from the lexicon, and by meaning, from the vectors; no message is read."""
 
 from __future__ import annotations
 
@@ -32,11 +29,11 @@ class Suggestions(NamedTuple):
     """Candidates by words, from the lexicon alone.
 
     Attributes:
-        question: The query, understood.
-        figures: Figures over everything that is searched.
+        question: The parsed query.
+        figures: Statistics of all searched messages.
         keys: Keys of the candidates, in no order.
         windows: Lexical scores of their neighbourhoods.
-        cut: Whether more messages hold a word than were looked at.
+        cut: Whether a posting list was cut to the newest messages.
     """
 
     question: Question
@@ -55,16 +52,16 @@ def by_words(
     now: float,
     each: int = lexicon.MOST_PER_WORD,
 ) -> Suggestions:
-    """The messages that hold the most and rarest words of a query, or stand beside them; none is read.
+    """The messages that contain the most and rarest words of a query, and their neighbours.
 
     Args:
         conn: A transaction.
-        runtime: Whose memory.
-        tree: Where to search; `None` for all that is the owner's.
+        runtime: The owner's memory.
+        tree: The conversation to search; `None` for all conversations of the owner.
         query: The query.
-        most: How many candidates at most.
-        now: In seconds since 1970.
-        each: How many messages that hold a word are looked at, the newest.
+        most: The maximal number of candidates.
+        now: The current time, in seconds since 1970.
+        each: The maximal length of a posting list; longer lists are cut to the newest messages.
     """
     scope = lexicon.Scope(runtime.owner, tree)
     name = runtime.get(Indexes).lexicon
@@ -87,11 +84,11 @@ def by_words(
 
 
 def likely(runtime: Runtime, tree: int, text: str, most: int, before: int) -> Flow[list[int]]:
-    """The numbers of the nodes of a tree, below a number, that words suggest; the most likely first."""
+    """The numbers of the nodes of a tree, below `before`, that share words with a text; the best first."""
     yield from catch_up_words(runtime, tree)
 
     def read(conn: Conn) -> list[int]:
-        # Of those that hold its words many are newer, and some are places beside a message, not one.
+        # Many candidates are newer than `before`, and some keys are neighbours without a message.
         suggested = by_words(conn, runtime, tree, text, 4 * most, time.time())
         score_of = dict(zip(suggested.keys.tolist(), suggested.windows.tolist(), strict=True))
         rows = [row for row in nodes.by_keys(conn, score_of) if row.seq < before]
@@ -101,10 +98,9 @@ def likely(runtime: Runtime, tree: int, text: str, most: int, before: int) -> Fl
 
 
 def _frequency(conn: Conn, keys: NDArray[np.int64], documents: int, each: int) -> int:
-    """How many messages hold a word, given the newest of them."""
+    """The number of messages that contain a word, estimated if the list was cut to the newest `each`."""
     if len(keys) < each:
         return len(keys)
-    # The list was cut: judge by how far back it reaches.
     newest, oldest = int(keys[0]), int(keys[-1])
     same = newest >> POSITION_BITS == oldest >> POSITION_BITS
     reach = newest - oldest + 1 if same else nodes.reach(conn, newest, oldest)
@@ -112,7 +108,7 @@ def _frequency(conn: Conn, keys: NDArray[np.int64], documents: int, each: int) -
 
 
 def nearest_of(among: Vectors, vector: NDArray[np.float32], most: int) -> dict[int, float]:
-    """Cosines of the nearest of some vectors."""
+    """Cosines of the nearest vectors, by key."""
     if not len(among.keys):
         return {}
     cosine = among.matrix @ vector
@@ -123,10 +119,10 @@ def nearest_of(among: Vectors, vector: NDArray[np.float32], most: int) -> dict[i
 def nearest(
     runtime: Runtime, index: VectorIndex | ExactIndex | None, vector: NDArray[np.float32], most: int
 ) -> Flow[dict[int, float]]:
-    """Cosines of the nearest messages and summaries of an owner."""
+    """Cosines of the nearest messages and summaries of an owner, by key."""
     if index is not None:
-        found = yield from Call(lambda: index.search(vector, most))
-        return dict(zip(found.keys.tolist(), found.similarity.tolist(), strict=True))
+        hits = yield from Call(lambda: index.search(vector, most))
+        return dict(zip(hits.keys.tolist(), hits.similarity.tolist(), strict=True))
     model = runtime.get(Indexes).model
     return nearest_of(
         (yield from Sql(lambda conn: vectors.of_owner(conn, runtime.owner, model))), vector, most

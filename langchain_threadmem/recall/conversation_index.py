@@ -1,4 +1,4 @@
-"""Verbs that keep the postings and the summaries of conversations in memory, and bring them up to date."""
+"""The caches of postings and of summary indexes of conversations, and the flows that update them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class SummaryIndexCache(TreeCache[SummaryIndex]):
 
 
 def postings_of(runtime: Runtime, tree: int, *, shared: bool = True) -> Flow[tuple[Postings, trees.Head]]:
-    """The postings of a conversation, and the state that they were brought up to.
+    """The postings of a conversation, and the head of the tree that they were read at.
 
-    Encrypted messages are in no index on disk: their postings are made from the messages themselves.
+    Encrypted messages are in no index on disk: their postings are made from the decrypted messages.
 
     Args:
-        runtime: Whose memory.
+        runtime: The owner's memory.
         tree: The conversation.
-        shared: Whether to take the postings in memory, which another thread may bring further up.
+        shared: Whether to use the cached postings, which other threads update at the same time.
     """
     cache = runtime.get(PostingsCache).values
 
@@ -58,7 +58,7 @@ def postings_of(runtime: Runtime, tree: int, *, shared: bool = True) -> Flow[tup
 
 
 def summary_index_of(runtime: Runtime, tree: int) -> Flow[SummaryIndex]:
-    """The summaries in a tree of summaries; they are few, and read again whenever one of them changes."""
+    """The summaries in a tree of summaries; all are read again when one changes, because they are few."""
     cache = runtime.get(SummaryIndexCache).values
 
     def read(conn: Conn) -> tuple[int, SummaryIndex]:

@@ -1,4 +1,4 @@
-"""Options of recall: whose messages, from when, from where."""
+"""`RecallOptions`: the conditions and limits of a recall."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ FIELDS = {
     "rank": Kind.NUMBER,
     "metadata": Kind.MAP,
 }
-"""The fields of `filters`: a message's text, type, `name`, time of storing, rank and `additional_kwargs`."""
+"""The fields of `filters`: a message's text, type, `name`, timestamp, rank and `additional_kwargs`."""
 ROLES = {name: kind == "human" for name, kind in TYPES.items() if kind in ("human", "ai")}
-"""The roles that recall can be limited to, and whether the role is that of the human."""
+"""The roles of the option `role`, and whether each is the human role."""
 
 
 class Conditions(TypedDict, total=False):
-    """Options of `recall` beside query, number and depth; described in `RecallOptions`."""
+    """Keyword options of `recall`; `RecallOptions` describes them."""
 
     scope: Scope
     include_superseded: bool
@@ -50,35 +50,35 @@ class Conditions(TypedDict, total=False):
 
 
 class Reranker(Protocol):
-    """Judges anew how well texts answer a query; may also have an async `arerank`."""
+    """Scores how well texts answer a query, such as a cross-encoder; `arerank` is an optional async twin."""
 
     def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
-        """A score for each text, the higher the better."""
+        """A score for each text; higher is better."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecallOptions:
-    """Conditions that a hit must meet, and how age counts.
+    """The conditions and limits of a recall.
 
     Attributes:
-        n_results: How many hits at most.
-        scope: The active "thread", this "conversation", or everything of the "owner".
-        include_superseded: Also messages that were edited, regenerated or moved.
-        speaker: Only messages of a speaker with this name (`message.name`; one of its words is enough).
+        n_results: The maximal number of hits.
+        scope: The active "thread", the "conversation", or all conversations of the "owner".
+        include_superseded: Whether edited, regenerated and moved messages may be hits.
+        speaker: Only messages whose speaker (`message.name`) has one of the words of this name.
         role: Only messages of the "human", or of the "ai".
-        rank: 0 for messages, 1 for summaries within a conversation, 2 for those of the long-term memory (in
-            the scope of an "owner"), or several of these; `None` for all. A summary has no speaker, so there
-            is none where a speaker or a role is asked for.
-        since: No message from before, and no summary of one.
-        until: No message of this time or later, and no summary of one.
-        half_life: The time in which the odds of a message halve.
-        max_tokens: Fill so many tokens with whole turns; see `recall.packing`.
-        reranker: Puts the best `RERANKED` in an order of its own.
-        filters: Conditions on `FIELDS`, as `filters.conditions` reads them: `{"metadata.topic": "bread"}`.
-            Messages are read until enough of them meet it, the best first: some 4 µs each.
+        rank: 0 for messages, 1 for summaries within a conversation, 2 for summaries of the long-term memory
+            (in the scope "owner"), or several ranks; `None` for all. A summary has neither speaker nor role,
+            so no summary is a hit if one of these options is given.
+        since: Only messages of this time or later, and summaries of such messages alone.
+        until: Only messages before this time, and summaries of such messages alone.
+        half_life: The age at which the odds of a message are halved.
+        max_tokens: The token budget of the result, which is filled with whole turns (`recall.packing`).
+        reranker: Scores the best 50 hits again and decides their order.
+        filters: Conditions on `FIELDS`, in the syntax of `filters.conditions`: `{"metadata.topic": "bread"}`.
+            Messages are read, the best first, until enough of them meet the conditions; about 4 µs each.
         wait: Whether to embed new messages first (`True`), or to find them by words alone (`False`). By
-            default up to 2,000 messages are embedded first; more, as after a large import, are found by
-            words alone while they are embedded in the background.
+            default up to 2,000 messages are embedded first; more messages, as after a large import, are
+            found by words alone while they are embedded in the background.
 
     Raises:
         InputError: A value is out of its range.
@@ -86,7 +86,7 @@ class RecallOptions:
     Example:
         >>> RecallOptions(role="robot")
         Traceback (most recent call last):
-        langchain_threadmem.errors.InputError: role='robot' is none of 'user', 'human', 'assistant', 'ai'
+        langchain_threadmem.errors.InputError: role='robot' is not one of 'user', 'human', 'assistant', 'ai'
     """
 
     n_results: int = 10
@@ -106,7 +106,7 @@ class RecallOptions:
     def __post_init__(self) -> None:
         if not hasattr(self.n_results, "__index__") or self.n_results < 0:
             raise InputError(
-                f"n_results={self.n_results!r} is no number from 0 up; pass how many messages to find"
+                f"n_results={self.n_results!r} is not an integer of at least 0; pass a number of messages"
             )
         _one_of("scope", self.scope, get_args(Scope))
         if self.role is not None:
@@ -115,19 +115,21 @@ class RecallOptions:
         for name in ("since", "until"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, datetime):
-                raise InputError(f"{name}={value!r} is no datetime; pass one, with its time zone (or in UTC)")
+                raise InputError(
+                    f"{name}={value!r} is not a datetime; pass a datetime with a time zone, or in UTC"
+                )
         if self.half_life is not None and not (
             isinstance(self.half_life, timedelta) and self.half_life > timedelta()
         ):
-            raise InputError(f"half_life={self.half_life!r} is no timedelta above zero")
+            raise InputError(f"half_life={self.half_life!r} is not a positive timedelta")
         if self.max_tokens is not None and not (
             hasattr(self.max_tokens, "__index__") and self.max_tokens > 0
         ):
             raise InputError(
-                f"max_tokens={self.max_tokens!r} leaves room for nothing; pass a positive number"
+                f"max_tokens={self.max_tokens!r} is not a positive integer; pass a number of tokens"
             )
         if self.reranker is not None and not callable(getattr(self.reranker, "rerank", None)):
-            raise InputError(f"{self.reranker!r} is no reranker; pass an object with rerank(query, texts)")
+            raise InputError(f"{self.reranker!r} is not a reranker; pass an object with rerank(query, texts)")
         parse(self.filters, FIELDS)
 
     @property
@@ -137,27 +139,27 @@ class RecallOptions:
 
     @property
     def ranks(self) -> frozenset[int]:
-        """The ranks that count."""
-        given = _ranks(self.rank)
-        return given if self.speaker is None and self.role is None else given & {0}
+        """The ranks of possible hits."""
+        ranks = _ranks(self.rank)
+        return ranks if self.speaker is None and self.role is None else ranks & {0}
 
     @property
     def looked_at(self) -> int:
-        """How many hits are needed before they are reranked and packed."""
+        """The number of hits before reranking and packing."""
         return self.n_results if self.reranker is None else max(self.n_results, RERANKED)
 
     @property
     def narrow(self) -> bool:
         """Whether a condition may exclude most messages that fit the query."""
-        given = (self.speaker, self.role, self.since, self.until, self.condition)
-        return self.scope == "thread" or any(option is not None for option in given)
+        options = (self.speaker, self.role, self.since, self.until, self.condition)
+        return self.scope == "thread" or any(option is not None for option in options)
 
     def most(self, postings: Postings) -> int:
-        """How many texts to rank: all, if they have yet to pass `filters`."""
+        """The number of texts to rank: all of them if `filters` are applied afterwards."""
         return self.looked_at if self.condition is None else max(len(postings.rows), 1)
 
     def allowed(self, postings: Postings) -> NDArray[np.bool_]:
-        """Which messages meet the conditions, the scope apart."""
+        """Whether each message meets the conditions, except scope and filters."""
         rows = postings.rows
         allowed = rows["recallable"] & (0 in self.ranks)
         if not self.include_superseded:
@@ -173,10 +175,9 @@ class RecallOptions:
         return allowed
 
     def allowed_summaries(self, index: SummaryIndex, *, singles: bool = False) -> NDArray[np.bool_]:
-        """Which summaries meet the conditions, the scope apart.
+        """Whether each summary meets the conditions, except scope and filters.
 
-        A summary of a single message is left to the message if messages are looked for, unless `singles` says
-        otherwise.
+        Without `singles`, the summary of a single message is excluded if the message may be a hit.
         """
         rows = index.postings.rows
         allowed = rows["recallable"] & np.isin(index.rank, sorted(self.ranks))
@@ -189,7 +190,7 @@ class RecallOptions:
         return allowed
 
     def aged(self, scores: Floats, postings: Postings, now: float) -> Floats:
-        """Scores after age: they are logarithms of odds, so a half-life takes off log 2."""
+        """Scores reduced by age: scores are log odds, so log 2 is subtracted for each half-life."""
         if self.half_life is None:
             return scores
         age = np.maximum(now - postings.rows["time"], 0.0)
@@ -197,18 +198,18 @@ class RecallOptions:
         return aged
 
 
-def _ranks(given: object) -> frozenset[int]:
-    if given is None:
+def _ranks(rank: object) -> frozenset[int]:
+    if rank is None:
         return RANKS
-    several: list[Any] = list(given) if isinstance(given, Iterable) else [given]
-    if not several or any(isinstance(rank, bool) or rank not in RANKS for rank in several):
-        raise InputError(f"rank={given!r} is none of 0, 1 and 2, nor several of them; None means all")
-    return frozenset(several)
+    ranks: list[Any] = list(rank) if isinstance(rank, Iterable) else [rank]
+    if not ranks or any(isinstance(rank, bool) or rank not in RANKS for rank in ranks):
+        raise InputError(f"rank={rank!r} is not 0, 1, 2 or several of these; pass None for all")
+    return frozenset(ranks)
 
 
 def _one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        raise InputError(f"{name}={value!r} is none of {', '.join(map(repr, allowed))}")
+        raise InputError(f"{name}={value!r} is not one of {', '.join(map(repr, allowed))}")
 
 
 def _seconds(time: datetime) -> float:

@@ -1,11 +1,12 @@
 """Packing whole turns into a token budget.
 
-A model can use a message only with the turn it belongs to, so whole turns are packed: the turn of each hit,
-the best first, and then, as far as there is room, the turns above it in its thread. Messages that the window
-shows are left out, and nothing is packed twice. A turn that does not fit is passed over for smaller ones.
+A message makes sense only within its turn, so whole turns are packed: the turn of each hit, the best hit
+first, and then, as far as the budget allows, the turns above it in its thread. Messages in the window of the
+conversation are left out, and each message is packed once. A turn that does not fit is skipped; a later,
+smaller turn may fit.
 
-A summary is packed alone. One that covers nothing but messages that are shown or packed already adds nothing,
-and is left out; messages below a packed summary are packed all the same, since they say more.
+A summary is packed alone. It is left out if the window or the pack contains all of its messages. The messages
+of a packed summary are packed as well, since they contain more detail.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import nodes_of
 
 LONGEST_TURN = 64
-"""Messages of a turn after a hit that are looked at."""
+"""The maximal number of messages after a hit that are packed with it."""
 
 
 def packed(
@@ -38,72 +39,73 @@ def packed(
     max_tokens: int,
     shown: Collection[str | None],
 ) -> Flow[list[Recollection]]:
-    """As many hits as fit, each with whole turns of its thread.
+    """The hits that fit into the budget, each with whole turns of its thread.
 
     Args:
-        conversation: The conversation at hand.
+        conversation: The conversation that the recall was called on.
         hits: The hits, the best first.
-        depth: How many messages above a hit's turn are considered.
-        max_tokens: How many tokens all of it may have, approximately
-            (`langchain_core.messages.utils.count_tokens_approximately`).
-        shown: Ids of the messages that its window shows; they are left out.
+        depth: The maximal number of messages above a hit's turn.
+        max_tokens: The budget, as `langchain_core.messages.utils.count_tokens_approximately` counts tokens.
+        shown: Ids of the messages in the window of the conversation, which are left out.
     """
     owner = conversation.runtime.owner
 
     def look(conn: Conn) -> list[_Context | Recollection]:
-        found = {row.key: (row, name) for row, _, name in nodes.of_owner(conn, owner, [h.key for h in hits])}
+        row_of = {row.key: (row, name) for row, _, name in nodes.of_owner(conn, owner, [h.key for h in hits])}
         summaries = summaries_of(conn, owner, hits)
         return [
             summaries[hit.key]
             if hit.rank
             else _Context(
-                hit, *found[hit.key], nodes.thread(conn, hit.key), nodes.below(conn, hit.key, LONGEST_TURN)
+                hit, *row_of[hit.key], nodes.thread(conn, hit.key), nodes.below(conn, hit.key, LONGEST_TURN)
             )
             for hit in hits
-            if hit.key in found or hit.key in summaries
+            if hit.key in row_of or hit.key in summaries
         ]
 
     room = max_tokens
     taken: set[int] = set()
     result: list[Recollection] = []
-    for seen in (yield from Sql(look)):
-        if isinstance(seen, Recollection):
-            cost = count_tokens_approximately([seen.node.message])
-            if cost <= room and not (yield from adds_nothing(conversation, seen, shown, taken)):
+    for context in (yield from Sql(look)):
+        if isinstance(context, Recollection):
+            cost = count_tokens_approximately([context.node.message])
+            if cost <= room and not (yield from adds_nothing(conversation, context, shown, taken)):
                 room -= cost
-                result.append(seen)
+                result.append(context)
             continue
-        hit, row, name, above, below = seen
+        hit, row, name, above, below = context
         if hit.key in taken:
             continue
         turns = _turns(above, below)
         chosen: list[NodeRow] = []
         limit = depth
         for n, turn in enumerate(reversed(turns)):
-            fresh = [
-                one for one in turn if one.key not in taken and not _is_shown(one, name, conversation, shown)
+            new = [
+                part
+                for part in turn
+                if part.key not in taken and not _is_shown(part, name, conversation, shown)
             ]
-            cost = _tokens(fresh)
+            cost = _tokens(new)
             if (
                 cost > room
                 or (n and len(turn) > limit)
-                or (not n and row.key not in {one.key for one in fresh})
+                or (not n and row.key not in {part.key for part in new})
             ):
                 break
             room -= cost
             limit -= len(turn) if n else 0
-            chosen = fresh + chosen
+            chosen = new + chosen
         if not chosen:
             continue
-        taken.update(one.key for one in chosen)
+        taken.update(part.key for part in chosen)
         thread = nodes_of(chosen, conversation.runtime.parts.read)
-        node = next(one for one in thread if one.id == row.seq)
+        node = next(node for node in thread if node.id == row.seq)
         result.append(Recollection(node, hit.score, tuple(thread), hit.why, name))
     return result
 
 
 class _Context(NamedTuple):
-    """A hit with its row, its conversation, its thread and the messages after it."""
+    """A hit with its row, the name of its conversation, its thread and the messages after it."""
 
     hit: Hit[int]
     row: NodeRow
@@ -118,29 +120,29 @@ def adds_nothing(
     shown: Collection[str | None],
     taken: Collection[int] = (),
 ) -> Flow[bool]:
-    """Whether a summary covers nothing but messages that a model sees anyway.
+    """Whether a model sees all messages that a summary covers.
 
     Args:
-        conversation: The conversation at hand.
+        conversation: The conversation that the recall was called on.
         summary: The summary.
-        shown: Ids of the messages of that conversation which the model sees.
-        taken: Keys of other messages that it sees.
+        shown: Ids of the messages of this conversation that the model sees.
+        taken: Keys of other messages that the model sees.
     """
     covers, owner = summary.why.covers, conversation.runtime.owner
     if covers is None or covers.messages > len(shown) + len(taken):
         return False
 
     def look(conn: Conn) -> bool:
-        found = nodes.of_owner(conn, owner, leaves(conn, [key_of_hit(conn, owner, summary)]))
-        if len(found) < covers.messages:
-            return False  # It is all that memory has left of forgotten messages.
-        return all(row.key in taken or _is_shown(row, name, conversation, shown) for row, _, name in found)
+        rows = nodes.of_owner(conn, owner, leaves(conn, [key_of_hit(conn, owner, summary)]))
+        if len(rows) < covers.messages:
+            return False  # Some of its messages were forgotten: only the summary covers them.
+        return all(row.key in taken or _is_shown(row, name, conversation, shown) for row, _, name in rows)
 
     return (yield from Sql(look))
 
 
 def _turns(above: Sequence[NodeRow], below: Sequence[NodeRow]) -> list[list[NodeRow]]:
-    """The turns from the root to the one of a hit, whole: `above` ends with the hit."""
+    """The turns from the root to the complete turn of a hit; `above` ends with the hit."""
     turns: list[list[NodeRow]] = []
     for row in above:
         if row.role == "human" or not turns:
@@ -158,5 +160,5 @@ def _is_shown(row: NodeRow, name: str, conversation: Conversation, shown: Collec
 
 
 def _tokens(rows: Sequence[NodeRow]) -> int:
-    found: Sequence[ConversationNode] = nodes_of(rows)
-    return count_tokens_approximately([node.message for node in found])
+    nodes: Sequence[ConversationNode] = nodes_of(rows)
+    return count_tokens_approximately([node.message for node in nodes])

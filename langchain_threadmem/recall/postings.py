@@ -1,7 +1,7 @@
 """Postings: one conversation as an inverted index in memory.
 
-For each message a row of numbers, for each term a list of the rows that hold it. A question is then scored
-against every message at once, some 0.3 ms for 2,000 of them (`recall.scoring`).
+Each message has a row of numbers, and each term a list of the rows that contain it. `recall.scoring` scores a
+question against all rows at once, in about 0.3 ms for 2,000 messages.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from langchain_threadmem.index.documents import CODE, LEAD, Record, lines_of, un
 from langchain_threadmem.index.language import split
 
 REACH = 8
-"""How many messages before and after one are its neighbourhood."""
+"""The number of messages before and after a message that form its neighbourhood."""
 SESSION = 6 * 3600.0
-"""Seconds of silence that separate two sessions: messages of different sessions are no neighbours."""
+"""The pause in seconds between two sessions. Messages of different sessions are not neighbours."""
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")
@@ -33,7 +33,7 @@ _ROW = np.dtype(
         ("parent", np.int32),  # row of the message above, or -1
         ("turn", np.int32),  # row of the message that opened the turn
         ("speaker", np.int32),
-        ("length", np.float32),  # terms that count
+        ("length", np.float32),  # weighted number of terms
         ("lead", np.float32),
         ("time", np.float64),
         ("asks", np.float32),
@@ -48,7 +48,7 @@ _ROW = np.dtype(
 
 
 class Posting(NamedTuple):
-    """The rows that hold a term, with its counts in the whole message and in its lead."""
+    """The rows that contain a term, with its counts in the whole message and in the message's first words."""
 
     rows: NDArray[np.int32]
     counts: NDArray[np.float32]
@@ -59,13 +59,13 @@ NO_POSTING = Posting(np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0,
 
 
 class Figures(NamedTuple):
-    """The statistics that BM25 needs of everything that is searched.
+    """The statistics of the searched messages that BM25 uses.
 
     Attributes:
-        documents: How many messages.
-        human: Average length of messages by people, in terms.
-        answer: Average length of answers.
-        frequency: For each term of the question, how many messages hold it.
+        documents: The number of messages.
+        human: The average length of human messages, in terms.
+        answer: The average length of answers, in terms.
+        frequency: For each term of the question, the number of messages that contain it.
     """
 
     documents: int
@@ -75,10 +75,10 @@ class Figures(NamedTuple):
 
 
 class Postings:
-    """Rows and postings of a conversation, added in the order of their numbers.
+    """Rows and posting lists of a conversation, added in the order of the node numbers.
 
     Args:
-        only: The only terms to keep lists for; by default all.
+        only: The terms to index; by default all.
     """
 
     def __init__(self, only: Collection[str] | None = None) -> None:
@@ -90,9 +90,9 @@ class Postings:
         self._speakers: dict[str, int] = {"": 0}
         self._once: tuple[int, dict[str, Any]] = (0, {})
         self.names: set[str] = set()
-        """Lower-case words of the names of those who speak."""
+        """The words of the speakers' names, in lower case."""
         self.version = -1
-        """Version of the tree that `live` was read at."""
+        """Version of the tree at which `live` was read."""
         self.lock = forking.rlock()
 
     @property
@@ -137,7 +137,7 @@ class Postings:
         self.hang(late)
 
     def hang(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Set the messages that others are below, by number: a grafted message is below a later one."""
+        """Set the parents of messages, by pairs of numbers: the parent of a grafted message may be newer."""
         for seq, above in pairs:
             row = self._row_of.get(seq)
             if row is not None:
@@ -164,7 +164,7 @@ class Postings:
             leads = Counter((spoken or code)[:LEAD])
             for term, count in counts.items():
                 self._enter(term, row, count, leads.get(term, 0))
-        # A look at the text, which may be long, spares most of the splitting and counting.
+        # A substring search excludes most terms before the text, which may be long, is split and counted.
         elif terms_here := [term for term in self._only if term in terms]:
             spoken, code = lines_of(terms)
             lead = (spoken or code)[:LEAD]
@@ -174,19 +174,19 @@ class Postings:
                     self._enter(term, row, count, lead.count(term))
 
     def _enter(self, term: str, row: int, count: float, lead: int) -> None:
-        found = self._lists.get(term)
-        if found is None:
-            found = self._lists[term] = (array("i"), array("f"), array("f"))
-        found[0].append(row)
-        found[1].append(count)
-        found[2].append(lead)
+        lists = self._lists.get(term)
+        if lists is None:
+            lists = self._lists[term] = (array("i"), array("f"), array("f"))
+        lists[0].append(row)
+        lists[1].append(count)
+        lists[2].append(lead)
 
     def mark_live(self, seqs: Iterable[int], version: int) -> None:
-        """Record which messages are live at a version of the tree.
+        """Record which messages are live.
 
         Args:
-            seqs: Numbers of those that are not.
-            version: The version.
+            seqs: Numbers of the messages that are not live.
+            version: The version of the tree at which they were read.
         """
         self._buffer["live"][: self._count] = True
         for seq in seqs:
@@ -196,16 +196,16 @@ class Postings:
         self.version = version
 
     def posting(self, term: str) -> Posting:
-        """The rows that hold a term."""
-        found = self._lists.get(term)
-        if found is None:
+        """The rows that contain a term, with counts."""
+        lists = self._lists.get(term)
+        if lists is None:
             return NO_POSTING
-        return Posting(*(np.array(one) for one in found))
+        return Posting(*(np.array(column) for column in lists))
 
     def holding(self, term: str) -> NDArray[np.int32]:
-        """The rows that hold a term, without its counts."""
-        found = self._lists.get(term)
-        return NO_POSTING.rows if found is None else np.array(found[0])
+        """The rows that contain a term."""
+        lists = self._lists.get(term)
+        return NO_POSTING.rows if lists is None else np.array(lists[0])
 
     def figures(self, terms: Iterable[str]) -> Figures:
         """The statistics of this conversation."""
@@ -219,19 +219,19 @@ class Postings:
 
     @property
     def speakers(self) -> list[str]:
-        """Names by the numbers in the rows."""
+        """The names of the speakers, by their number in the rows."""
         return list(self._speakers)
 
     def spoken_by(self, words: Iterable[str]) -> NDArray[np.bool_]:
-        """Which messages have a speaker whose name holds one of some words."""
+        """Whether the name of each message's speaker contains one of the words."""
         named = frozenset(words)
         chosen = [n for name, n in self._speakers.items() if named & set(split(name))]
         return np.isin(self.rows["speaker"], chosen)
 
     def line(self) -> NDArray[np.intp]:
-        """A place for each row; neighbours in a thread and session have neighbouring places.
+        """A position for each row on one line; neighbours in a thread and session have adjacent positions.
 
-        Keys rise by one along a segment of a thread. Other messages are more than `REACH` places away.
+        Keys rise by one along a segment of a thread. The distance of other messages is greater than `REACH`.
         """
         return self.once("line", self._places)
 
@@ -245,17 +245,17 @@ class Postings:
         return places
 
     def once(self, name: str, make: Callable[[], T]) -> T:
-        """A value that is the same for every question, computed again only when messages were added."""
+        """A cached value that is independent of the question; it is computed again after an addition."""
         if self._once[0] != self._count:
             self._once = (self._count, {})
-        made = self._once[1]
-        if name not in made:
-            made[name] = make()
-        found: T = made[name]
-        return found
+        cached = self._once[1]
+        if name not in cached:
+            cached[name] = make()
+        value: T = cached[name]
+        return value
 
     def around(self, values: Floats, reach: int) -> Floats:
-        """The sum of values over each message's neighbourhood, by a triangle that is 1 at its own."""
+        """The sum of values over each message's neighbourhood, weighted by a triangle of height 1."""
         places = self.line()
         if not len(places):
             return values

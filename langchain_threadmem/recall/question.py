@@ -1,4 +1,4 @@
-"""Questions: terms, people and times that a query asks for."""
+"""`Question`: the terms, people and times that a query asks for."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from langchain_threadmem.index.language import Language, split
 
 
 class Question(NamedTuple):
-    """A query, understood as far as words go.
+    """A parsed query.
 
     Attributes:
-        terms: The terms to look for, in order, each with the word of the query that it comes from.
+        terms: The terms to search for, in order, each with its word in the query.
         words: All distinct words of the query.
         named: Words of the query that are names of people in the conversation.
-        when: Whether it asks for a time.
-        amount: Whether it asks for a number.
-        about_self: Whether it asks about who asks ("I", "my").
-        about_other: Whether it asks about who is asked ("you").
-        span: The time that it names, if any.
+        when: Whether the query asks for a time.
+        amount: Whether the query asks for a number.
+        about_self: Whether the query asks about the person who asks ("I", "my").
+        about_other: Whether the query asks about the person who answers ("you").
+        span: The time that the query names, if any.
     """
 
     terms: Mapping[str, str]
@@ -36,17 +36,17 @@ class Question(NamedTuple):
 def question_of(
     query: str, language: Language, names: Collection[str] = (), newest: float = 0.0, now: float = 0.0
 ) -> Question:
-    """Understand a query.
+    """Parse a query.
 
-    Stop words, asking words and the names of people who take part are not looked for, unless nothing else
-    is left.
+    Stop words, question words and the names of the conversation's people are no terms, unless the query
+    contains no other words.
 
     Args:
-        query: As it was asked.
+        query: The text of the query.
         language: The language of the query.
-        names: Lower-case words that are names of people in the conversation.
-        newest: When the newest message was said, in seconds since 1970.
-        now: The present, likewise.
+        names: The names of people in the conversation, as words in lower case.
+        newest: The time of the newest message, in seconds since 1970.
+        now: The current time, in seconds since 1970.
 
     Example:
         >>> from langchain_threadmem.index.language import ENGLISH
@@ -55,7 +55,7 @@ def question_of(
         ({'read': 'reading', 'file': 'files'}, ['ada'], True)
     """
     words = list(dict.fromkeys(split(query)))
-    # A name that is also a common word ("Will") counts where it is written as a name.
+    # A name that is also a common word ("Will") counts as a name if it is capitalized.
     capitals = {
         word.lower() for word in query.replace("'", " ").replace("’", " ").split()[1:] if word[:1].isupper()
     }

@@ -1,4 +1,4 @@
-"""Hits as recollections: messages with the part of their thread that leads up to them, and summaries."""
+"""Reading hits as recollections: messages after their ancestors, and summaries."""
 
 from __future__ import annotations
 
@@ -30,50 +30,51 @@ class ThreadRows(NamedTuple):
 
 
 def recollections(runtime: Runtime, hits: Sequence[Hit[int]], depth: int) -> Flow[dict[int, Recollection]]:
-    """Hits in their order, by their keys; those that were erased a moment ago are left out.
+    """The recollections of hits, by key, in the order of the hits; hits that no longer exist are left out.
 
     Args:
-        runtime: Whose memory.
+        runtime: The owner's memory.
         hits: The hits.
-        depth: How many ancestors of a message are read. A thread never begins inside a tool exchange.
+        depth: The number of ancestors of each message. A few more are read where the thread would begin with
+            a tool result.
     """
     owner = runtime.owner
 
     def read(conn: Conn) -> tuple[dict[int, ThreadRows], dict[int, Recollection]]:
         return threads_of(conn, owner, hits, depth), summaries_of(conn, owner, hits)
 
-    threads, found = yield from Sql(read)
+    threads, recollection_of = yield from Sql(read)
     decoded = iter(nodes_of([row for thread in threads.values() for row in thread.rows], runtime.parts.read))
     thread_of = {key: tuple(islice(decoded, len(thread.rows))) for key, thread in threads.items()}
     for hit in hits:
         if hit.key in threads:
             thread = thread_of[hit.key]
             name = threads[hit.key].conversation
-            found[hit.key] = Recollection(thread[-1], hit.score, thread, hit.why, name)
-    return {hit.key: found[hit.key] for hit in hits if hit.key in found}
+            recollection_of[hit.key] = Recollection(thread[-1], hit.score, thread, hit.why, name)
+    return {hit.key: recollection_of[hit.key] for hit in hits if hit.key in recollection_of}
 
 
 def threads_of(conn: Conn, owner: str, hits: Iterable[Hit[int]], depth: int) -> dict[int, ThreadRows]:
-    """The messages among some hits with their ancestors, by the keys of the messages."""
+    """The messages among the hits, each after its ancestors, by the keys of the messages."""
     messages = [hit.key for hit in hits if not hit.rank]
     rows = nodes.of_owner(conn, owner, messages) if messages else []
-    found = {row.key: ThreadRows([row], name) for row, _, name in rows}
+    thread_of = {row.key: ThreadRows([row], name) for row, _, name in rows}
     if depth:
-        for key, path in _leading_up(conn, found, depth).items():
-            found[key] = ThreadRows(path, found[key].conversation)
-    return found
+        for key, path in _leading_up(conn, thread_of, depth).items():
+            thread_of[key] = ThreadRows(path, thread_of[key].conversation)
+    return thread_of
 
 
 def _leading_up(conn: Conn, keys: Collection[int], depth: int) -> dict[int, list[NodeRow]]:
-    """Nodes after their ancestors, oldest first; deeper if that would begin with a tool's result."""
-    found = nodes.threads(conn, keys, depth + 1)
-    torn = [key for key, path in found.items() if _is_torn(path)]
+    """Nodes after `depth` ancestors, oldest first; after more where the first would be a tool result."""
+    path_of = nodes.threads(conn, keys, depth + 1)
+    torn = [key for key, path in path_of.items() if _is_torn(path)]
     while torn:
         depth += 1
         longer = nodes.threads(conn, torn, depth + 1)
-        torn = [key for key in torn if len(longer[key]) > len(found[key]) and _is_torn(longer[key])]
-        found |= longer
-    return found
+        torn = [key for key in torn if len(longer[key]) > len(path_of[key]) and _is_torn(longer[key])]
+        path_of |= longer
+    return path_of
 
 
 def _is_torn(path: Sequence[NodeRow]) -> bool:
@@ -81,7 +82,7 @@ def _is_torn(path: Sequence[NodeRow]) -> bool:
 
 
 def summaries_of(conn: Conn, owner: str, hits: Iterable[Hit[int]]) -> dict[int, Recollection]:
-    """The summaries among some hits, by their keys, each with the extent that it covers."""
+    """The summaries among the hits, by key."""
     hit_of = {hit.key: hit for hit in hits if hit.rank}
     rows = unit_queries.by_keys(conn, owner, hit_of) if hit_of else []
     return {

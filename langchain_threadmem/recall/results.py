@@ -14,10 +14,10 @@ class Covers:
     """The messages that a summary covers.
 
     Attributes:
-        messages: How many messages, those below other summaries included.
+        messages: The number of messages, including the messages of covered summaries.
         started: The time of the first message.
         ended: The time of the last message.
-        stale: Whether a message was changed or removed since the summary was written.
+        stale: Whether a message was changed or removed after the summary was written.
 
     Example:
         >>> from langchain_threadmem.tree.node import EPOCH
@@ -49,12 +49,14 @@ class Why:
 
     Attributes:
         terms: Words that the query and the message share, the rarest first.
-        lexical: Score of those words: 0.0 if none, about 1 if it holds all of the query.
-        similarity: Cosine of query and message, -1 to 1; `None` without embeddings.
-        neighbours: Score of the words that the messages around it share with the query, like `lexical`.
-        person: Who said it, if the query names them; else empty.
-        date: How near it was said to the time that the query names, 0 to 1; 0.0 if it names none.
-        covers: The messages that it covers, if it is a summary.
+        lexical: The score of these words: 0.0 without shared words, about 1 if the message contains all
+            words of the query.
+        similarity: The cosine of query and message, -1 to 1; `None` without embeddings.
+        neighbours: The score of the words that the query shares with the messages around the hit.
+        person: The speaker of the message, if the query names the speaker; else empty.
+        date: The nearness of the message to the time that the query names, 0 to 1; 0.0 if the query names no
+            time.
+        covers: The messages that a summary covers; `None` for a message.
 
     Example:
         >>> str(Why(terms=("csv", "read"), lexical=0.9, similarity=0.71, person="ada"))
@@ -91,14 +93,14 @@ class Recollection:
     """One hit of `ChatMemory.recall`.
 
     Attributes:
-        node: The message that was found. A summary is a message of the role "ai-summary" with the summary's
-            id, and the number of its node counts summaries, not messages.
-        score: How well it fits; comparable within one call only.
-        thread: The hit after its ancestors, oldest first, as deep as was asked; of a summary itself alone.
-        why: The reason for the hit; of a summary also the messages that it covers.
-        conversation_id: The conversation it was said in; empty for a summary of the long-term memory.
-        rank: 0 for a message, 1 for a summary within a conversation, 2 for one of the long-term memory.
-            `MemorySystem.unfold` goes from a summary to its messages.
+        node: The node of the message. A summary is a message of the role "ai-summary" with the summary's id;
+            its node id counts summaries, not messages.
+        score: The score of the hit; comparable within one call only.
+        thread: The hit after `context_depth` ancestors, oldest first; for a summary the summary alone.
+        why: The reason for the hit; for a summary also the messages that it covers.
+        conversation_id: The conversation of the message; empty for a summary of the long-term memory.
+        rank: 0 for a message, 1 for a summary within a conversation, 2 for a summary of the long-term
+            memory. `MemorySystem.unfold` returns the messages of a summary.
     """
 
     node: ConversationNode

@@ -1,15 +1,16 @@
 """Scoring: how well each message of a conversation answers a question.
 
-Chats between people are many short turns, each clear only beside its neighbours; chats with an assistant are
-questions with long answers. So there are two sums of weighted parts. In one, messages stand for themselves:
-their own words, those of their neighbourhood, who spoke, when, whether the message before asked. In the
-other, a question and its answers stand together, scored apart and added, never joined. How much of each
-counts follows smoothly from how long the answers are (`assistance`).
+A chat between people consists of many short turns, which depend on their neighbours; a chat with an assistant
+consists of questions with long answers. So a score is one of two weighted sums, or a mixture of both. The sum
+for people scores a message by its own words, the words of its neighbourhood, its speaker, its time, and
+whether the message before is a question. The sum for assistants scores a whole turn: a question and its
+answers are scored separately and added. The share of each sum follows from the length of the answers
+(`assistance`).
 
 Lexical scores are BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond",
-2009), divided by the rarity of all terms of the question: 1 is about a message that holds every term once. So
-they are on one scale for every question, which did as well as z-scores among the messages of a conversation
-(in `training/fit_recall.py`), and does not need all messages to be scored. The weights are in
+2009), divided by the rarity of all terms of the question, so that a message with every term once scores about
+1. This scale is the same for every question. It gave the same recall as z-scores among the messages of a
+conversation (`training/fit_recall.py`), which need the scores of all messages. The weights are in
 `recall.weights`.
 """
 
@@ -31,31 +32,31 @@ from langchain_threadmem.recall.weights import ASSISTANT, PEOPLE
 K1 = 1.2
 B = 0.5
 NEAR = 2
-"""Messages before and after one whose meaning counts for it."""
+"""The number of messages before and after a message whose meaning is part of its score."""
 LONG_ANSWER, STEEPNESS = math.log(60), 6.0
-"""Answers of 60 terms that count, some 110 words, are as much like an assistant's as like a person's."""
+"""Answers of 60 terms, about 110 words, are as typical of an assistant as of a person."""
 SHORT_ANSWER = 20
-"""Among answers of no more terms than this, nothing is like an assistant's."""
+"""The length in terms up to which no answer is typical of an assistant."""
 LITTLE = 0.02
-"""A kind of chat that a conversation is like by no more than this is not asked."""
+"""The share up to which a sum is not computed."""
 COSINE = 8.0
-"""Cosines times this have about the spread of the other parts."""
+"""The factor that gives cosines about the spread of the other parts."""
 DAYS_BEFORE, DAYS_AFTER = 4.0, 12.0
-"""How long before and after a named time something may be said about it: people look back more."""
+"""The days before and after a time within which messages may be about it: people mostly look back."""
 
 
 class Parts(NamedTuple):
-    """The parts of the score of each message, for the sum and for the reason of a hit.
+    """The parts of the score of each message, from which the score and the reason are computed.
 
     Attributes:
-        own: Lexical score of the message itself.
+        own: Lexical score of the message.
         lead: Lexical score of its first words.
-        window: Lexical score of its neighbourhood, itself included.
-        beside: Lexical score of the messages right around it, itself included.
-        person: Whether its speaker is named in the question.
-        date: How near it is to a time that is named, 0 to 1.
-        cosine: Similarity of meaning, the mean where it is not known; `None` where it never is.
-        known: Whether `cosine` is known.
+        window: Lexical score of its neighbourhood, including the message.
+        beside: Lexical score of the nearest `NEAR` messages, including the message.
+        person: Whether the question names its speaker.
+        date: The nearness to the time that the question names, 0 to 1.
+        cosine: Cosine with the question; the mean for messages without a vector; `None` without vectors.
+        known: Whether the message has a vector.
     """
 
     own: Floats
@@ -75,14 +76,14 @@ def parts_of(
     cosine: Floats | None = None,
     window: Floats | None = None,
 ) -> Parts:
-    """Score a question against every row of a postings.
+    """The parts of the score of every row of the postings.
 
     Args:
         postings: The messages.
         question: The question.
-        figures: Figures over everything that is searched.
-        cosine: Similarity of each message; NaN where it is not known.
-        window: Lexical scores of the neighbourhoods, if the postings does not hold the neighbours.
+        figures: Statistics of all searched messages.
+        cosine: Cosine of each message; NaN for messages without a vector.
+        window: Lexical scores of the neighbourhoods, if the postings do not contain the neighbours.
     """
     own, lead = _lexical(postings, question, figures)
     live = np.where(postings.rows["live"], own, 0.0)
@@ -105,7 +106,7 @@ def rarity(documents: int, frequency: int) -> float:
 
 
 def _lexical(postings: Postings, question: Question, figures: Figures) -> tuple[Floats, Floats]:
-    """BM25 of whole messages and of their leads, as shares of the rarity of all terms of the question."""
+    """BM25 of whole messages and of their first words, divided by the rarity of all terms."""
     rows = postings.rows
     count = len(rows)
     own, lead = np.zeros(count), np.zeros(count)
@@ -116,12 +117,12 @@ def _lexical(postings: Postings, question: Question, figures: Figures) -> tuple[
     for term in question.terms:
         weight = rarity(figures.documents, figures.frequency.get(term, 0))
         total += weight
-        found = postings.posting(term)
-        if not len(found.rows):
+        posting = postings.posting(term)
+        if not len(posting.rows):
             continue
-        at = found.rows
-        own[at] += weight * found.counts * (K1 + 1) / (found.counts + length[at])
-        lead[at] += weight * found.leads * (K1 + 1) / (found.leads + lead_length[at])
+        at = posting.rows
+        own[at] += weight * posting.counts * (K1 + 1) / (posting.counts + length[at])
+        lead[at] += weight * posting.leads * (K1 + 1) / (posting.leads + lead_length[at])
     if total > 0:
         own /= total
         lead /= total
@@ -129,7 +130,7 @@ def _lexical(postings: Postings, question: Question, figures: Figures) -> tuple[
 
 
 def nearness(question: Question, started: Floats, ended: Floats) -> Floats:
-    """How near some times are to the time that a question names: 1 within it, falling to 0."""
+    """The nearness of periods to the time that a question names: 1 if they overlap, falling to 0."""
     if question.span is None:
         return np.zeros(len(started))
     early = (question.span.start - ended) / (DAYS_BEFORE * DAY)
@@ -139,12 +140,12 @@ def nearness(question: Question, started: Floats, ended: Floats) -> Floats:
 
 
 def people_parts(postings: Postings, question: Question, parts: Parts) -> dict[str, Floats]:
-    """The parts of a message in a chat between people; see `recall.weights.PEOPLE`."""
+    """The parts of the sum for people, by the names in `recall.weights.PEOPLE`."""
     rows = postings.rows
     before = rows["parent"]
     above = np.where(before >= 0, before, 0)
     follows = (before >= 0).astype(float)
-    found = {
+    values = {
         "own": parts.own,
         "window": parts.window,
         "person": parts.person,
@@ -157,20 +158,23 @@ def people_parts(postings: Postings, question: Question, parts: Parts) -> dict[s
         "asks": rows["asks"],
     }
     if parts.cosine is not None:
-        found["meaning"] = COSINE * parts.cosine
-        found["meaning around"] = COSINE * postings.around(parts.cosine - 0.1, NEAR) / (NEAR + 1)
+        values["meaning"] = COSINE * parts.cosine
+        values["meaning around"] = COSINE * postings.around(parts.cosine - 0.1, NEAR) / (NEAR + 1)
         apart = parts.cosine - parts.cosine.mean()
-        found["reply meaning"] = COSINE * follows * (apart * rows["asks"])[above]
-    return found
+        values["reply meaning"] = COSINE * follows * (apart * rows["asks"])[above]
+    return values
 
 
 def turn_parts(postings: Postings, question: Question, parts: Parts) -> dict[str, Floats]:
-    """The parts of a turn in a chat with an assistant, at each message; see `recall.weights.ASSISTANT`."""
+    """The parts of the sum for assistants, by the names in `recall.weights.ASSISTANT`.
+
+    Each message has the parts of its turn.
+    """
     rows = postings.rows
     turn = rows["turn"]
     answers = ~rows["human"] & rows["live"] & rows["recallable"]
     size = np.log1p(rows["length"])
-    found = {
+    values = {
         "human own": parts.own[turn],
         "human lead": parts.lead[turn],
         "answer own": _of_answers(parts.own, turn, answers),
@@ -183,27 +187,27 @@ def turn_parts(postings: Postings, question: Question, parts: Parts) -> dict[str
         "date": parts.date[turn],
     }
     if parts.cosine is not None:
-        found["human meaning"] = COSINE * parts.cosine[turn]
-        found["answer meaning"] = COSINE * _of_answers(parts.cosine, turn, answers)
-        found["meaning around"] = COSINE * _meaning_of_turns_around(postings, parts.cosine)[turn]
-    return found
+        values["human meaning"] = COSINE * parts.cosine[turn]
+        values["answer meaning"] = COSINE * _of_answers(parts.cosine, turn, answers)
+        values["meaning around"] = COSINE * _meaning_of_turns_around(postings, parts.cosine)[turn]
+    return values
 
 
 def _meaning_of_turns_around(postings: Postings, cosine: Floats) -> Floats:
-    """How near the questions of the `NEAR` turns before and after come, beside all others: at each question.
+    """For each question, the mean similarity of the `NEAR` turns before and after it, less that of all turns.
 
-    Turns about one subject follow each other and are all near. As a rule the answer is in one of them, and in
-    one of another day: so this counts against a turn.
+    Adjacent turns about one subject are all similar to the query, but mostly one of them answers it, or a
+    turn of another day. So the weight of this part is negative.
     """
     human = postings.rows["human"]
     apart = np.where(human, cosine - cosine[human].mean(), 0.0) if human.any() else np.zeros(len(human))
-    # As a rule a turn is two messages, so its neighbours' questions are every other one.
+    # Most turns have two messages, so the next question is two messages away.
     around: Floats = (postings.around(apart, 2 * NEAR + 1) - apart) / NEAR
     return around
 
 
 def _of_answers(values: Floats, turn: NDArray[np.int32], answers: NDArray[np.bool_]) -> Floats:
-    """The best value among the answers of each turn, at each message of the turn; 0 without an answer."""
+    """For each message, the greatest value among the answers of its turn; 0 without an answer."""
     best = np.zeros(len(values))
     np.maximum.at(best, turn[answers], values[answers])
     return best[turn]
@@ -214,8 +218,9 @@ def _if(asked: bool, values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def assistance(postings: Postings) -> Floats:
-    """How much the talk around each message is like one with an assistant, 0 to 1: by the length of its
-    answers. So a conversation may be of both kinds, part by part.
+    """How much the messages around each message are like a chat with an assistant, 0 to 1.
+
+    The measure is the length of the answers. It may differ between parts of a conversation.
     """
     return postings.once("assistance", lambda: _assistance(postings))
 
@@ -232,7 +237,7 @@ def _assistance(postings: Postings) -> Floats:
 
 
 def scores(postings: Postings, question: Question, parts: Parts) -> Floats:
-    """The score of each message: odds, on a logarithmic scale, of being the message asked for."""
+    """The score of each message: the log odds that it answers the question."""
     share = assistance(postings)
     alone = parts.cosine is None
     total = np.zeros(len(postings.rows))
@@ -245,21 +250,21 @@ def scores(postings: Postings, question: Question, parts: Parts) -> Floats:
 
 
 def parts_alone(postings: Postings, question: Question) -> Parts:
-    """Score a question against texts that nothing stands beside, by their words."""
+    """The parts of the score of texts without neighbours and vectors."""
     return parts_of(postings, question, postings.figures(question.terms), window=np.zeros(len(postings.rows)))
 
 
 def alone(parts: Parts, share: float = 0.0) -> Floats:
-    """The score of texts that nothing stands beside, on the scale of `scores`.
+    """The score of texts without neighbours, such as summaries, on the scale of `scores`.
 
-    Such texts are summaries, and texts whose neighbours are not at hand. Among messages of people each is its
-    own neighbourhood, in a chat with an assistant a turn without an answer. With summaries by
-    `ExtractiveSummarizer` added to the conversations of `benchmarks/recall.py`, R@10 stays in chats between
-    people and falls by 0.7 of 77 in chats with an assistant; one or two of a hundred hits are summaries.
+    The sum for people takes a text for its own neighbourhood, the sum for assistants for a turn without an
+    answer. With summaries by `ExtractiveSummarizer` in the conversations of `benchmarks/recall.py`, R@10 is
+    unchanged in chats between people and falls by 0.7 from 77 in chats with an assistant; 1 to 2 % of the
+    hits are summaries.
 
     Args:
         parts: The parts of the score of each text.
-        share: How much the messages that they are compared with are like a chat with an assistant.
+        share: How much the searched messages are like a chat with an assistant, 0 to 1.
     """
     words = parts.cosine is None
     people = {"own": parts.own, "window": parts.own, "date": parts.date}
@@ -276,20 +281,23 @@ ROLE_IN_TURN = 0.3
 
 
 def _within_turn(postings: Postings, question: Question, parts: Parts) -> Floats:
-    """Which message of a turn comes first: the one that says more of it; asked about "you", the answer."""
+    """The part of the score that orders the messages of a turn: by their own words, and by role.
+
+    The human message comes first, or the answer if the question asks about "you".
+    """
     human = postings.rows["human"]
     meant = human if not question.about_other else ~human
     total: Floats = OWN_IN_TURN * parts.own + ROLE_IN_TURN * meant
     return total
 
 
-def weighed(found: Mapping[str, Floats], weights: Mapping[str, tuple[float, float]], alone: bool) -> Floats:
+def weighed(parts: Mapping[str, Floats], weights: Mapping[str, tuple[float, float]], alone: bool) -> Floats:
     """The weighted sum of parts.
 
     Args:
-        found: Values of each part.
-        weights: For each part its weight with embeddings, and by words alone.
-        alone: Whether there are words alone.
+        parts: The values of each part.
+        weights: The weights of each part with embeddings, and without embeddings.
+        alone: Whether to use the weights without embeddings.
     """
-    total: Floats = sum((weights[name][alone] * values for name, values in found.items()), np.zeros(1))
+    total: Floats = sum((weights[name][alone] * values for name, values in parts.items()), np.zeros(1))
     return total

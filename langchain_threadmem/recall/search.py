@@ -1,8 +1,7 @@
-"""The search engine: sources give candidates with scores, which are filtered, ranked and cut here.
+"""The search engine, which filters, orders and cuts the scored candidates of sources.
 
-A source is one place to look: the messages and summaries of a conversation or of an owner (`recall.sources`),
-long-term memory, short-term memory, an external collection (`long_term.sources`). It scores its candidates
-itself; whether a candidate counts, which comes first and how many there are is decided here alone.
+A source searches one place and scores its candidates: the messages and summaries of a conversation or of an
+owner (`recall.sources`), long-term memory, short-term memory, an external collection (`long_term.sources`).
 """
 
 from __future__ import annotations
@@ -18,22 +17,22 @@ K = TypeVar("K", bound=Hashable)
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 Range = tuple[float | None, float | None]
-"""The lowest and the highest cosine that counts; `None` for no bound."""
+"""The lowest and the highest cosine of a hit; `None` for no bound."""
 ANY: Range = (None, None)
 READ_AT_ONCE = 64
-"""How many candidates are read first to see whether they meet a condition; then twice as many each time."""
+"""The number of candidates that are read first to check a condition; each later batch is twice as large."""
 GROWTH = 8
-"""By how much more candidates are asked for where too few of them count."""
+"""The factor on the number of candidates after a search with too few hits."""
 
 
 class Hit(NamedTuple, Generic[K]):
     """A message, a summary or an external text that fits a query.
 
     Attributes:
-        key: The key of its node; of an external text its collection and its id.
-        score: How well it fits, the higher the better.
-        why: The reason.
-        rank: 0 for a message, 1 and 2 for summaries.
+        key: The key of the node; for an external text its collection and id.
+        score: The score; higher is better.
+        why: The reason for the hit.
+        rank: 0 for a message, 1 or 2 for a summary.
     """
 
     key: K
@@ -47,7 +46,7 @@ class Candidates(NamedTuple, Generic[K]):
 
     Attributes:
         hits: The candidates, in any order.
-        complete: Whether asking for more would bring none that counts.
+        complete: Whether a request for more candidates would find no further hit.
     """
 
     hits: Sequence[Hit[K]]
@@ -58,15 +57,15 @@ class Source(Protocol[K, T_co]):
     """One place to search."""
 
     def candidates(self, most: int, growth: int) -> Flow[Candidates[K]]:
-        """The candidates that fit best.
+        """The candidates with the highest scores.
 
         Args:
-            most: How many hits are asked for.
-            growth: How many times as many candidates as at first are looked at.
+            most: The number of requested hits.
+            growth: The factor on the number of candidates in a first request.
         """
 
     def read(self, hits: Sequence[Hit[K]]) -> Flow[Mapping[K, T_co]]:
-        """The values that hits stand for, by their keys; hits that are gone are left out."""
+        """The values of hits, by key; hits that no longer exist are left out."""
 
 
 def search(
@@ -76,15 +75,14 @@ def search(
     within: Range = ANY,
     excluded: Collection[K] = (),
 ) -> Flow[list[tuple[Hit[K], T]]]:
-    """The hits of a source that count, the best first, each with the value that it stands for.
+    """The hits of a source that meet all conditions, the best first, each with its value.
 
     Args:
-        source: Where to search.
-        most: How many hits at most.
-        condition: The condition that values must meet.
-        within: The lowest and the highest cosine that counts; a hit without a cosine counts where there is no
-            bound.
-        excluded: Keys of hits that do not count.
+        source: The source.
+        most: The maximal number of hits.
+        condition: The condition on the values.
+        within: The lowest and the highest cosine. A hit without a cosine is in a range without bounds only.
+        excluded: Keys that are no hits.
     """
     growth = 1
     while True:
@@ -95,28 +93,28 @@ def search(
             if hit.key not in excluded and is_within(hit.why.similarity, within)
         ]
         hits.sort(key=lambda hit: -hit.score)
-        found = yield from _read(source, hits, most, condition)
-        if len(found) >= most or candidates.complete:
-            return found
+        results = yield from _read(source, hits, most, condition)
+        if len(results) >= most or candidates.complete:
+            return results
         growth *= GROWTH
 
 
 def _read(
     source: Source[K, T], hits: Sequence[Hit[K]], most: int, condition: Condition | None
 ) -> Flow[list[tuple[Hit[K], T]]]:
-    """The first hits that are there and meet a condition; not many more are read than that takes."""
-    found: list[tuple[Hit[K], T]] = []
+    """The first hits that exist and meet a condition; hits are read in batches until these are enough."""
+    results: list[tuple[Hit[K], T]] = []
     start, size = 0, most if condition is None else max(most, READ_AT_ONCE)
-    while start < len(hits) and len(found) < most:
+    while start < len(hits) and len(results) < most:
         part = hits[start : start + size]
         values = yield from source.read(part)
-        found += [
+        results += [
             (hit, values[hit.key])
             for hit in part
             if hit.key in values and (condition is None or condition.holds(values[hit.key]))
         ]
         start, size = start + size, 2 * size
-    return found[:most]
+    return results[:most]
 
 
 def is_within(cosine: float | None, within: Range) -> bool:

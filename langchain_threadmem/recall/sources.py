@@ -1,8 +1,8 @@
 """The messages and summaries of a conversation, or of an owner, as a source of hits.
 
-A conversation of less than `READ_WHOLE` messages is scored whole, by the postings that are kept in memory.
-Of a longer one, and of all that an owner has, the indexes of words and of vectors suggest candidates, and
-these are scored. Either way summaries are scored beside the messages.
+All messages of a conversation with less than `READ_WHOLE` messages are scored, by cached postings. In a
+longer conversation, and in all conversations of an owner, the lexicon and the vectors suggest candidates, and
+only these are scored. Summaries are scored as well in both cases.
 """
 
 from __future__ import annotations
@@ -41,17 +41,19 @@ from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.units.unit import SUMMARY_SOURCE
 
 READ_WHOLE = 20_000
-"""Conversations of up to this many messages are scored whole; 80 bytes and a list of terms each."""
+"""The number of messages from which only candidates are scored; a cached message takes 80 bytes and its
+terms."""
 FEWEST_CANDIDATES = 48
-"""How many candidates each of words and meaning brings at least; more when more results are asked for."""
+"""The minimal number of candidates by words, and by meaning."""
 FEWEST_BY_WORDS = 128
-"""As many where words alone bring candidates, of all of an owner's: long answers hold many words, and with 48
-BEAM's R@10 is 69, with 128 it is 75, as where every message is scored.
+"""The minimal number of candidates by words in all conversations of an owner without embeddings. Long answers
+contain many words: R@10 of BEAM is 69 with 48 candidates, and 75 with 128, the value with all messages.
 """
 MANY = 50
-"""From how many messages on one may be a hit for its neighbours' words; among fewer, most are neighbours."""
+"""The number of messages from which the words of its neighbours can make a message a hit; in a shorter
+conversation most messages are neighbours."""
 NARROW = 8
-"""How many times as many candidates are looked at when a condition may exclude most of them."""
+"""The factor on the number of candidates if a condition may exclude most of them."""
 
 
 class PreparedQuery(NamedTuple):
@@ -59,8 +61,8 @@ class PreparedQuery(NamedTuple):
 
     Attributes:
         text: The query.
-        vector: Its unit vector; of no dimensions without a model.
-        near: The nearest nodes with their cosines, where candidates are searched; `None` for words alone.
+        vector: The unit vector of the query; without dimensions if there is no embedding model.
+        near: The cosines of the nearest nodes, by key, for a search by candidates; `None` for words alone.
     """
 
     text: str
@@ -69,14 +71,14 @@ class PreparedQuery(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """Hits, and the values by which other texts are scored for the same query.
+    """Hits, and the values that are needed to score other texts for the same query.
 
     Attributes:
         hits: The hits, the best first.
-        question: The query, understood.
-        figures: Figures over everything that is searched.
-        vector: The unit vector of the query; of no dimensions without a model.
-        now: When it was asked, in seconds since 1970.
+        question: The parsed query.
+        figures: Statistics of all searched messages.
+        vector: The unit vector of the query; without dimensions if there is no embedding model.
+        now: The time of the query, in seconds since 1970.
         share: How much the messages are like a chat with an assistant, 0 to 1.
     """
 
@@ -89,15 +91,15 @@ class Scored(NamedTuple):
 
 
 def prepare(runtime: Runtime, tree: int | None, query: str, options: RecallOptions) -> Flow[PreparedQuery]:
-    """Bring the indexes up to date, for a conversation and its summaries or for all of an owner's, and ask
-    the model and the owner-wide index; a search only reads from then on.
+    """Update the indexes of a conversation or of the owner, embed the query, and search the owner-wide vector
+    index. The search that follows only reads the database.
     """
     if tree is None:
         index = yield from catch_up_owner(runtime, options.wait)
         vector = (yield from embed(runtime, [query], query=True))[0]
         if not vector.size:
             return PreparedQuery(query, vector)
-        near: Mapping[int, float] = {}  # Of summaries alone, which are few, all are scored.
+        near: Mapping[int, float] = {}  # A search for summaries alone scores all of them.
         if 0 in options.ranks:
             near = yield from nearest(runtime, index, vector, _most(runtime, tree, options))
         return PreparedQuery(query, vector, near)
@@ -111,7 +113,7 @@ def prepare(runtime: Runtime, tree: int | None, query: str, options: RecallOptio
 
 
 def is_outdated(conn: Conn, runtime: Runtime, tree: int | None, options: RecallOptions) -> bool:
-    """Whether there are messages that the index of words does not hold yet."""
+    """Whether the lexicon lacks messages."""
     lexicon = runtime.get(Indexes).lexicon
     if tree is None:
         return bool(watermarks.missing(conn, runtime.owner, lexicon))
@@ -121,17 +123,17 @@ def is_outdated(conn: Conn, runtime: Runtime, tree: int | None, options: RecallO
 
 
 def _searched(conn: Conn, tree: int, options: RecallOptions) -> list[int]:
-    """A tree, and the tree of its summaries if summaries count."""
+    """The tree, and the tree of its summaries if the options allow summaries."""
     _, summaries = trees.extent(conn, tree)
     return [tree] if summaries is None or not options.ranks - {0} else [tree, summaries]
 
 
 class MemorySource:
-    """The messages and summaries of a conversation, or of all of an owner's.
+    """The messages and summaries of a conversation, or of all conversations of an owner.
 
     Args:
-        runtime: Whose memory.
-        tree: The conversation; `None` for all of the owner's.
+        runtime: The owner's memory.
+        tree: The conversation; `None` for all conversations of the owner.
         query: The query.
         options: The conditions.
     """
@@ -145,7 +147,7 @@ class MemorySource:
         self._options = options
 
     def candidates(self, most: int, growth: int) -> Flow[Candidates[int]]:
-        """Every message and summary that the conditions allow, or the best of them."""
+        """The best messages and summaries that the options allow."""
         runtime, tree, query, options = self._runtime, self._tree, self._query, self._options
         if tree is None:
             return Candidates((yield from _by_indexes(runtime, None, query, options)).hits, complete=True)
@@ -154,15 +156,15 @@ class MemorySource:
         scored = yield from score(runtime, tree, query, options)
         if summaries is None or not options.ranks - {0}:
             return Candidates(scored.hits, complete=True)
-        found = yield from _summaries(runtime, tree, summaries, scored, options)
-        return Candidates([*scored.hits, *found], complete=True)
+        by_summary = yield from _summaries(runtime, tree, summaries, scored, options)
+        return Candidates([*scored.hits, *by_summary], complete=True)
 
     def read(self, hits: Sequence[Hit[int]]) -> Flow[Mapping[int, object]]:
-        """The fields that `filters` may name; nothing where there is no filter."""
+        """The fields of `filters`; `None` without filters."""
         if self._options.condition is None:
             return {hit.key: None for hit in hits}
-        found = yield from recollections(self._runtime, hits, 0)
-        return {key: _fields(recollection) for key, recollection in found.items()}
+        recollection_of = yield from recollections(self._runtime, hits, 0)
+        return {key: _fields(recollection) for key, recollection in recollection_of.items()}
 
 
 def _fields(hit: Recollection) -> dict[str, object]:
@@ -188,7 +190,7 @@ def _by_postings(runtime: Runtime, tree: int, query: PreparedQuery, options: Rec
     def score(postings: Postings) -> Scored | None:
         with postings.lock:
             if postings.last >= head.next_seq or postings.version > head.version:
-                return None  # Another thread has brought them further up than the rows that are read here.
+                return None  # Another thread has added messages that are newer than `head`.
             rows = postings.rows
             newest = float(rows["time"].max()) if len(rows) else 0.0
             language = runtime.get(Indexes).language
@@ -209,12 +211,12 @@ def _by_postings(runtime: Runtime, tree: int, query: PreparedQuery, options: Rec
             hits = _best(postings, question, figures, parts, total, allowed, options.most(postings))
             return Scored(hits, question, figures, query.vector, now, _share(postings))
 
-    found = yield from Call(lambda: score(shared))
-    if found is None:
+    scored = yield from Call(lambda: score(shared))
+    if scored is None:
         own, _ = yield from postings_of(runtime, tree, shared=False)
-        found = yield from Call(lambda: score(own))
-        assert found is not None, "nobody else brings it further up"
-    return found
+        scored = yield from Call(lambda: score(own))
+        assert scored is not None, "postings that are not shared are never newer than head"
+    return scored
 
 
 def _active(conn: Conn, tree: int) -> list[tuple[int, int]]:
@@ -231,7 +233,7 @@ def _inside(keys: NDArray[np.int64], spans: Sequence[tuple[int, int]]) -> NDArra
 
 
 def _most(runtime: Runtime, tree: int | None, options: RecallOptions) -> int:
-    """How many candidates words and meaning bring each."""
+    """The number of candidates by words, and by meaning."""
     fewest = FEWEST_CANDIDATES if tree is not None or runtime.get(Indexes).model else FEWEST_BY_WORDS
     return max(fewest, 2 * options.looked_at) * (NARROW if options.narrow else 1)
 
@@ -239,7 +241,7 @@ def _most(runtime: Runtime, tree: int | None, options: RecallOptions) -> int:
 def _by_indexes(
     runtime: Runtime, tree: int | None, query: PreparedQuery, options: RecallOptions
 ) -> Flow[Scored]:
-    """Score the candidates by words and by meaning of one tree, or of all of an owner's."""
+    """Score the candidates by words and by meaning, in one tree or in all trees of the owner."""
     most, now = _most(runtime, tree, options), time.time()
     suggested = yield from Sql(lambda conn: by_words(conn, runtime, tree, query.text, most, now))
     only = None
@@ -265,14 +267,14 @@ def scored(
     """The best of the candidates by words and by meaning.
 
     Args:
-        runtime: Whose memory.
-        tree: The tree that is searched; `None` for all of the owner's, their summaries included.
+        runtime: The owner's memory.
+        tree: The searched tree; `None` for all trees of the owner, including summaries.
         query: The query, with the candidates by meaning.
         suggested: The candidates by words.
         options: The conditions.
-        now: In seconds since 1970.
-        only: The only keys to score, suggested or not.
-        singles: Whether summaries of a single message count beside the message.
+        now: The time of the query, in seconds since 1970.
+        only: The keys to score instead of the candidates.
+        singles: Whether summaries of a single message may be hits beside the message.
     """
     owner, model = runtime.owner, runtime.get(Indexes).model
     cosines = None if query.near is None else dict(query.near)
@@ -288,7 +290,7 @@ def scored(
         records = document_queries.of_owner(conn, owner, keys)
         messages = _postings_of(suggested.question, records, tree)
         if (assistance(messages) > LITTLE).any():
-            # Turns are scored whole: the question of an answer, the answer of a question.
+            # A turn is scored as a whole: the question of an answer, and the answer of a question, are read.
             mates = {key + step for key in keys for step in (-1, 1)} - set(keys)
             records += document_queries.of_owner(conn, owner, sorted(mates))
             messages = _postings_of(suggested.question, records, tree)
@@ -312,12 +314,12 @@ def scored(
             allowed &= _inside(messages.rows["key"], spans)
         total = options.aged(scores(messages, question, parts), messages, now)
         hits = _best(messages, question, figures, parts, total, allowed, options.most(messages))
-        found = Scored(hits, question, figures, query.vector, now, _share(messages))
+        best = Scored(hits, question, figures, query.vector, now, _share(messages))
         if summaries is None:
-            return found
+            return best
         allowed = options.allowed_summaries(summaries, singles=singles)
         cosine = _cosine_of(summaries.postings, cosines)
-        return found._replace(hits=[*hits, *_best_summaries(found, summaries, cosine, allowed, options)])
+        return best._replace(hits=[*hits, *_best_summaries(best, summaries, cosine, allowed, options)])
 
     return (yield from Call(score))
 
@@ -333,7 +335,7 @@ def _cosine_of(postings: Postings, cosines: Mapping[int, float] | None) -> Float
 
 
 def _postings_of(question: Question, records: Sequence[OwnedRecord], tree: int | None) -> Postings:
-    """The postings of messages of several trees; they are numbered anew."""
+    """The postings of messages of several trees, with new numbers."""
     postings = Postings(question.terms)
     chosen = [
         (owned.tree, owned.record)
@@ -352,13 +354,13 @@ def _postings_of(question: Question, records: Sequence[OwnedRecord], tree: int |
 def _summaries(
     runtime: Runtime, tree: int, of_summaries: int, messages: Scored, options: RecallOptions
 ) -> Flow[list[Hit[int]]]:
-    """The summaries of a conversation that fit, scored like its messages.
+    """The best summaries of a conversation, on the scale of its messages.
 
     Args:
-        runtime: Whose memory.
+        runtime: The owner's memory.
         tree: The conversation.
         of_summaries: The tree of its summaries.
-        messages: The messages of the conversation that fit.
+        messages: The hits among the messages.
         options: The conditions.
     """
     index = yield from summary_index_of(runtime, of_summaries)
@@ -370,8 +372,10 @@ def _summaries(
     def score() -> list[Hit[int]]:
         cosine = None
         if exact is not None:
-            found = exact.of(index.postings.rows["key"].tolist())
-            cosine = _cosine_of(index.postings, {key: found[key].dot(messages.vector) for key in found})
+            vector_of = exact.of(index.postings.rows["key"].tolist())
+            cosine = _cosine_of(
+                index.postings, {key: vector_of[key].dot(messages.vector) for key in vector_of}
+            )
         return _best_summaries(messages, index, cosine, allowed, options)
 
     return (yield from Call(score))
@@ -384,7 +388,7 @@ def _best_summaries(
     allowed: NDArray[np.bool_],
     options: RecallOptions,
 ) -> list[Hit[int]]:
-    """The best of the summaries that are allowed, on the scale of the messages."""
+    """The best of the allowed summaries, on the scale of the messages."""
     postings, question, figures = index.postings, messages.question, messages.figures
     parts = index.parts(question, figures, cosine)
     total = options.aged(alone(parts, messages.share), postings, messages.now)
@@ -394,7 +398,7 @@ def _best_summaries(
 
 
 def _of_thread(conn: Conn, tree: int, of_summaries: int, index: SummaryIndex) -> NDArray[np.bool_]:
-    """Which summaries are of messages in the active thread alone."""
+    """Whether the messages of each summary are all in the active thread."""
     spans = _active(conn, tree)
     firsts = summary_queries.firsts(conn, tree, of_summaries)
     begun = [key for key, first in firsts.items() if _inside(np.array([first]), spans).all()]
@@ -411,9 +415,9 @@ def _best(
     allowed: NDArray[np.bool_],
     most: int,
 ) -> list[Hit[int]]:
-    """The best of the texts that are allowed, the newest first among equals, with their reasons."""
+    """The best of the allowed texts with their reasons; of equal scores the newest first."""
     if parts.cosine is None:
-        # By words alone something must speak for a hit: a word of its own or beside it, a person, a date.
+        # Without embeddings a hit needs a shared word, in itself or beside it, a named speaker or a date.
         near = parts.own if figures.documents < MANY else parts.beside
         allowed = allowed & ((near + parts.person + parts.date) > 0)
     chosen = np.flatnonzero(allowed)

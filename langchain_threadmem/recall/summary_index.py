@@ -1,9 +1,8 @@
 """Summaries of a conversation as scored texts.
 
-A summary is scored as a text that stands alone (`scoring.alone`): the summary beside it is no part of its
-neighbourhood. Lengths are compared with those of messages, so a summary is one more long text,
-and holding a word among many others counts little: the message that says it comes before the summary that
-quotes it. A summary comes first where it brings together words of several messages.
+A summary is scored without neighbours (`scoring.alone`). Its length is compared with the length of messages,
+so one shared word counts less in a long summary than in the message that it quotes. A summary ranks above
+messages if it contains words of several messages.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ from langchain_threadmem.summaries.queries import Extent
 
 
 class SummaryIndex:
-    """Summaries by the rows of the postings of their texts; the time of a row is the end of what it covers.
+    """The texts and extents of summaries; the time of a row is the time of the last covered message.
 
     Args:
-        records: Their texts; those without an extent are left out.
-        extents: The messages that they cover.
-        version: Version of the tree that they were read at.
+        records: The texts of the summaries; texts without an extent are left out.
+        extents: The messages that each summary covers.
+        version: Version of the tree at which they were read.
 
     Attributes:
-        postings: Their texts.
-        rank: (n,) rank of each.
-        thread: (n,) thread of each, or 0.
-        started: (n,) the beginning of the time that each covers.
-        messages: (n,) how many messages each covers.
-        whole: Whether the text of each is there.
+        postings: The texts.
+        rank: (n,) the rank of each summary.
+        thread: (n,) the thread of each summary, or 0.
+        started: (n,) the time of the first message that each summary covers.
+        messages: (n,) the number of messages that each summary covers.
+        whole: Whether `records` contains the text of each extent.
     """
 
     def __init__(self, records: Iterable[Record], extents: Iterable[Extent], version: int = -1) -> None:
@@ -41,7 +40,7 @@ class SummaryIndex:
         rows = sorted((record for record in records if record.key in of), key=lambda record: record.key)
         self.postings = Postings()
         self.postings.add(
-            # Numbers are given anew, for they may be of several trees; no summary continues another.
+            # The numbers of several trees may be equal, so summaries get new ones; they have no parents.
             record._replace(seq=n, parent=None, document=record.document._replace(time=of[record.key].ended))
             for n, record in enumerate(rows, 1)
         )
@@ -58,11 +57,11 @@ class SummaryIndex:
 
         Args:
             question: The question.
-            figures: Figures over the messages that are searched with them.
-            cosine: Similarity of each; NaN where it is not known.
+            figures: Statistics of the messages that are searched as well.
+            cosine: Cosine of each summary; NaN for summaries without a vector.
         """
         beside = np.zeros(len(self.postings.rows))
         parts = parts_of(self.postings, question, figures, cosine, beside)
         if cosine is not None and parts.cosine is None:
-            parts = parts._replace(cosine=beside)  # The messages beside them are weighed by meaning too.
+            parts = parts._replace(cosine=beside)  # The messages are scored with the weights for embeddings.
         return parts._replace(date=nearness(question, self.started, self.postings.rows["time"]))

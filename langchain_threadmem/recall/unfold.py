@@ -1,4 +1,4 @@
-"""Verb: unfolding a summary down to its messages."""
+"""The verb `unfold`, which returns the messages of a summary."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from langchain_threadmem.units.visits import Visits
 
 
 def named(runtime: Runtime, name: str, session: str | None) -> Flow[MemoryUnit]:
-    """A unit by its id.
+    """The unit with an id.
 
     Raises:
-        UnitNotFoundError: There is none.
-        InputError: Messages of several sessions have it.
+        UnitNotFoundError: No unit has the id.
+        InputError: Messages of several sessions have the id.
     """
     owner = runtime.owner
     check_name("a unit's id", name)
@@ -34,19 +34,19 @@ def named(runtime: Runtime, name: str, session: str | None) -> Flow[MemoryUnit]:
 def unfold(
     runtime: Runtime, unit: MemoryUnit | Recollection | str, levels: int | None
 ) -> Flow[list[MemoryUnit]]:
-    """The units some levels below one, or the messages that it covers, in order.
+    """The units `levels` below a unit, or all messages below it, in order.
 
     Raises:
-        UnitNotFoundError: There is no unit with that id.
-        InputError: `levels` is negative, or the id is that of several messages.
+        UnitNotFoundError: No unit has the id.
+        InputError: `levels` is negative, or messages of several sessions have the id.
     """
     if levels is not None and levels < 0:
-        raise InputError(f"levels={levels!r} is negative; pass how many levels to go down, None for all")
+        raise InputError(f"levels={levels!r} is negative; pass a number of levels, or None for all")
     owner = runtime.owner
     if isinstance(unit, str):
         check_name("a unit's id", unit)
     elif not isinstance(unit, MemoryUnit | Recollection):
-        raise InputError(f"{unit!r:.200} is no unit; pass a MemoryUnit, a Recollection, or an id")
+        raise InputError(f"{unit!r:.200} is not a unit; pass a MemoryUnit, a Recollection, or an id")
     yield from runtime.get(Visits).settle()
 
     def read(conn: Conn) -> list[MemoryUnit]:
@@ -62,44 +62,43 @@ def unfold(
 
 
 def leaves(conn: Conn, keys: Sequence[int], levels: int | None = None) -> list[int]:
-    """The keys of the units some levels below units, or of the messages below them, in order."""
-    found = list(keys)
+    """The keys of the units `levels` below units, or of all messages below them, in order."""
+    current = list(keys)
     while levels is None or levels > 0:
-        below = unit_queries.children(conn, found)
+        below = unit_queries.children(conn, current)
         if not below:
             break
-        found = [
+        current = [
             child
-            for key in found
+            for key in current
             for child in ([child for child, _ in below[key]] if key in below else [key])
         ]
         levels = None if levels is None else levels - 1
-    return found
+    return current
 
 
 def key_of_hit(conn: Conn, owner: str, hit: Recollection) -> int:
     """The key of a hit of recall.
 
     Raises:
-        UnitNotFoundError: It is not there any more.
+        UnitNotFoundError: The message or summary no longer exists.
     """
     return _key_of(conn, owner, str(hit.node.message.id), hit.conversation_id or owner, hit.rank)
 
 
 def _key_of(conn: Conn, owner: str, name: str, group: str | None, rank: int | None = None) -> int:
-    """The key of the unit with an id."""
     if rank or (rank is None and group is None):
         summaries = unit_queries.by_keys(conn, owner, unit_queries.summaries_named(conn, owner, name))
-        found = [
+        keys = [
             row.key
             for row in sorted(summaries, key=lambda row: -(row.rank or 0))
             if rank in (None, row.rank) and group in (None, row.session or owner)
         ]
-        if found:
-            return found[0]
+        if keys:
+            return keys[0]
     messages = [] if rank else unit_queries.messages_named(conn, owner, name, group or "")
     if not messages:
-        raise UnitNotFoundError(f"there is no message and no summary with the id {name!r}")
+        raise UnitNotFoundError(f"no message or summary has the id {name!r}")
     if len(messages) > 1:
         raise InputError(
             f"{len(messages)} sessions have a message with the id {name!r}; "

@@ -1,8 +1,7 @@
-"""Verbs: recall, retrieve, recent.
+"""The verbs `recall`, `retrieve` and `recent`.
 
-Indexes are brought up to date first; then a recall finds its hits and reads them, with the part of their
-threads that leads up to them, from one state of the database. `retrieve` puts the messages in the order in
-which a model should read them.
+A recall updates the indexes; then it searches and reads the hits, with their ancestors, in one snapshot of
+the database. `retrieve` returns messages in the order in which a model should read them.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ T = TypeVar("T")
 Order = Literal["chronological", "relevance"]
 Fallback = Literal["nothing", "recent"]
 Show = Callable[[Sequence[Hit[int]]], Flow[list[T]]]
-"""Reads the results that stand for hits."""
+"""Reads the results of hits."""
 LOOKS = 3
-"""How often words are entered and read again, if messages are written in between."""
+"""The maximal number of searches if messages are written between the update of the lexicon and the search."""
 
 
 @telemetry.observed(
@@ -47,10 +46,10 @@ LOOKS = 3
 def recall(
     conversation: Conversation, query: str, options: RecallOptions, context_depth: int | None
 ) -> Flow[list[Recollection]]:
-    """The messages and summaries that fit a query best, the best first; see `ChatMemory.recall`."""
+    """The messages and summaries that answer a query best, the best first; see `ChatMemory.recall`."""
     depth = depth_of(conversation, context_depth)
     shown: set[str | None] = set()
-    if options.max_tokens is not None:  # A window may be anybody's code: not to be called in a transaction.
+    if options.max_tokens is not None:  # A window may run foreign code, so it is called outside the snapshot.
         shown = {message.id for message in (yield from read.messages(conversation))}
 
     def show(hits: Sequence[Hit[int]]) -> Flow[list[Recollection]]:
@@ -62,7 +61,7 @@ def recall(
 
 
 def _found(conversation: Conversation, query: str, options: RecallOptions, show: Show[T]) -> Flow[list[T]]:
-    """Search, and read the hits from the same state of the database, or from a later one to rerank them."""
+    """Search and read the hits in one snapshot; reranked hits are read in a second snapshot."""
     if not isinstance(query, str):
         raise InputError(f"a query is text, not {query!r:.80}; pass the text of a message")
     if not options.n_results or not query.strip():
@@ -74,15 +73,15 @@ def _found(conversation: Conversation, query: str, options: RecallOptions, show:
         tree = yield from tree_of(conversation)
     elif runtime.encrypted:
         raise InputError(
-            "scope='owner' searches indexes on disk, and what is encrypted is in none; "
+            "scope='owner' searches indexes on disk, which an encrypted memory does not have; "
             "recall in one conversation at a time"
         )
-    for look in range(1, LOOKS + 1):
+    for attempt in range(1, LOOKS + 1):
         prepared = yield from prepare(runtime, tree, query, options)
-        found = yield from snapshot(_look(conversation, tree, prepared, options, show, sure=look < LOOKS))
-        if found is not None:
+        result = yield from snapshot(_look(conversation, tree, prepared, options, show, sure=attempt < LOOKS))
+        if result is not None:
             break
-    hits, shown = found or ([], [])
+    hits, shown = result or ([], [])
     if options.reranker is None:
         return shown
     hits = yield from _reranked(conversation, query, hits, options)
@@ -98,10 +97,10 @@ def _look(
     *,
     sure: bool,
 ) -> Flow[tuple[list[Hit[int]], list[T]] | None]:
-    """The hits and their results, of one state; with a reranker the hits alone.
+    """The hits and their results; with a reranker the hits alone.
 
-    `None` if it is to be `sure` and messages were written since words were entered: a message that was edited
-    meanwhile is found by its old words no more, and by its new ones not yet.
+    `None` if it is to be `sure` and the lexicon lacks new messages: neither the old nor the new version of a
+    message that was edited meanwhile would be found.
     """
     runtime = conversation.runtime
     if sure and (yield from Sql(lambda conn: is_outdated(conn, runtime, tree, options))):
@@ -115,12 +114,12 @@ def _look(
 def _reranked(
     conversation: Conversation, query: str, hits: Sequence[Hit[int]], options: RecallOptions
 ) -> Flow[list[Hit[int]]]:
-    """Hits in the order that a reranker gives them, under its scores."""
+    """The hits with the scores of a reranker, in their order."""
     reranker = options.reranker
     assert reranker is not None
-    found = yield from recollections(conversation.runtime, hits, 0)
-    hits = [hit for hit in hits if hit.key in found]
-    texts = [text_of(found[hit.key].node.message) for hit in hits]
+    recollection_of = yield from recollections(conversation.runtime, hits, 0)
+    hits = [hit for hit in hits if hit.key in recollection_of]
+    texts = [text_of(recollection_of[hit.key].node.message) for hit in hits]
     arerank = getattr(reranker, "arerank", None)
     scores = yield from call_as_run(
         "rerank",
@@ -131,17 +130,17 @@ def _reranked(
     )
     if len(scores) != len(texts):
         raise InputError(
-            f"{reranker!r} gave {len(scores)} scores for {len(texts)} texts; it must give one for each"
+            f"{reranker!r} gave {len(scores)} scores for {len(texts)} texts; return one score for each text"
         )
     ranked = sorted(zip(scores, hits, strict=True), key=lambda pair: -pair[0])
     return [hit._replace(score=float(score)) for score, hit in ranked[: options.n_results]]
 
 
 def depth_of(conversation: Conversation, context_depth: int | None) -> int:
-    """The number of ancestors asked for, or the conversation's default.
+    """The number of ancestors, by default the conversation's.
 
     Raises:
-        InputError: It is negative.
+        InputError: The number is negative.
     """
     depth = conversation.context_depth if context_depth is None else context_depth
     if not hasattr(depth, "__index__") or depth < 0:
@@ -160,16 +159,16 @@ def retrieve(
     *,
     linear: bool,
 ) -> Flow[list[BaseMessage]]:
-    """The messages that a model is shown for a query, with their context, each once.
+    """The hits of a query and their ancestors as messages for a model, each once.
 
     Args:
         conversation: The conversation.
         query: The query.
-        n_results: How many hits.
-        context_depth: How many ancestors of each hit; `None` for the conversation's default.
+        n_results: The maximal number of hits.
+        context_depth: The number of ancestors of each hit; `None` for the conversation's default.
         order: Oldest first, or the best hit first.
-        fallback: What to return if nothing fits.
-        linear: Whether the conversation is one thread: its last messages are returned for any query.
+        fallback: The result without hits: no messages, or the most recent.
+        linear: Whether to return the last messages for any query, as in a linear conversation.
     """
     if order not in ("chronological", "relevance"):
         raise InputError(f"order={order!r} is neither 'chronological' nor 'relevance'")
@@ -182,8 +181,8 @@ def retrieve(
     def show(hits: Sequence[Hit[int]]) -> Flow[list[BaseMessage]]:
         return (yield from _context(conversation, hits, depth, order))
 
-    found = yield from _found(conversation, query, RecallOptions(n_results, rank=0), show)
-    return found or ((yield from recent(conversation, n_results)) if fallback == "recent" else [])
+    messages = yield from _found(conversation, query, RecallOptions(n_results, rank=0), show)
+    return messages or ((yield from recent(conversation, n_results)) if fallback == "recent" else [])
 
 
 def _context(
@@ -195,27 +194,27 @@ def _context(
     def read(conn: Conn) -> tuple[list[NodeRow], dict[int, int | None]]:
         threads = threads_of(conn, runtime.owner, hits, depth)
         rows = {row.key: row for hit in hits if hit.key in threads for row in reversed(threads[hit.key].rows)}
-        found = list(rows.values())
-        return found, nodes.nearest_above(conn, found) if order == "chronological" else {}
+        ordered = list(rows.values())
+        return ordered, nodes.nearest_above(conn, ordered) if order == "chronological" else {}
 
     rows, above = yield from Sql(read)
-    found = {node.id: node for node in nodes_of(rows, runtime.parts.read)}
+    by_id = {node.id: node for node in nodes_of(rows, runtime.parts.read)}
     if order == "relevance":
-        return [node.message for node in found.values()]
-    hung = {id: replace(node, parent_id=above[id]) for id, node in found.items()}
-    return [found[id].message for id in graph.orderly(hung, found)]
+        return [node.message for node in by_id.values()]
+    placed = {id: replace(node, parent_id=above[id]) for id, node in by_id.items()}
+    return [by_id[id].message for id in graph.orderly(placed, by_id)]
 
 
 def recent(conversation: Conversation, n_results: int) -> Flow[list[BaseMessage]]:
-    """The last messages of the active thread, oldest first; system messages are not counted.
+    """The last messages of the active thread, oldest first, without system messages.
 
-    One that is a tool's result brings the call along, so there may be a few more.
+    If the first message is a tool result, the messages from its call on are added.
 
     Raises:
         InputError: `n_results` is negative.
     """
     if n_results < 0:
-        raise InputError(f"n_results={n_results!r} is negative; pass how many messages to return")
+        raise InputError(f"n_results={n_results!r} is negative; pass a number of messages")
     tree = yield from tree_of(conversation)
 
     def look(conn: Conn) -> list[NodeRow]:

@@ -1,14 +1,13 @@
-"""Grouping: which units share a summary.
+"""Grouping of units that share a summary.
 
-Units are grouped in their order, greedily: a group takes the next units while it has room, by number and
-by tokens. The summaries of the groups are grouped in the same way, level by level, until one is left.
+Units are grouped in order, greedily: the next units join a group up to its limits of units and tokens. The
+summaries of the groups are grouped in the same way, level by level, until one summary is left.
 
-Each level has fewer groups than units, or it would never end: where every unit is too large to share a group,
-they are taken in pairs. So there are never more levels than units, and about
-log(units) / log(group size) of them for texts that get shorter by being summarised.
+Each level must have fewer groups than units. If every unit is too large to share a group, pairs are formed.
+So the number of levels is at most the number of units, and about log(units) / log(group size) if summaries
+are shorter than their texts.
 
-A summarised group stays as it is when messages are added; only the last group takes in more units. So new
-messages change the last group, the groups after it and the summaries above these, and nothing else.
+New messages change only the last group, the groups after it and the summaries above these.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ MAX_TOKEN_COUNT = 2000
 
 
 def count_tokens(text: str) -> int:
-    """As many tokens as a text can have in any tokenizer: one for each character, and one to end it.
+    """An upper bound of the tokens of a text in any tokenizer: one for each character, and an end token.
 
     Example:
         >>> count_tokens("Hello")
@@ -33,12 +32,12 @@ def count_tokens(text: str) -> int:
 
 
 class Limits(NamedTuple):
-    """How much one group may hold.
+    """The limits of a group.
 
     Attributes:
-        size: Units.
-        tokens: Tokens of their texts together.
-        count: Tokens of one text.
+        size: The maximal number of units.
+        tokens: The maximal number of tokens of all texts together.
+        count: A function that counts the tokens of a text.
     """
 
     size: int = MAX_GROUP_SIZE
@@ -50,12 +49,12 @@ def group(tokens: Sequence[int], limits: Limits, begun: Sequence[int] = ()) -> t
     """Group units.
 
     Args:
-        tokens: Of each unit, in order.
-        limits: How much a group may hold.
-        begun: Tokens of the units in the last group that is stored.
+        tokens: The tokens of each unit, in order.
+        limits: The limits of a group.
+        begun: The tokens of the units in the last stored group.
 
     Returns:
-        How many of the units that group takes in, and the sizes of the new groups after it.
+        The number of units that join the last stored group, and the sizes of the new groups.
 
     Example:
         >>> group([6, 6, 6, 6], Limits(size=3, tokens=12))
@@ -76,7 +75,7 @@ def group(tokens: Sequence[int], limits: Limits, begun: Sequence[int] = ()) -> t
 
 
 def _fit(tokens: Sequence[int], start: int, limits: Limits, size: int = 0, total: int = 0) -> int:
-    """How many units from a position on fit into a group that holds `size` units already."""
+    """The number of units from a position on that fit into a group with `size` units and `total` tokens."""
     for taken in range(len(tokens) - start):
         total += tokens[start + taken]
         if size + taken == limits.size or total > limits.tokens:
@@ -85,7 +84,7 @@ def _fit(tokens: Sequence[int], start: int, limits: Limits, size: int = 0, total
 
 
 def calls(tokens: Sequence[int], limits: Limits) -> int:
-    """How many summaries units need, if the summaries are short.
+    """The number of summaries that units need, if the summaries are short.
 
     Example:
         >>> [calls([1] * units, Limits(size=3)) for units in (1, 7, 10)]
@@ -99,14 +98,14 @@ def calls(tokens: Sequence[int], limits: Limits) -> int:
 
 
 def own_threads(nodes: Sequence[tuple[int, int | None, bool]]) -> dict[int, int]:
-    """The thread that each node belongs to: of several the oldest.
+    """The thread that each node belongs to; the oldest thread of a shared node.
 
     Args:
-        nodes: Number, number of the parent, and whether it is live, of every node, in any order.
+        nodes: The number, the parent's number and the liveness of every node, in any order.
 
     Returns:
-        For each node that is live or has live nodes below it, the first node of its thread: one that has no
-        parent, or whose parent is continued by an older thread.
+        For each node that is live or has live descendants, the first node of its thread: a root, or a node
+        whose parent is continued by an older thread.
 
     Example:
         >>> own_threads([(1, None, True), (2, 1, True), (3, 1, True), (4, None, False)])

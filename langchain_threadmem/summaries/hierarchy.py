@@ -1,8 +1,8 @@
-"""Levels of a hierarchy: units are summarised in groups until one summary is left.
+"""Hierarchies of summaries: units are summarised in groups, level by level, until one summary is left.
 
-A group is summarised anew only if a unit in it changed or if it takes in more units, and so are the summaries
-above it (`summaries.grouping`). Nothing is stored here: the changes are in `Condenser.made` and
-`Condenser.gone` in the end.
+A group and the summaries above it are summarised again only if a unit of the group changed or if more units
+join the group (`summaries.grouping`). `Condenser` stores no summary; it collects the changes in `made` and
+`gone`.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from langchain_threadmem.tree.node import MessageSummary
 
 @dataclass(slots=True, eq=False)
 class Piece:
-    """A unit that goes into a summary: a message, a stored summary, or one that was just written.
+    """A unit to summarise: a message, a stored summary, or a new summary.
 
     Attributes:
-        place: Its order among its siblings.
-        messages: How many messages it covers.
-        started: The time it covers, in seconds since 1970.
-        text: The text that a summarizer is shown; `None` until it is read.
-        tokens: Of its text; 0 until it is read.
-        key: Of its node; 0 until it is stored.
-        parent: Key of the stored summary above it, in the same hierarchy.
-        several: Of a stored summary: whether it covers more than one unit.
-        stale: Of a stored summary: whether it must be written anew.
-        children: Of a summary that was just written: the units that it was made from.
-        replaces: Of one that was just written: the stored one whose place it takes.
+        place: The order among siblings.
+        messages: The number of covered messages.
+        started: The time of the first covered message, in seconds since 1970.
+        ended: The time of the last covered message, in seconds since 1970.
+        text: The text for the summarizer; `None` until it is read.
+        tokens: The tokens of the text; 0 until it is read.
+        key: The key of the node; 0 until it is stored.
+        parent: The key of the stored summary above it, in the same hierarchy.
+        several: Whether a stored summary covers more than one unit.
+        stale: Whether a stored summary must be written again.
+        children: The units of a new summary.
+        replaces: The stored summary that a new summary replaces.
     """
 
     place: int
@@ -51,23 +52,23 @@ class Piece:
 
 
 Changes = dict[int, Piece | None]
-"""The replacements of stored units, by their keys; `None` for a unit that is gone."""
+"""The replacements of stored units, by key; `None` for a removed unit."""
 Write = Callable[[Sequence[str], str], Flow[MessageSummary]]
 """Summarises texts, given the summary of the texts before them."""
 Below = Callable[[Sequence[Piece]], Flow[list[Piece]]]
-"""Reads the units that stored summaries were made from, in order."""
+"""Reads the units of stored summaries, in order."""
 Read = Callable[[Sequence[Piece]], Flow[None]]
-"""Fills in the texts of stored pieces."""
+"""Reads the texts of stored pieces."""
 
 
 class Condenser:
     """Builds hierarchies of summaries, several in one run.
 
     Args:
-        write: Summarises one group.
-        below: Reads the units that stored summaries were made from.
+        write: Summarises a group.
+        below: Reads the units of stored summaries.
         read: Reads texts.
-        limits: How much a group may hold.
+        limits: The limits of a group.
     """
 
     def __init__(self, write: Write, below: Below, read: Read, limits: Limits) -> None:
@@ -76,7 +77,7 @@ class Condenser:
         self._read = read
         self._limits = limits
         self.made: list[Piece] = []
-        """Written summaries, lower levels first."""
+        """New summaries, lower levels first."""
         self.gone: list[Piece] = []
         """Stored summaries without a replacement."""
 
@@ -89,17 +90,17 @@ class Condenser:
         changed: Changes | None = None,
         touched: Collection[int | None] = (),
     ) -> Flow[Piece | None]:
-        """Bring one hierarchy up to date.
+        """Update one hierarchy.
 
         Args:
             levels: The stored summaries of the hierarchy by level, in order.
-            new: The units that no summary covers yet, in order.
-            thread: The thread that the summaries are of.
-            changed: The replacements of stored units that the summaries cover.
+            new: The units without a summary, in order.
+            thread: The thread of the summaries.
+            changed: The replacements of stored units.
             touched: The keys of the summaries that cover a changed unit.
 
         Returns:
-            The root: a stored summary or a new one; `None` if there is nothing to summarise.
+            The root, a stored or a new summary; `None` without units.
         """
         level, changed = 1, changed or {}
         while True:
@@ -125,7 +126,7 @@ class Condenser:
         units: list[Piece] = []
         after: Changes = {}
         if stored and not any(piece.several for piece in stored) and (new or len(stored) > 1):
-            # As many groups as units: this level would never end.
+            # With as many groups as units the levels would never end.
             new = [*(yield from self._children(stored, changed)), *new]
             self.gone += stored
             after |= dict.fromkeys(piece.key for piece in stored)

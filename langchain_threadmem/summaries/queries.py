@@ -1,4 +1,4 @@
-"""SQL: summaries of rank 1 and 2 and the units they cover."""
+"""SQL: summaries of rank 1 and 2, and the units that they cover."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ _PUT_PARENT = Statement(
 )
 _ABOVE = Statement(select(unit.c.parent).where(unit.c.key == bindparam("key")), "key")
 _HEIR = Statement(
-    # A summary that replaces another takes over its parent, its visits and its protection.
+    # A summary that replaces another inherits its parent, its visits and its protection.
     unit.insert().from_select(
         [column.name for column in unit.columns],
         select(bindparam("new", type_=BigInteger()), *unit.c["parent", "visits", "last_visit"])
@@ -204,34 +204,34 @@ _ROOTS = Statement(
 
 
 def stored(conn: Conn, tree_id: int) -> list[StoredSummary]:
-    """The summaries in a tree of summaries, in their order."""
+    """The summaries in a tree of summaries, in order."""
     columns = len(SummaryRow._fields)
     return [StoredSummary(SummaryRow(*row[:columns]), *row[columns:]) for row in conn.all(_STORED, tree_id)]
 
 
 def named(conn: Conn, tree_id: int, name: str) -> int | None:
-    """The key of the summary with an id in a tree of summaries, if there is one."""
+    """The key of the summary with an id in a tree of summaries, if any."""
     row = conn.one(_NAMED, tree_id, name)
     return row[0] if row else None
 
 
 def put(conn: Conn, rows: Iterable[SummaryRow]) -> None:
-    """Store the rows of new nodes that are summaries."""
+    """Store the rows of new summaries."""
     conn.many(_INSERT, rows)
 
 
 def extents(conn: Conn, tree_id: int) -> list[Extent]:
-    """The extents of the summaries in a tree of summaries, of those that are in memory."""
+    """The extents of the summaries in a tree of summaries, without forgotten summaries."""
     return [Extent(*row) for row in conn.all(_EXTENTS_OF_TREE, tree_id)]
 
 
 def extents_of(conn: Conn, keys: Sequence[int]) -> list[Extent]:
-    """The extents of those of some nodes that are summaries and in memory."""
+    """The extents of nodes, if they are summaries and not forgotten."""
     return [Extent(*row) for row in conn.all(_EXTENTS_OF_KEYS, json.dumps(keys))]
 
 
 def of_owner(conn: Conn, owner: str, ranks: Iterable[int]) -> list[int]:
-    """The keys of the summaries of some ranks that an owner has."""
+    """The keys of the summaries of an owner with one of the ranks."""
     return [row[0] for row in conn.all(_OF_OWNER, owner, json.dumps(sorted(ranks)))]
 
 
@@ -241,28 +241,28 @@ def firsts(conn: Conn, source: int, tree_id: int) -> dict[int, int]:
 
 
 def rename(conn: Conn, key: int, name: str) -> None:
-    """Give a summary another id."""
+    """Change the id of a summary."""
     conn.run(_RENAME, name, key)
 
 
 def set_parents(conn: Conn, pairs: Iterable[tuple[int, int | None]]) -> None:
-    """Put units below summaries: pairs of keys."""
+    """Set the summaries above units: pairs of the keys of a unit and of its summary."""
     conn.many(_PUT_PARENT, pairs)
 
 
 def above(conn: Conn, key: int) -> int | None:
-    """The key of the summary that covers a unit, if one does."""
+    """The key of the summary that covers a unit, if any."""
     row = conn.one(_ABOVE, key)
     return row[0] if row else None
 
 
 def inherit(conn: Conn, pairs: Iterable[tuple[int, int]]) -> None:
-    """Let new summaries take over the place, the visits and the protection of old ones: pairs of keys."""
+    """Copy parent, visits and protection of old summaries to new summaries: pairs of new and old key."""
     conn.many(_HEIR, pairs)
 
 
 def delete(conn: Conn, keys: Sequence[int]) -> None:
-    """Delete summaries; the units below them are below no summary then."""
+    """Delete summaries; the units below them are no longer below a summary."""
     listed = json.dumps(keys)
     conn.run(_LET_GO, listed)
     node_keys.part(conn, keys)
@@ -276,13 +276,13 @@ def uncover(conn: Conn, tree_id: int) -> None:
 
 
 def live(conn: Conn, keys: Sequence[int]) -> int:
-    """How many of some nodes are there and live."""
+    """The number of nodes that exist and are live."""
     row = conn.one(_LIVE, json.dumps(keys))
     return int(row[0]) if row else 0
 
 
 def settled(conn: Conn, keys: Sequence[int], *, anew: bool) -> set[int]:
-    """The units among some that were forgotten or, unless `anew`, are covered by a summary already."""
+    """The units that were forgotten or, unless `anew`, are covered by a summary."""
     return {
         key
         for key, parent, forgotten in conn.all(_STANDING, json.dumps(keys))
@@ -291,12 +291,12 @@ def settled(conn: Conn, keys: Sequence[int], *, anew: bool) -> set[int]:
 
 
 def outline(conn: Conn, tree_id: int) -> list[Outline]:
-    """Every node of a tree without its text, oldest first."""
+    """All nodes of a tree without their texts, oldest first."""
     return [Outline(*row) for row in conn.all(_OUTLINE, tree_id)]
 
 
 def put_draft(conn: Conn, tree_id: int, hash_: str, summary: MessageSummary) -> None:
-    """Keep a summary as a draft until its run comes to its end."""
+    """Store a summary as a draft until its run is stored."""
     written = json.dumps([summary.title, summary.summary])
     conn.run(_PUT_DRAFT, tree_id, hash_, written if conn.seal is None else conn.seal.text(hash_, written))
 
@@ -314,55 +314,55 @@ def get_draft(conn: Conn, tree_id: int, hash_: str) -> MessageSummary | None:
 
 
 def clear_drafts(conn: Conn, tree_id: int) -> None:
-    """Delete the drafts of a run that is over, or that must not be finished."""
+    """Delete all drafts of a tree of summaries."""
     conn.run(_NO_DRAFTS, tree_id)
 
 
 def unfinished(conn: Conn, owner: str) -> list[str]:
-    """The sessions of an owner that hold messages which no summary covers, or a stale summary."""
+    """The sessions of an owner with a message without a summary, or with a stale summary."""
     behind = [row[0] for row in conn.all(_BEHIND, owner)]
     return list(dict.fromkeys([*behind, *(row[0] for row in conn.all(_OF_STALE, owner))]))
 
 
 def covered(conn: Conn, tree_id: int) -> tuple[str, int]:
-    """The grouping of the messages of a conversation ("" without summaries), and up to which number."""
+    """The grouping of a conversation ("" without summaries), and the number of the last covered message."""
     row = conn.one(_MARKED, tree_id)
     return (row[0].removeprefix(SUMMARIES_OF), row[1]) if row else ("", 0)
 
 
 def cover(conn: Conn, tree_id: int, by: str, seq: int) -> None:
-    """Record how the messages of a conversation are grouped, and up to which number they are summarised."""
+    """Record the grouping of a conversation, and the number of the last covered message."""
     conn.run(_UNMARK, tree_id)
     conn.run(_PUT_MARK, tree_id, SUMMARIES_OF + by, *Watermark(seq))
 
 
 def reopen(conn: Conn, tree_id: int, keys: Sequence[int]) -> None:
-    """Let the next run that summarises a conversation look at messages that are live again."""
+    """Record that the next run has to summarise messages that are live again."""
     if keys:
         conn.run(_REOPEN, json.dumps(keys), tree_id)
         stale_marks.mark_stale(conn, stale_marks.ancestors(conn, keys))
 
 
 def new_roots(conn: Conn, owner: str) -> list[int]:
-    """The keys of the summaries of whole sessions that no summary of the long-term memory covers."""
+    """The keys of the roots of sessions that no summary of the long-term memory covers."""
     return [row[0] for row in conn.all(_ROOTS, owner)]
 
 
 def tree_of(conn: Conn, owner: str, session: str) -> int | None:
-    """The tree of a session's summaries; of the long-term memory's for no session."""
+    """The tree of the summaries of a session; of the long-term memory for an empty session."""
     return trees.find(conn, owner, session, SUMMARIES)
 
 
 class Extent(NamedTuple):
-    """The messages that a summary covers, as far as a search has to know.
+    """The messages that a summary covers.
 
     Attributes:
-        key: Of the summary's node.
+        key: The key of the summary.
         rank: 1 within a conversation, 2 in the long-term memory.
-        thread: Number of the first message of the one thread it covers, or 0.
-        started: When the first message that it covers was said, in seconds since 1970.
-        ended: When the last message was.
-        messages: How many messages it covers.
+        thread: The number of the first message of the only covered thread, or 0.
+        started: The time of the first covered message, in seconds since 1970.
+        ended: The time of the last covered message, in seconds since 1970.
+        messages: The number of covered messages.
     """
 
     key: int
@@ -376,7 +376,7 @@ class Extent(NamedTuple):
 def delete_summaries(conn: Conn, owner: str, tree: int, keys: Sequence[int]) -> None:
     """Delete summaries from a tree of summaries, and from the indexes.
 
-    If the newest go, their numbers are given again, so no index may say that it holds these numbers.
+    The numbers of the newest summaries are used again after their deletion, so watermarks are lowered.
     """
     take_out(conn, owner, tree, nodes.by_keys(conn, keys))
     before = trees.head(conn, tree).next_seq

@@ -1,7 +1,7 @@
-"""One summarising run: missing summaries are written, and stored in one transaction.
+"""A summarising run: missing summaries are written, and then stored in one transaction.
 
-The summaries of a run are kept as drafts, by the texts that they were made from, until the run is stored. A
-run that fails leaves every link as it was, and the next run takes up its drafts instead of asking again.
+Until then the summaries of the run are stored as drafts, by the hash of their texts. A run that fails changes
+no stored summary, and the next run uses the drafts instead of calling the summarizer again.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from langchain_threadmem.units.queries import TITLE, UnitRow
 
 log = logging.getLogger(__name__)
 By = Literal["session", "thread"]
-"""Whether the messages of a session are grouped as they were said, or thread by thread."""
+"""The grouping of a session's messages: in the order of the session, or thread by thread."""
 WHOLE = 0
-"""The thread of summaries that cover more than one."""
+"""The thread of summaries that cover several threads."""
 
 
 @dataclass
@@ -68,17 +68,17 @@ class Plan:
     """The state that a run starts from: stored summaries, and units without one.
 
     Attributes:
-        session: Empty for the long-term memory.
-        rank: Of the summaries.
-        source: Tree of the messages; 0 for the long-term memory.
-        tree: Of the summaries.
-        versions: Of both trees; a run is stored only if they are still the same.
+        session: The session; empty for the long-term memory.
+        rank: The rank of the summaries.
+        source: The tree of the messages; 0 for the long-term memory.
+        tree: The tree of the summaries.
+        versions: The versions of both trees; a run is stored only if they are unchanged.
         stored: The stored summaries.
-        new: The units that no summary covers, by their thread.
+        new: The units without a summary, by thread.
         by: The grouping of messages.
         seq: The number of the last message that the summaries will cover.
-        fresh: Whether all summaries are made anew.
-        thread: The one thread that is summarised, by its first message; 0 for everything.
+        fresh: Whether all summaries are written again.
+        thread: The only thread to summarise, by its first message; 0 for all threads.
     """
 
     session: str
@@ -94,7 +94,7 @@ class Plan:
     thread: int = WHOLE
 
 
-class Unwritten(Exception):  # noqa: N818 - no error, but the way out of a run
+class Unwritten(Exception):  # noqa: N818 - ends a run, and is caught by the verb
     """A summary was not written; a warning has been logged."""
 
 
@@ -110,7 +110,7 @@ class Renewal:
         self.name = plan.session or how.runtime.owner
         self.old_root = next((summary for summary in plan.stored if summary.row.id == self.name), None)
         self.top = self._top() if plan.thread else self.old_root
-        """The stored summary of all that is summarised, if there is one."""
+        """The stored summary of the session or thread of the run, if any."""
 
     def _top(self) -> StoredSummary | None:
         own = (key for key, piece in self.pieces.items() if piece.thread == self.plan.thread)
@@ -118,7 +118,7 @@ class Renewal:
 
     @property
     def is_current(self) -> bool:
-        """Whether nothing is new or stale, and no thread's summaries wait to be taken up."""
+        """Whether all summaries are up to date and below the root."""
         plan = self.plan
         loose = (row for row in plan.stored if row.parent not in self.stored and row is not self.top)
         if not plan.thread and any(loose):
@@ -143,7 +143,7 @@ class Renewal:
         )
 
     def build(self) -> Flow[Piece | None]:
-        """Write the missing summaries; the root of the hierarchy."""
+        """Write the missing summaries; return the root of the hierarchy."""
         levels: dict[int, dict[int, list[Piece]]] = {}
         if self.plan.fresh:
             self.condenser.gone += self.pieces.values()
@@ -159,7 +159,7 @@ class Renewal:
         return (yield from self.condenser.condense(levels.get(WHOLE, {}), self.plan.new.get(WHOLE, ())))
 
     def _by_thread(self, levels: dict[int, dict[int, list[Piece]]]) -> Flow[Piece | None]:
-        """The hierarchies of all threads, and the one above their roots."""
+        """Update the hierarchies of all threads, and the hierarchy above their roots."""
         roots: list[Piece] = []
         changed: Changes = {}
         touched: set[int | None] = set()
@@ -235,11 +235,11 @@ class Renewal:
         """Store the summaries of the run.
 
         Returns:
-            The summaries that were removed; `None` if the memory has changed since it was read.
+            The removed summaries; `None` if the memory has changed since it was read.
         """
         plan, owner = self.plan, self.how.runtime.owner
         top = summary_queries.tree_of(conn, owner, "") if plan.source else None
-        # In this order everywhere, or two transactions would wait for each other.
+        # All transactions lock trees in this order, so that they cannot deadlock.
         for tree in (top, plan.source, plan.tree):
             if tree:
                 trees.lock(conn, tree)
@@ -266,7 +266,7 @@ class Renewal:
         summary_queries.set_parents(
             conn, [(child.key, piece.key) for piece in made for child in piece.children]
         )
-        # The root of a session lies below none of the session's summaries.
+        # The root of a session is not below a summary of the session.
         above = outer if plan.thread or outer not in self.stored else None
         if root is not None:
             summary_queries.set_parents(conn, [(root.key, above)])
@@ -290,9 +290,9 @@ class Renewal:
         return summary_queries.live(conn, list(used)) != len(used)
 
     def _name(self, conn: Conn, root: Piece | None, made: Sequence[Piece], doomed: Collection[int]) -> None:
-        """Give every summary its id: the root that of the session, or the owner's.
+        """Set the id of every summary; the root has the id of the session, or of the owner.
 
-        The summary of one thread has that of the session only where the session was nothing but that thread.
+        The summary of a thread has the session's id only if the session has no other thread.
         """
         if self.top is not self.old_root or (self.plan.thread and self.top is None):
             root = None

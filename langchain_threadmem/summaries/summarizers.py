@@ -1,4 +1,4 @@
-"""Summarizers: by a chat model, and by the highest-ranked sentences."""
+"""Summarizers: the protocol, `LLMSummarizer`, `ExtractiveSummarizer`."""
 
 from __future__ import annotations
 
@@ -39,33 +39,33 @@ log = logging.getLogger(__name__)
 
 @runtime_checkable
 class Summarizer(Protocol):
-    """Writes a title and a summary of one message, or of several in one; may have an async `asummarize` too.
+    """Writes a title and a summary of a message or of a group; `asummarize` is an optional async twin.
 
-    A group of messages or summaries comes as one message: a paragraph for each in its text, and in
-    `additional_kwargs["threadmem_context"]` the summary of the group before, which is often empty.
+    A group of messages or summaries is passed as one message, with a paragraph for each in its text.
+    `additional_kwargs["threadmem_context"]` is the summary of the group before, and often empty.
     """
 
     def summarize(self, message: BaseMessage) -> MessageSummary | None:
-        """The summary, or `None` if there is nothing to say."""
+        """The summary, or `None` for no summary."""
 
 
 def check_summarizer(summarizer: Summarizer) -> Summarizer:
-    """A summarizer.
+    """Return a summarizer, or refuse another object.
 
     Raises:
-        InputError: It is none.
+        InputError: The object has no method `summarize`.
     """
     if not isinstance(summarizer, Summarizer):
-        raise InputError(f"{summarizer!r} is no summarizer; pass an object with summarize(message)")
+        raise InputError(f"{summarizer!r} is not a summarizer; pass an object with summarize(message)")
     return summarizer
 
 
 CONTEXT = "threadmem_context"
-"""The key under which the message of a group holds the summary of the group before."""
+"""The key in `additional_kwargs` of a group's message for the summary of the group before."""
 
 
 def group_message(texts: Sequence[str], context: str) -> HumanMessage:
-    """The message that a summarizer is shown of a group.
+    """The message that stands for a group.
 
     Example:
         >>> group_message(["user: Hello", "ai: Hi!"], "").content.splitlines()
@@ -85,7 +85,7 @@ class LLMSummarizer:
     """Summarises messages with a chat model, one call for each message or group.
 
     Args:
-        model: A chat model, or the name of one for `ChatOpenAI`.
+        model: A chat model, or a model name for `ChatOpenAI`.
     """
 
     def __init__(self, model: Model = "gpt-4o-mini") -> None:
@@ -95,12 +95,12 @@ class LLMSummarizer:
         """The summary, as a flow.
 
         Args:
-            message: A message, or one that stands for a group.
-            usage: Where the call is counted.
-            conversation: Under which its tokens are counted.
+            message: A message, or the message that stands for a group.
+            usage: The statistics that count the call.
+            conversation: The conversation under which tokens are counted.
 
         Raises:
-            ModelError: The model's answer could not be used.
+            ModelError: The answer of the model is unusable.
         """
         text = marked(text_of(message))
         context = message.additional_kwargs.get(CONTEXT)
@@ -120,7 +120,7 @@ class LLMSummarizer:
         return MessageSummary(title=found.title, summary=found.summary)
 
     def summarize(self, message: BaseMessage) -> MessageSummary | None:
-        """The summary, or `None` if the model failed; a warning says why."""
+        """The summary, or `None` and a logged warning if the model failed."""
         try:
             return run(self.flow(message, Usage()), bare())
         except Exception as error:
@@ -128,7 +128,7 @@ class LLMSummarizer:
             return None
 
     async def asummarize(self, message: BaseMessage) -> MessageSummary | None:
-        """`summarize`, on the event loop."""
+        """The async twin of `summarize`."""
         try:
             return await arun(self.flow(message, Usage()), bare())
         except Exception as error:
@@ -153,7 +153,7 @@ questions; leave out greetings and filler. Write in the language of the conversa
 def summarize(
     conversation: Conversation, summarizer: Summarizer | None, node_id: int | None
 ) -> Flow[list[ConversationNode]]:
-    """Summarise one node, or every live answer without a summary; the summarised nodes."""
+    """Summarise one node, or every live answer without a summary; return the summarised nodes."""
     if summarizer is None:
         raise InputError(
             "this memory has no summarizer; make it with ChatMemory(summarizer=LLMSummarizer(...))"
@@ -190,10 +190,10 @@ def summarize(
 def summary_of(
     summarizer: Summarizer, message: BaseMessage, usage: Usage, conversation: str
 ) -> Flow[MessageSummary | None]:
-    """The summary that any summarizer writes; `None`, with a warning, if it fails.
+    """The summary of any summarizer; `None` and a logged warning if it fails.
 
     Raises:
-        InputError: It returned something else than a summary.
+        InputError: The summarizer returned neither a `MessageSummary` nor `None`.
     """
     awaitable: Any = getattr(summarizer, "asummarize", None)
     if awaitable is not None and not inspect.iscoroutinefunction(awaitable):
@@ -228,7 +228,7 @@ def _run_name(message: BaseMessage, conversation: str) -> str:
 
 
 def _warn(message: BaseMessage, error: Exception) -> None:
-    # A missing summary costs nothing but clarity: the next summarize() tries again.
+    # A missing summary is no error: the next summarize() tries again.
     name = "a group of messages" if CONTEXT in message.additional_kwargs else f"message {message.id!r}"
     log.warning("no summary of %s: %s", name, error)
 
@@ -237,13 +237,12 @@ OF_A_MESSAGE = 2
 
 
 class ExtractiveSummarizer:
-    """Summarises by quoting: no language model, no key, the same result every time.
+    """Summarises by quoting the highest-ranked sentences; deterministic, without a model and without a key.
 
-    The sentences are those that share most with the others (`summaries.text_rank`). Some milliseconds for a
-    group of messages.
+    `summaries.text_rank` ranks the sentences. A group of messages takes a few milliseconds.
 
     Args:
-        sentences: How many sentences of a group are kept; of a single message two at most.
+        sentences: The number of sentences in the summary of a group; a single message has at most two.
 
     Raises:
         InputError: `sentences` is not positive.
@@ -257,11 +256,11 @@ class ExtractiveSummarizer:
 
     def __init__(self, sentences: int = 5) -> None:
         if sentences < 1:
-            raise InputError(f"sentences={sentences!r} is not positive; pass how many to keep")
+            raise InputError(f"sentences={sentences!r} is not positive; pass a number of sentences")
         self.sentences = sentences
 
     def summarize(self, message: BaseMessage) -> MessageSummary | None:
-        """The summary; `None` of a message without text."""
+        """The summary; `None` for a message without text."""
         from langchain_threadmem.summaries.text_rank import extract
 
         group = CONTEXT in message.additional_kwargs

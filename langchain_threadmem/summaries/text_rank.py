@@ -1,4 +1,4 @@
-"""TextRank: the sentences of a text that share the most words with the others."""
+"""TextRank: selection of the sentences of a text that share the most words with other sentences."""
 
 # ruff: noqa: SIM905 - a list of words is read best as text
 
@@ -21,9 +21,9 @@ _SPEAKER = re.compile(r"^[\w-]{1,30}: ")
 DAMPING = 0.85
 STEPS = 100
 MOST_SENTENCES = 400
-"""How many sentences are compared; of a longer text the first ones, the last ones and some in between."""
+"""The maximal number of compared sentences, evenly spaced over a longer text."""
 LONGEST = 300
-"""Characters of a sentence at most; a longer one is cut."""
+"""The maximal length of a sentence in characters; longer sentences are cut."""
 STOP_WORDS = frozenset(
     """
     a about again all also am an and any are as at be because been being but by can could did do
@@ -48,10 +48,10 @@ def sentences(text: str) -> list[str]:
 
 
 def sentence_graph(found: Sequence[str]) -> nx.Graph[int]:
-    """Sentences by their positions, tied by the words that they share.
+    """The graph of sentences, by position, with an edge between sentences that share words.
 
-    The weight of a tie is the number of shared words over the logarithms of the sentences' lengths, which
-    keeps long sentences from being close to all others.
+    The weight of an edge is the number of shared words divided by the sum of the logarithms of the lengths,
+    so that long sentences are not close to all others.
 
     Example:
         >>> graph = sentence_graph(["Bread needs time.", "Good bread needs warmth.", "Hello!"])
@@ -69,7 +69,7 @@ def sentence_graph(found: Sequence[str]) -> nx.Graph[int]:
 
 
 def informative(sentence: str) -> set[str]:
-    """The words by which a sentence is compared: no stop words, and not who says it.
+    """The words of a sentence without stop words and without the speaker.
 
     Example:
         >>> sorted(informative("user: Is the bread flat?"))
@@ -82,7 +82,7 @@ def rank(graph: nx.Graph[int]) -> list[float]:
     """The PageRank of each node, in the order of the nodes."""
     if not graph:
         return []
-    # NetworkX's own pagerank() needs SciPy; its matrix does not, and so small a one is quickly multiplied.
+    # networkx.pagerank() needs SciPy; google_matrix() does not, and products of small matrices are fast.
     matrix = np.asarray(nx.google_matrix(graph, alpha=DAMPING))
     ranks = np.full(len(graph), 1 / len(graph))
     for _ in range(STEPS):
@@ -94,14 +94,14 @@ def rank(graph: nx.Graph[int]) -> list[float]:
 
 
 def extract(text: str, most: int) -> tuple[str, list[str]]:
-    """A title and the sentences that say most of a text, in their order.
+    """A title and the highest-ranked sentences of a text, in order.
 
     Args:
         text: The text.
-        most: How many sentences.
+        most: The maximal number of sentences.
 
     Returns:
-        The title, of up to four words by falling rank; and the sentences. Both are empty if the text is.
+        The title, of up to four words by falling rank, and the sentences. Both are empty for an empty text.
 
     Example:
         >>> extract("Bread needs time. Hello! Bread with time and water needs warmth. Water is cold.", 1)
@@ -111,7 +111,7 @@ def extract(text: str, most: int) -> tuple[str, list[str]]:
     if not found:
         return "", []
     ranks = rank(sentence_graph(found))
-    # Rounded, so that ties do not depend on how a machine adds up.
+    # Rounded, so that ties do not depend on the order of floating-point sums.
     best = sorted(range(len(found)), key=lambda n: (-round(ranks[n], 9), n))[:most]
     return _title(found, ranks), [found[n] for n in sorted(best)]
 
@@ -127,7 +127,7 @@ def _title(found: Sequence[str], ranks: Sequence[float]) -> str:
 
 
 def _sample(found: list[str]) -> list[str]:
-    """At most `MOST_SENTENCES`, evenly from all over."""
+    """At most `MOST_SENTENCES` sentences, evenly spaced."""
     if len(found) <= MOST_SENTENCES:
         return found
     step = (len(found) - 1) / (MOST_SENTENCES - 1)

@@ -1,7 +1,7 @@
-"""Verbs: summarising sessions, threads and long-term memory.
+"""The verbs that summarise sessions, threads and the long-term memory.
 
-If messages are changed or removed during a run, the run stores nothing and begins again; messages that are
-added meanwhile are left to the next run.
+If messages are changed or removed during a run, the run stores nothing and starts again; the next run
+summarises messages that are added meanwhile.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ ATTEMPTS = 5
 
 @telemetry.observed("summarize_memory", telemetry.of_name, telemetry.written)
 def summarize_session(how: Summarising, session: str, by: By | None) -> Flow[MemoryUnit | None]:
-    """Bring the summaries of a session up to date; its root, or `None` if one could not be written.
+    """Update the summaries of a session; return the root, or `None` if a summary could not be written.
 
     Raises:
-        SessionNotFoundError: Nothing was said in it.
+        SessionNotFoundError: The session has no messages.
         InputError: `by` is unknown.
     """
     if by is not None and by not in get_args(By):
@@ -57,11 +57,11 @@ def summarize_session(how: Summarising, session: str, by: By | None) -> Flow[Mem
 
 @telemetry.observed("summarize_memory", telemetry.of_name, telemetry.written)
 def summarize_thread(how: Summarising, session: str, node: int) -> Flow[MemoryUnit | None]:
-    """Bring the summaries of the thread of a node up to date; the topmost of them.
+    """Update the summaries of the thread of a node; return the topmost summary.
 
     Raises:
-        SessionNotFoundError: Nothing was said in the session.
-        NodeNotFoundError: The session has no node with that number.
+        SessionNotFoundError: The session has no messages.
+        NodeNotFoundError: The session has no node with this number.
         InputError: The session is not summarised by thread, or no message of the thread is live.
     """
     source, tree = yield from _trees(how, session)
@@ -85,7 +85,7 @@ def _trees(how: Summarising, session: str) -> Flow[tuple[int, int]]:
 
 @telemetry.observed("summarize_memory", telemetry.no_attributes, telemetry.written)
 def summarize_long_term_memory(how: Summarising) -> Flow[MemoryUnit | None]:
-    """Bring every session's summaries up to date, then those above them; the root of all."""
+    """Update the summaries of all sessions, then the summaries above them; return the root."""
     owner, now = how.runtime.owner, time.time()
     for session in (yield from Sql(lambda conn: summary_queries.unfinished(conn, owner))):
         if (yield from summarize_session(how, session, None)) is None and (
@@ -139,20 +139,20 @@ def _plan_thread(conn: Conn, how: Summarising, session: str, source: int, tree: 
     by, seq = summary_queries.covered(conn, source)
     if by == "session":
         raise InputError(
-            f"the messages of session {session!r} are summarised as they were said; "
+            f"the messages of session {session!r} are summarised in the order of the session; "
             "summarize_session(by='thread') groups them by thread"
         )
     row = nodes.by_seq(conn, source, node) if is_key(node) else None
     if row is None:
         raise NodeNotFoundError(
-            f"there is no node {node!r} in session {session!r}; its `history` holds every node"
+            f"session {session!r} has no node {node!r}; the `history` of the conversation lists all nodes"
         )
     outline = summary_queries.outline(conn, source)
     thread = grouping.own_threads([(n.seq, n.parent, n.state == State.LIVE) for n in outline]).get(node)
     if thread is None:
-        raise InputError(f"node {node} is of no thread any more: it was superseded; pass one that is live")
+        raise InputError(f"node {node} is superseded and in no thread; pass the id of a live node")
     plan = _plan_session(conn, how, session, source, tree, "thread")
-    # A summarised message stays in its thread, though an edit may have joined the thread to an older one.
+    # A summarised message stays in its thread, even if an edit has joined this thread to an older thread.
     above = stale_marks.ancestors(conn, [row.key])
     thread = max((stored.row.thread for stored in plan.stored if stored.row.key in above), default=thread)
     new = {thread: plan.new[thread]} if thread in plan.new else {}
@@ -174,7 +174,7 @@ def _summarize(how: Summarising, read: Callable[[Conn], Plan]) -> Flow[MemoryUni
             yield from drop(how.runtime, stored)
             return (yield from _unit(owner, root.key if root else None))
     raise StorageBusyError(
-        f"the messages changed {ATTEMPTS} times while they were summarised; call it again later"
+        f"the messages changed {ATTEMPTS} times while they were summarised; summarise them again later"
     )
 
 

@@ -1,4 +1,4 @@
-"""Verbs: append and extend."""
+"""The verbs `append` and `extend`."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from langchain_threadmem.tree.rows import drafts_of
     lambda nodes: telemetry.records(node.message for node in nodes),
 )
 def append(conversation: ThreadedConversation, human: Given, *answers: Given) -> Flow[list[ConversationNode]]:
-    """Store one turn: its human message below the parent that the selector chooses, answers below it."""
+    """Store one turn below the parent that the selector chooses."""
     messages = messages_of(human)
     for answer in answers:
         messages += messages_of(answer, "ai")
-    whole = not messages or messages[0].type == "human"
-    open_calls = set() if whole else (yield from _calls_above(conversation, messages))
+    starts_turn = not messages or messages[0].type == "human"
+    open_calls = set() if starts_turn else (yield from _calls_above(conversation, messages))
     check_turn(messages, open_calls)
     drafts = drafts_of(messages, other=conversation.runtime.parts.write)
     linear = conversation.is_linear
@@ -46,7 +46,7 @@ def append(conversation: ThreadedConversation, human: Given, *answers: Given) ->
 
 
 def _is_stored(conversation: ThreadedConversation, message: BaseMessage) -> Flow[bool]:
-    """Whether a message with an id is stored already: a retry asks no selector again."""
+    """Whether a message with this id is stored already; a retry does not call the selector."""
     if message.id is None:
         return False
     tree, message_id = (yield from tree_of(conversation)), message.id
@@ -76,7 +76,7 @@ def extend(
 
 
 def _is_pair(given: Iterable[Given]) -> bool:
-    """Whether it is one message in a form that LangChain accepts: a role and a text."""
+    """Whether the argument is a single message, written as a pair of role and text."""
     return isinstance(given, tuple) and len(given) == 2 and given[0] in TYPES and isinstance(given[1], str)
 
 
@@ -88,8 +88,9 @@ def _is_pair(given: Iterable[Given]) -> bool:
 def remember(
     conversation: ThreadedConversation, given: Sequence[BaseMessage], seen: Parent
 ) -> Flow[list[ConversationNode]]:
-    """Store the messages of a finished call, in one write: below the tip that the call saw, or below the
-    parent that the selector chooses.
+    """Store the messages of a finished call in one write, below the parent that the selector chooses.
+
+    A linear conversation continues `seen`, the tip that the call read.
     """
     messages = [message for item in given for message in messages_of(item)]
     drafts, parent = drafts_of(messages, other=conversation.runtime.parts.write), seen
@@ -105,7 +106,7 @@ def _write(
 ) -> Flow[list[ConversationNode]]:
     if not drafts:
         return []
-    # The tree is created after the messages are encoded: messages that cannot be stored leave no trace.
+    # The messages are encoded by now: messages that cannot be stored create no tree.
     tree = conversation.tree or (yield from tree_of(conversation))
     written = yield from Sql(Append(tree, drafts, parent), write=True)
     embed_soon(conversation.runtime, (tree,))
@@ -115,7 +116,7 @@ def _write(
 def _calls_above(
     conversation: ThreadedConversation, messages: Sequence[BaseMessage]
 ) -> Flow[set[str | None]]:
-    """Ids of the tool calls in the active thread, if any message may be the result of one."""
+    """Ids of the tool calls in the active thread; not read unless a message is a tool result."""
     if not any(isinstance(message, ToolMessage) for message in messages):
         return set()
     tree = yield from tree_of(conversation)
@@ -132,26 +133,26 @@ def check_turn(messages: Sequence[BaseMessage], open_calls: Collection[str | Non
     """Refuse messages that are not one turn: a human message and the AI and tool messages that answer it.
 
     Args:
-        messages: The turn, or the rest of one that is stored already.
-        open_calls: Ids of the tool calls that were stored before.
+        messages: A turn, or the end of a turn whose beginning is stored.
+        open_calls: Ids of the stored tool calls.
 
     Raises:
-        InputError: Naming the message that does not belong, by its position.
+        InputError: A message does not belong to the turn; the error names its position.
     """
     if not messages:
-        raise InputError("append() was given no message; pass a human message and what answered it")
+        raise InputError("append() needs a message; pass a human message and its answers")
     calls = set(open_calls)
     for position, message in enumerate(messages):
         kind = message.type
         if position and kind in OPENING:
             raise InputError(
                 f"append() takes one turn, but message {position} is another {kind} message "
-                f"({message.content!r:.60}); use extend() for several turns, append() for each in turn"
+                f"({message.content!r:.60}); call append() for each turn, or extend() for all of them"
             )
         if kind == "ai":
             calls |= call_ids(message)
         elif isinstance(message, ToolMessage) and message.tool_call_id not in calls:
             raise InputError(
                 f"message {position} is the result of tool call {message.tool_call_id!r}, "
-                f"which no earlier message of the turn makes; the calls are {sorted(map(str, calls))}"
+                f"but no earlier message of the turn makes this call; the calls are {sorted(map(str, calls))}"
             )

@@ -1,11 +1,11 @@
-"""The choice: from features to probabilities, a parent and a reason.
+"""The choice of a parent for a message: features, probabilities and a reason.
 
-The pure part of the semantic selector: it takes turn ends and vectors, and returns a `Choice`. Similarity
-alone selects badly: in task dialogs most messages ("yes", "for two people") resemble nothing, and two threads
-on one subject resemble each other. So `features.table.describe` gives each candidate a row of features, the
-networks of `model` score the rows, and the softmax of the scores gives the probabilities. The networks were
-fitted on interleaved dialogs, first in their true threads, then in the threads that fitted networks chose,
-because in use a selector meets its own errors.
+`choose` is the pure part of the semantic selector: it takes turn ends and vectors, and returns a `Choice`.
+Similarity alone selects badly: in task dialogs most messages ("yes", "for two people") resemble no earlier
+message, and two threads on one subject resemble each other. So `features.table.describe` gives each candidate
+a row of features, the networks of `model` score the rows, and the softmax of the scores gives the
+probabilities. The networks were trained on interleaved dialogs, first in their true threads, then in the
+threads that trained networks chose, because a selector in use works on its own errors.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.structure import LEAST_CHANCE, Table
 from langchain_threadmem.threads.features.table import Candidates, check_vectors, describe
 from langchain_threadmem.threads.features.words import MESSAGE_CUE_AT, Reader
-from langchain_threadmem.threads.model import Networks, compatibility, networks, reader, score, way_to_go
+from langchain_threadmem.threads.model import Networks, compatibility, input_of, networks, reader, score
 from langchain_threadmem.threads.second_look import reconsidered
 from langchain_threadmem.threads.turn_ends import TurnEnd
 
 CHANCES_KEPT = 5
 """The most candidates of a choice whose probabilities are stored."""
 ONE_SUBJECT, STAYS, FEW_TURNS = 0.15, 0.6, 4
-"""The conversations of the fit have several subjects, and many conversations have one. While a conversation
-has one thread, it is assumed to have one subject with a probability of 0.15, and otherwise to stay with its
-first subject from one message to the next with a probability of 0.6. Turns after the fourth do not count.
+"""The training conversations have several subjects, but many conversations have one. While a conversation
+has one thread, the prior probability that it has one subject is 0.15; otherwise it stays with its first
+subject from one message to the next with a probability of 0.6. Turns after the fourth do not count.
 """
 GOES_BACK = 0.5
-"""The factor for going back to an earlier turn of the only thread: the dialogs of the fit mostly go back to
-another thread.
+"""The factor on the probability of an earlier turn of the only thread: in the training dialogs a message
+mostly goes back to another thread.
 """
 
 
@@ -57,7 +57,7 @@ class Choice:
 
     @property
     def kept(self) -> tuple[tuple[int | None, float], ...]:
-        """The candidates that are stored as `TurnEnd.chances`: at most five, none very unlikely."""
+        """The candidates to store as `TurnEnd.chances`: at most five, without very unlikely candidates."""
         first = list(self.probabilities.items())[:CHANCES_KEPT]
         return tuple((candidate, chance) for candidate, chance in first if chance >= LEAST_CHANCE)
 
@@ -84,18 +84,18 @@ def choose(
         answer_vectors: Unit vectors of their answers, one row each.
         message: Text of the new human message.
         vector: Unit vector of the message; `None` for a choice by words alone.
-        reads: Reads the texts, and keeps what it has read for later calls; by default a new one for English.
-        model: Name of the embedding model. Vectors of the local model have more features.
+        reads: The reader of the texts, which caches their features; by default a new reader for English.
+        model: Name of the embedding model. Vectors of the local model have additional features.
         version: Version of the tree; second looks are cached for one version.
 
     Returns:
-        The likeliest candidate; of equally likely ones the later turn.
+        The likeliest candidate; of equally likely candidates the latest.
 
     Raises:
         InputError: Rows, lengths or ids do not fit together, or a vector is not finite.
 
-    Cost: 1.5 ms for 100 turns that `reads` has cached (it caches 4,096), some 20 ms for 100 others, 1 ms for
-    each second look. The first call reads the data file (20 ms).
+    Cost: 1.5 ms for 100 cached turns (`reads` caches 4,096), about 20 ms for 100 others, 1 ms for each second
+    look. The first call reads the data file (20 ms).
 
     Example:
         >>> import numpy as np
@@ -110,28 +110,28 @@ def choose(
     """
     if not turn_ends:
         return FIRST
-    way = way_to_go(model, None if vector is None else len(vector))
+    way = input_of(model, None if vector is None else len(vector))
     learned = compatibility() if way == "local" else None
     check_vectors(len(turn_ends), human_vectors, answer_vectors, vector)
-    given, reads, again = (human_vectors, answer_vectors), reads or reader(), networks(way, again=True)
-    revised = reconsidered(turn_ends, *given, way, reads, learned, again, version)
-    found = describe(revised, *given, message, vector, reads, learned)
-    chances = weigh(networks(way), found, revised)
+    vectors, reads, again = (human_vectors, answer_vectors), reads or reader(), networks(way, again=True)
+    revised = reconsidered(turn_ends, *vectors, way, reads, learned, again, version)
+    candidates = describe(revised, *vectors, message, vector, reads, learned)
+    chances = weigh(networks(way), candidates, revised)
     ranked = likeliest(chances)
-    ids: list[int | None] = [turn_ends[position].id for position in found.positions.tolist()]
+    ids: list[int | None] = [turn_ends[position].id for position in candidates.positions.tolist()]
     ids.append(None)
     return Choice(
         ids[ranked[0]],
         float(chances[ranked[0]]),
         # The reason describes the stored tree, not the tree after second looks.
-        _reason(turn_ends, found, ranked[0], message, reads),
+        _reason(turn_ends, candidates, ranked[0], message, reads),
         MappingProxyType({ids[row]: float(chances[row]) for row in ranked}),
     )
 
 
-def weigh(held: Networks, found: Candidates, turn_ends: Sequence[TurnEnd]) -> Table:
+def weigh(ensemble: Networks, candidates: Candidates, turn_ends: Sequence[TurnEnd]) -> Table:
     """The probability of each candidate, in the order of its rows."""
-    scores = score(held, found.rows, found.familiar)
+    scores = score(ensemble, candidates.rows, candidates.familiar)
     if sum(end.previous is None for end in turn_ends) == 1:
         scores[-1] += math.log(_has_more(len(turn_ends)))
         scores[:-2] += math.log(GOES_BACK)  # The last turn is always a candidate, and comes before the root.
@@ -141,24 +141,26 @@ def weigh(held: Networks, found: Candidates, turn_ends: Sequence[TurnEnd]) -> Ta
 
 
 def _has_more(turns: int) -> float:
-    """The probability that a conversation has more than the subject of its first turns, by Bayes' rule."""
+    """The probability, by Bayes' rule, that a conversation of one thread has more than one subject."""
     stayed = (1.0 - ONE_SUBJECT) * STAYS ** min(turns, FEW_TURNS)
     return stayed / (stayed + ONE_SUBJECT)
 
 
 def likeliest(chances: Table) -> list[int]:
-    """The rows, the likeliest first; of equally likely ones a new root, then the later turn."""
+    """The rows, the likeliest first; of equally likely rows a new root, then the latest turn."""
     # Rows rise with time and the root is last: a stable sort of the reversed rows puts the later one first.
     order = np.argsort(-chances[::-1], kind="stable")
     return [len(chances) - 1 - int(place) for place in order]
 
 
-def _reason(turn_ends: Sequence[TurnEnd], found: Candidates, row: int, message: str, reads: Reader) -> str:
-    if row == len(found.positions):
+def _reason(
+    turn_ends: Sequence[TurnEnd], candidates: Candidates, row: int, message: str, reads: Reader
+) -> str:
+    if row == len(candidates.positions):
         cues = reads.message(message).cues
         opens = next((cue for cue in ("greeting", "request") if cues[MESSAGE_CUE_AT[cue]]), "")
         return f"new topic: opens with a {opens}" if opens else "new topic: nothing fits well enough"
-    position = int(found.positions[row])
+    position = int(candidates.positions[row])
     if position == len(turn_ends) - 1:
         return "continues the last thread"
     opening, by_id = turn_ends[position], {end.id: end for end in turn_ends}
@@ -167,7 +169,7 @@ def _reason(turn_ends: Sequence[TurnEnd], found: Candidates, row: int, message: 
     title = (
         opening.summary.title if opening.summary else textwrap.shorten(opening.human, 40, placeholder=" ...")
     )
-    cosine = float(found.cosines[row])
+    cosine = float(candidates.cosines[row])
     measured = "" if math.isnan(cosine) else f" (similarity {cosine:.2f})"
     continued = any(end.previous == turn_ends[position].id for end in turn_ends)
     return f"{'branches off inside' if continued else 'returns to'} {title!r}{measured}"

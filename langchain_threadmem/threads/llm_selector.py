@@ -1,4 +1,4 @@
-"""`LLMNodeSelector`: asks a language model always, or where the semantic selector is unsure."""
+"""`LLMNodeSelector`, which asks a chat model for the parent of a message."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 REMEMBERED = 200
-"""The number of latest choices by which the usual probability is estimated."""
+"""The number of latest choices from which the usual probability is estimated."""
 HEAD_START = 8
-"""The number of messages that count as sorted before the first one, for the share of questions."""
+"""A number of messages added to the count of choices, so that the share also allows early questions."""
 USUALLY_SURE = (0.45, 0.62, 0.75, 0.85, 0.91, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.999)
 """Quantiles of the probability of semantic choices in interleaved dialogs, at even steps."""
 
 
 class NodeSelection(BaseModel):
-    """The answer of a language model that was asked which message is continued."""
+    """The structured answer of a chat model: the node that a message continues."""
 
     selected_node_id: int | None = Field(
         ..., description="Id of the node that the new message continues; null if it starts a new topic."
@@ -49,25 +49,25 @@ class NodeSelection(BaseModel):
 class LLMNodeSelector(FlowSelector):
     """Asks a chat model which answer the message continues.
 
-    The model sees a bounded shortlist, each candidate as its summary or its topic and last exchange, with its
-    age, and answers with one of their ids or "a new topic". An answer that cannot be used is sent back with
-    the reason, up to `attempts` times. The model is asked about every message but the first.
+    The model sees a bounded list of candidates, each with its age and its summary, or its topic and last
+    exchange. It answers with the id of a candidate, or with null for a new topic. After an unusable answer
+    the model is asked again with the reason, up to `attempts` times in all. The model is asked about every
+    message but the first.
 
     With `ask` below 1 the selector is a cascade: `SemanticNodeSelector` decides, and the model is asked about
-    the choices with the lowest probabilities. The threshold follows from the probabilities of earlier
-    choices, at first from those of conversations in general. So `ask=0.99` asks about nearly every message.
+    the choices with the lowest probabilities. The threshold is a quantile of the probabilities of earlier
+    choices, and at first of choices in the training dialogs. So `ask=0.99` asks about nearly every message.
 
     Args:
-        model: A chat model, or the name of one for `ChatOpenAI`.
-        attempts: The most questions about one message, if answers cannot be used.
-        shortlist: The most candidates that the model is shown, the likeliest by meaning; outside of a memory
-            thread ends first, then the newest.
-        ask: The share of messages, 0 to 1, that the model is asked about at most, but for the first
-            few messages.
-        on_selection_failure: What to do when the model raises or never gives a usable answer: "latest"
-            continues the latest answer, "root" starts a new thread, "raise" raises `SelectionError`. By
-            default what the memory's option of this name says. In a cascade the semantic choice is taken
-            instead of the latest answer.
+        model: A chat model, or a model name for `ChatOpenAI`.
+        attempts: The maximal number of questions about one message.
+        shortlist: The maximal number of candidates in a question: the likeliest by meaning; for a plain
+            graph, thread ends and then the newest turns.
+        ask: The maximal share of messages, 0 to 1, that the model is asked about; the first few messages
+            may exceed it.
+        on_selection_failure: The reaction to a model that raises or gives no usable answer: "latest"
+            continues the latest answer (a cascade: the semantic choice), "root" starts a new thread, "raise"
+            raises `SelectionError`. By default the memory's option of this name.
 
     Raises:
         InputError: An option is out of its range.
@@ -108,7 +108,7 @@ class LLMNodeSelector(FlowSelector):
         return self.asked / max(self.choices, 1)
 
     def choose(self, tree: TreeView, message: BaseMessage) -> Flow[int | None]:
-        """The model's choice, or the one that `on_selection_failure` names."""
+        """The model's choice, or the fallback of `on_selection_failure`."""
         ends = tree.turn_ends()
         cascade = self.ask < 1.0
         if not ends:
@@ -138,7 +138,7 @@ class LLMNodeSelector(FlowSelector):
         return answer.selected_node_id
 
     def _unsure(self, probability: float) -> bool:
-        """Whether a choice is among those to ask about, and the share allows it."""
+        """Whether the model is to be asked: the probability is low, and the share is not used up."""
         usual = [*USUALLY_SURE, *self._sure]
         self._sure.append(probability)
         allowed = self.asked + 1 <= self.ask * (self.choices + HEAD_START)
@@ -216,12 +216,12 @@ def _flat(text: str, most: int) -> str:
 
 
 def _shortlist(ends: Sequence[TurnEnd], most: int, weighed: Choice | None) -> list[TurnEnd]:
-    """The candidates worth showing, oldest first: the likeliest, or thread ends and then the newest."""
+    """The candidates in the question, oldest first: the likeliest, or thread ends and then the newest."""
     if weighed is not None:
         likely = [candidate for candidate in weighed.probabilities if candidate is not None][:most]
         return [end for end in ends if end.id in likely]
     continued = {end.previous for end in ends}
     leaves = [end for end in ends if end.id not in continued]
     others = [end for end in ends if end.id in continued]
-    kept = (leaves[::-1] + others[::-1])[:most]
-    return sorted(kept, key=lambda end: end.id)
+    shown = (leaves[::-1] + others[::-1])[:most]
+    return sorted(shown, key=lambda end: end.id)

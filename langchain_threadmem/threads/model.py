@@ -1,11 +1,11 @@
-"""The fitted networks: loading and evaluating them.
+"""The trained networks that score candidates: loading and evaluation.
 
-`model.npz` beside this module holds arrays only (no pickle): for each of three inputs (vectors of the local
-model, vectors of any model, words alone) a few small networks over the columns of `features.table.FEATURES`;
-matrices learned on the vectors of the local model (all-MiniLM-L6-v2, Apache 2.0); and word vectors.
-`training/fit_selection.py` makes the file, and its array `about` names the sources.
+`model.npz` beside this module contains arrays only (no pickle): for each of three inputs (vectors of the
+local model, vectors of any model, words alone) a few small networks over the columns of
+`features.table.FEATURES`; matrices learned on vectors of the local model (all-MiniLM-L6-v2, Apache 2.0); and
+word vectors. `training/fit_selection.py` makes the file; the array `about` names the sources.
 
-The learned matrices describe the dialogs of the fit better than others. So half of the networks were fitted
+The learned matrices describe the training dialogs better than others. So half of the networks were trained
 without them, and `score` gives these networks more weight in an unfamiliar conversation.
 """
 
@@ -31,30 +31,31 @@ Way = Literal["local", "vectors", "words"]
 """The input of the networks: vectors of the local model, vectors of any model, or words alone."""
 WAYS: Final[tuple[Way, ...]] = ("local", "vectors", "words")
 FITTED_ON = "all-minilm-l6-v2"
-"""A part of the name of the embedding model of the fit, in lower case."""
+"""A part of the name of the embedding model used in training, in lower case."""
 FILE = "model.npz"
 COMPATIBILITY = ("answer", "human", "thread", "opener", "closing", "centers")
-"""The arrays of `Compatibility`, in its order."""
-STRANGER, KNOWN = 0.45, 0.57
-"""`Candidates.familiar` is below the first in dialogs unlike those of the fit, above the second in others."""
+"""The arrays of `Compatibility`, in the order of its fields."""
+UNFAMILIAR, FAMILIAR = 0.45, 0.57
+"""`Candidates.familiar` of conversations unlike the training dialogs is below the first, of others above the
+second."""
 MOST_AT_HOME = 0.75
-"""The most weight of the networks that use the learned matrices."""
+"""The maximal weight of the networks that use the learned matrices."""
 WIDEST = 4.0
-"""The most usual spreads by which a column counts, so that no outlier outweighs all others."""
+"""The limit of a column in spreads, so that no outlier outweighs all other columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Networks:
-    """A few networks of one hidden layer and a direct path, whose scores are averaged.
+    """An ensemble of networks with one hidden layer and a skip connection.
 
     Attributes:
-        mean: The mean of each column of `FEATURES` in the fit.
-        scale: One by the spread of each column; zero for an unused column.
-        inner: Weights of the hidden layer, of shape (networks, columns, hidden).
-        bias: Of the hidden units, (networks, hidden).
-        outer: Weights of the hidden units, (networks, hidden).
-        direct: Weights of the columns themselves, (networks, columns).
-        at_home: Of each network, 1 if it uses the learned matrices, 0 if not.
+        mean: (columns,) the mean of each column of `FEATURES` in the training data.
+        scale: (columns,) the reciprocal of the spread of each column; zero for an unused column.
+        inner: (networks, columns, hidden) weights of the hidden layer.
+        bias: (networks, hidden) biases of the hidden layer.
+        outer: (networks, hidden) weights from the hidden layer to the score.
+        direct: (networks, columns) weights from the columns to the score.
+        at_home: (networks,) 1 for a network that uses the learned matrices, 0 for others.
     """
 
     mean: Floats
@@ -66,73 +67,70 @@ class Networks:
     at_home: Floats
 
     def scores(self, rows: Table) -> Table:
-        """The score of each row by each network, (networks, rows); the softmax over rows is a choice.
+        """The score of each row by each network, (networks, rows).
 
         Example:
             >>> networks("words").scores(np.zeros((2, len(FEATURES)))).shape[1]
             2
         """
-        seen = ((rows - self.mean) * self.scale).clip(-WIDEST, WIDEST).astype(np.float32)
-        hidden = np.maximum(seen @ self.inner + self.bias[:, None, :], 0.0)
-        found: Table = ((hidden @ self.outer[:, :, None])[..., 0] + self.direct @ seen.T).astype(float)
-        return found
+        inputs = ((rows - self.mean) * self.scale).clip(-WIDEST, WIDEST).astype(np.float32)
+        hidden = np.maximum(inputs @ self.inner + self.bias[:, None, :], 0.0)
+        scores: Table = ((hidden @ self.outer[:, :, None])[..., 0] + self.direct @ inputs.T).astype(float)
+        return scores
 
 
-def score(held: Networks, rows: Table, familiar: float | None = None) -> Table:
-    """The score of each candidate; the softmax of the scores is a choice.
+def score(ensemble: Networks, rows: Table, familiar: float | None = None) -> Table:
+    """The score of each candidate; the softmax of the scores gives the probabilities.
 
     The weight of the networks that use the learned matrices rises with the familiarity of the conversation.
 
     Args:
-        held: The networks.
+        ensemble: The networks.
         rows: `Candidates.rows`.
         familiar: `Candidates.familiar`; `None` for equal weights.
     """
-    home = held.at_home > 0.5
+    home = ensemble.at_home > 0.5
     share = 0.5
     if familiar is not None:
-        share = MOST_AT_HOME * min(max((familiar - STRANGER) / (KNOWN - STRANGER), 0.0), 1.0)
+        share = MOST_AT_HOME * min(max((familiar - UNFAMILIAR) / (FAMILIAR - UNFAMILIAR), 0.0), 1.0)
     if home.all() or not home.any():
         weights = np.full(len(home), 1.0 / len(home))
     else:
         weights = np.where(home, share / home.sum(), (1.0 - share) / (~home).sum())
-    found: Table = weights @ held.scores(rows)
-    return found
+    scores: Table = weights @ ensemble.scores(rows)
+    return scores
 
 
 @cache
 def _stored() -> Mapping[str, Any]:
-    with as_file(files(__package__).joinpath(FILE)) as path, np.load(path, allow_pickle=False) as held:
-        found = {name: held[name] for name in held.files}
-    assert found["features"].tolist() == list(FEATURES), "model.npz is of other columns; fit it again"
-    return found
+    with as_file(files(__package__).joinpath(FILE)) as path, np.load(path, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    assert arrays["features"].tolist() == list(FEATURES), "model.npz has other columns; run `make fit`"
+    return arrays
 
 
 @cache
 def networks(way: Way, *, again: bool = False) -> Networks:
-    """The networks for one input, or those for second looks.
-
-    The file is read at the first call.
-    """
-    held, name = _stored(), f"{way}_again" if again else way
-    return Networks(*(held[f"{name}_{field.name}"].astype(np.float32) for field in fields(Networks)))
+    """The networks for one input, for choices or for second looks; the first call reads the file."""
+    arrays, name = _stored(), f"{way}_again" if again else way
+    return Networks(*(arrays[f"{name}_{field.name}"].astype(np.float32) for field in fields(Networks)))
 
 
 @cache
 def compatibility() -> Compatibility:
     """The matrices learned on vectors of the local model."""
-    held = _stored()
-    return Compatibility(*(held[name].astype(np.float32) for name in COMPATIBILITY))
+    arrays = _stored()
+    return Compatibility(*(arrays[name].astype(np.float32) for name in COMPATIBILITY))
 
 
 @cache
 def word_vectors() -> WordVectors:
     """The learned word vectors."""
-    held = _stored()
+    arrays = _stored()
     names = ("answer", "message", "opener", "closing")
-    words, common = (tuple(held[name].item().split(" ")) for name in ("words", "terms"))
-    learned = {name: held[f"word_{name}"].astype(np.float32) for name in names}
-    return WordVectors(words, **learned, common=common, rarity=held["term_rarity"].astype(np.float32))
+    words, common = (tuple(arrays[name].item().split(" ")) for name in ("words", "terms"))
+    learned = {name: arrays[f"word_{name}"].astype(np.float32) for name in names}
+    return WordVectors(words, **learned, common=common, rarity=arrays["term_rarity"].astype(np.float32))
 
 
 def reader(phrases: Phrases = ENGLISH) -> Reader:
@@ -140,15 +138,15 @@ def reader(phrases: Phrases = ENGLISH) -> Reader:
     return Reader(phrases, word_vectors())
 
 
-def way_to_go(model: str, dimensions: int | None) -> Way:
-    """The input that vectors of a model allow.
+def input_of(model: str, dimensions: int | None) -> Way:
+    """The richest input that an embedding model allows.
 
     Args:
-        model: Name of the embedding model; empty if it is not known.
-        dimensions: Of its vectors; `None` if there are none.
+        model: Name of the embedding model; empty if unknown.
+        dimensions: Dimensions of the vectors; `None` without vectors.
 
     Example:
-        >>> way_to_go("sentence-transformers/all-MiniLM-L6-v2", 384), way_to_go("another", 384)
+        >>> input_of("sentence-transformers/all-MiniLM-L6-v2", 384), input_of("another", 384)
         ('local', 'vectors')
     """
     if dimensions is None:
@@ -158,11 +156,11 @@ def way_to_go(model: str, dimensions: int | None) -> Way:
 
 
 def about() -> Mapping[str, Any]:
-    """The description in the file: sources, sizes, options and time of the fit.
+    """The description in the file: sources, sizes, options and time of the training.
 
     Example:
         >>> "sources" in about()
         True
     """
-    found: Mapping[str, Any] = json.loads(_stored()["about"].item())
-    return found
+    description: Mapping[str, Any] = json.loads(_stored()["about"].item())
+    return description

@@ -1,13 +1,13 @@
-"""Second looks: a turn is scored again once its answer is known.
+"""Second looks: the scores of a placed turn, computed again with its answer.
 
 A message is placed before its answer exists, and a wrong place misleads later choices. So when the next
-message comes, each turn with a doubtful place is scored again, by its answer, among the likely candidates of
-its message. Later choices use the new probabilities; the stored tree does not change, because people and
+message comes, each turn with an uncertain place is scored again, by its answer, among the likely candidates
+of its message. Later choices use the new probabilities; the stored tree does not change, because people and
 models have seen it.
 
 Second looks help where answers do not depend on the choice, as in imported conversations. A model that was
 shown the wrong thread answers as if it were the right one. So a second look can lower the probability of a
-choice, and never raises it; `benchmarks/README.md` has figures.
+choice but never raises it; `benchmarks/README.md` has figures.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from langchain_threadmem.threads.turn_ends import TurnEnd
 SURE = 0.9
 """The probability of a place above which there is no second look."""
 LATE = 32
-"""The number of latest turns that get second looks, and of the turns before each that are compared. With 64
-no more choices are right, and a look takes a tenth longer."""
+"""The number of latest turns that get second looks, and of earlier turns that each is compared with. 64 turns
+do not improve the choices, and a second look takes a tenth longer."""
 UNLIKELY = 1e-3
 """The probability of a new root that was not among the likely candidates."""
 NEAR, CLEAR = 0.2, 0.25
-"""Cosines. An answer below `NEAR` to all candidates is about none of them; an answer whose cosine to one of
-them exceeds `NEAR` and all others by `CLEAR` is about that one. With a model whose cosines are all high
-neither happens, and every doubtful turn is scored again."""
+"""Cosines. An answer below `NEAR` to all candidates is about none of them; an answer whose cosine to one
+candidate exceeds `NEAR` and all other cosines by `CLEAR` is about that candidate. With an embedding model
+whose cosines are all high neither occurs, and every uncertain turn is scored again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class SecondLook:
     """The candidates of an answered turn.
 
     Attributes:
-        ids: Ids of the candidates, rising, then `None` for a new root.
-        chances: Their probabilities before the answer was known, the chosen one first.
-        rows: For each the columns of `table.FEATURES`, with the answer in the place of the message; then the
-            logarithm of its earlier probability, and 1 if it was chosen.
+        ids: Ids of the candidates, ascending, then `None` for a new root.
+        chances: Their probabilities without the answer, the chosen candidate first.
+        rows: For each candidate the columns of `table.FEATURES`, with the answer in the place of the message;
+            then the logarithm of its earlier probability, and 1 if it was chosen.
         familiar: As in `table.Candidates`.
     """
 
@@ -56,9 +56,9 @@ class SecondLook:
     rows: Table
     familiar: float | None
 
-    def revised(self, held: Networks) -> Chances:
-        """The probabilities with the answer known, likeliest first; the earlier ones if the choice gains."""
-        scores = score(held, self.rows, self.familiar)
+    def revised(self, ensemble: Networks) -> Chances:
+        """The new probabilities, the likeliest first; the earlier ones if that of the choice would rise."""
+        scores = score(ensemble, self.rows, self.familiar)
         weighed: Table = np.exp(scores - scores.max())
         weighed /= weighed.sum()
         chosen, chance = self.chances[0]
@@ -77,20 +77,20 @@ def look_again(
     reader: Reader,
     compatibility: Compatibility | None,
 ) -> SecondLook | None:
-    """The candidates of a turn whose answer is known.
+    """The candidates of a turn, described by its answer.
 
     Args:
-        before: The turn ends before it, after their second looks.
+        before: The earlier turn ends, after their second looks.
         human_vectors: Unit vectors of their human messages, one row each.
         answer_vectors: Unit vectors of their answers, one row each.
         turn: The turn, as it was placed.
         vector: Unit vector of its answer; `None` for words alone.
-        reader: Reads the texts.
-        compatibility: The learned matrices, if the vectors are of the local model.
+        reader: The reader of the texts.
+        compatibility: The learned matrices, for vectors of the local model.
 
     Returns:
-        `None` if there is no doubt: the turn was placed surely, or not by its probabilities, or its
-        candidates are gone, or its answer is clearly about the chosen one.
+        `None` if the turn needs no second look: its place is certain or was not chosen by probability, its
+        candidates are gone, or its answer is clearly about the chosen candidate.
     """
     places = {end.id: place for place, end in enumerate(before)}
     among = sorted(places[id_] for id_, _ in turn.chances if id_ is not None and id_ in places)
@@ -101,23 +101,25 @@ def look_again(
         near = np.maximum(human_vectors[among] @ vector, answer_vectors[among] @ vector)
         if _is_clear(near, ids.index(turn.previous)):
             return None
-    found = describe(before, human_vectors, answer_vectors, turn.answer, vector, reader, compatibility, among)
+    candidates = describe(
+        before, human_vectors, answer_vectors, turn.answer, vector, reader, compatibility, among
+    )
     likely = {None: UNLIKELY} | dict(turn.chances)
     chances = np.array([likely[id_] for id_ in ids])
     chosen = np.arange(len(ids)) == ids.index(turn.previous)
-    rows = np.column_stack([found.rows, np.log(chances), chosen])
-    return SecondLook(ids, tuple(turn.chances), rows, found.familiar)
+    rows = np.column_stack([candidates.rows, np.log(chances), chosen])
+    return SecondLook(ids, tuple(turn.chances), rows, candidates.familiar)
 
 
 def _is_clear(near: Floats, chosen: int) -> bool:
-    """Whether an answer confirms the chosen candidate, by its similarity to each; the last is a new root."""
+    """Whether the similarities of an answer confirm the chosen candidate; the last is a new root."""
     if chosen == len(near):
         return bool(near.max() < NEAR)
     return bool(near[chosen] - np.delete(near, chosen).max(initial=NEAR) > CLEAR)
 
 
 def doubtful(turn: TurnEnd) -> bool:
-    """Whether a turn gets a second look: its place is the likeliest candidate, but not surely."""
+    """Whether a turn gets a second look: its parent is the likeliest candidate, but uncertain."""
     chances = turn.chances
     return len(chances) > 1 and chances[0][1] <= SURE and chances[0][0] == turn.previous
 
@@ -129,17 +131,17 @@ def reconsidered(
     way: Way,
     reader: Reader,
     compatibility: Compatibility | None,
-    held: Networks,
+    ensemble: Networks,
     version: int = 0,
 ) -> list[TurnEnd]:
-    """The turn ends after second looks: the doubtful ones with new probabilities and the likeliest parent.
+    """The turn ends after second looks: uncertain turns with new probabilities and the likeliest parent.
 
-    Only the latest turns get second looks. Cost: a millisecond for each that the reader has not cached. The
-    cache holds for one version of the tree, since earlier turns may be moved.
+    Only the latest turns get second looks. Cost: 1 ms for each second look that the reader has not cached. A
+    new version of the tree needs new second looks, since earlier turns may have been moved.
     """
     first = max(len(turn_ends) - LATE, 0)
     revised = list(turn_ends[:first])
-    there = {None, *(end.id for end in revised)}
+    known_ids = {None, *(end.id for end in revised)}
     for place, turn in enumerate(turn_ends[first:], first):
         if doubtful(turn):
             kept = tuple(turn.chances)
@@ -150,11 +152,11 @@ def reconsidered(
                 vector = None if way == "words" else answer_vectors[place]
                 vectors = human_vectors[late], answer_vectors[late]
                 look = look_again(alone(revised[late]), *vectors, turn, vector, reader, compatibility)
-                chances = look.revised(held) if look else kept
+                chances = look.revised(ensemble) if look else kept
                 reader.second_looks.put(key, chances)
-            # The likeliest parent may have been removed, or be too old to be among these.
-            if chances != kept and chances[0][0] in there:
+            # The likeliest parent may have been removed, or be older than these turns.
+            if chances != kept and chances[0][0] in known_ids:
                 turn = replace(turn, previous=chances[0][0], chances=chances)
         revised.append(turn)
-        there.add(turn.id)
+        known_ids.add(turn.id)
     return revised

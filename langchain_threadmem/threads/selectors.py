@@ -1,8 +1,8 @@
 """Node selectors: the protocol, `LinearNodeSelector`, `SemanticNodeSelector`.
 
-A selector is anything with `select_parent(tree, message) -> int | None`, optionally `aselect_parent`, or a
-plain function of the same two arguments. The answer is the id of the answer to continue, or `None` for a new
-root. The selectors here are written as flows (`choose`), and drive them when they are called directly.
+A selector is an object with `select_parent(tree, message) -> int | None` and optionally `aselect_parent`, or
+a function of the same two arguments. It returns the id of the answer to continue, or `None` for a new root.
+The selectors of this module are written as flows (`choose`), which `select_parent` and `aselect_parent` run.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 _Floats: TypeAlias = NDArray[np.float32]
 COMPARED, NEAREST = 8192, 24
-"""The numbers of messages before the newest turns: those that are compared, and those that are candidates."""
+"""The number of messages before the newest turns that are compared, and of those that become candidates."""
 OWN_TURNS = 256
-"""The number of latest turns that a selector embeds by a model of its own; their vectors are not stored."""
+"""The number of latest turns that a selector with its own model embeds; their vectors are not stored."""
 
 
 @runtime_checkable
@@ -55,10 +55,10 @@ AnySelector = NodeSelector | Callable[[TreeView, BaseMessage], int | None]
 
 
 class FlowSelector:
-    """A selector written as a flow; it gets its two direct methods from here."""
+    """Base class of selectors that are written as a flow: `choose` serves sync and async calls."""
 
     def choose(self, tree: TreeView, message: BaseMessage) -> Flow[int | None]:
-        """The choice, as a flow; to be overridden."""
+        """The choice, as a flow; subclasses override it."""
         raise SelectionError(f"{type(self).__name__} defines no choose()")
 
     def select_parent(self, tree: Any, message: BaseMessage) -> int | None:
@@ -72,7 +72,7 @@ class FlowSelector:
         return run(self.choose(view, message), view.runtime or bare())
 
     async def aselect_parent(self, tree: Any, message: BaseMessage) -> int | None:
-        """`select_parent`, on the event loop."""
+        """The async twin of `select_parent`."""
         view = as_view(tree)
         return await arun(self.choose(view, message), view.runtime or bare())
 
@@ -81,7 +81,7 @@ def choice_of(selector: AnySelector, view: TreeView, message: BaseMessage) -> Fl
     """The choice of any selector: a flow, an object or a function, sync or async.
 
     Raises:
-        DriverError: It can only be awaited, and this is a sync call.
+        DriverError: The selector is async only, and the call is sync.
     """
     if isinstance(selector, FlowSelector):
         return (yield from selector.choose(view, message))
@@ -102,7 +102,7 @@ def choice_of(selector: AnySelector, view: TreeView, message: BaseMessage) -> Fl
 
 def _refuse_sync(view: TreeView, message: BaseMessage) -> int | None:
     raise DriverError(
-        "this selector is an async function; use aappend(), or give it a sync select_parent too"
+        "this selector is an async function; call aappend(), or add a sync select_parent to the selector"
     )
 
 
@@ -116,22 +116,22 @@ class LinearNodeSelector(FlowSelector):
     """
 
     def choose(self, tree: TreeView, message: BaseMessage) -> Flow[int | None]:
-        """The last answer of all."""
+        """The last answer of the conversation."""
         yield from ()
         return max((end.id for end in tree.turn_ends()), default=None)
 
 
 class SemanticNodeSelector(FlowSelector):
-    """Continues the thread that the message fits by meaning, words and recency; no language model.
+    """Continues the thread that the message fits by meaning, words and recency; no chat model.
 
-    A choice takes some 3 ms beside embedding the message; see `threads.choice`. In a long conversation the
-    newest turns are compared, and older threads that are near to the message (`threads.shortlist`). Without
-    an embedding model words and recency decide, and older threads are found in the lexicon, which an
-    encrypted memory does not have.
+    A choice takes about 3 ms, besides the time to embed the message; see `threads.choice`. In a long
+    conversation the message is compared with the newest turns and with similar older threads
+    (`threads.shortlist`). Without an embedding model words and recency decide, and older threads are found in
+    the lexicon, which an encrypted memory does not have.
 
     Args:
-        embeddings: An embedding model of its own, by which the newest 256 turns are embedded; by default the
-            memory's.
+        embeddings: An embedding model for this selector alone, which embeds the newest 256 turns; by default
+            the memory's model.
     """
 
     def __init__(self, embeddings: Embeddings | None = None) -> None:
@@ -140,7 +140,7 @@ class SemanticNodeSelector(FlowSelector):
     def choose(self, tree: TreeView, message: BaseMessage) -> Flow[int | None]:
         """The answer that fits best, or `None` if the message opens a topic."""
         choice = yield from self.weigh(tree, message)
-        if choice is not FIRST:  # There was something to weigh.
+        if choice is not FIRST:  # A first message has no candidates to compare.
             tree.reason, tree.chances = choice.reason, choice.kept
         return choice.parent_id
 
@@ -153,8 +153,8 @@ class SemanticNodeSelector(FlowSelector):
         if self._own is not None or runtime is None:
             vectors, vector, model = yield from self._embedded(ends[-OWN_TURNS:], text, runtime)
         else:
-            held = yield from catch_up_vectors(runtime, tree.tree)
-            vectors, model = NONE if held is None else held.vectors, runtime.embedder.model
+            cached = yield from catch_up_vectors(runtime, tree.tree)
+            vectors, model = NONE if cached is None else cached.vectors, runtime.embedder.model
             vector = (yield from embed(runtime, [text]))[0]
         older: list[int] = []
         if len(ends) > NEWEST:
@@ -163,23 +163,23 @@ class SemanticNodeSelector(FlowSelector):
                 older = _nearest(vectors, vector, before)
             elif runtime is not None and not runtime.encrypted:
                 older = yield from likely(runtime, tree.tree, text, NEAREST, before)
-        looked_at, version = considered(ends, tree.turns, older), tree.turns.version
+        compared, version = considered(ends, tree.turns, older), tree.turns.version
         reads = None if runtime is None else runtime.get(TurnReader).reader
-        humans = _rows(vectors, [end.human_id or 0 for end in looked_at], vector.size)
-        answers = _rows(vectors, [end.id for end in looked_at], vector.size)
+        humans = _rows(vectors, [end.human_id or 0 for end in compared], vector.size)
+        answers = _rows(vectors, [end.id for end in compared], vector.size)
         meaning = vector if vector.size else None
-        return choose(looked_at, humans, answers, text, meaning, reads=reads, model=model, version=version)
+        return choose(compared, humans, answers, text, meaning, reads=reads, model=model, version=version)
 
     def _embedded(
         self, ends: Sequence[TurnEnd], text: str, runtime: Runtime | None
     ) -> Flow[tuple[Vectors, _Floats, str]]:
-        """Vectors by an embedding model of one's own, of turns and a message: only the latest are kept."""
+        """Vectors of turns and of a message by the selector's own model, which caches the latest only."""
         own = self._own = self._own or Embedder(None, remember=2 * OWN_TURNS + 2)
         if runtime is not None:
             runtime.embedders.add(own)
-        said = {end.human_id: end.human for end in ends} | {end.id: end.answer for end in ends}
-        ids = sorted(id_ for id_ in said if id_ is not None)
-        texts = [*(said[id_] for id_ in ids), text]
+        by_id = {end.human_id: end.human for end in ends} | {end.id: end.answer for end in ends}
+        ids = sorted(id_ for id_ in by_id if id_ is not None)
+        texts = [*(by_id[id_] for id_ in ids), text]
         rows = yield from Call(lambda: own.embed(texts), lambda: own.aembed(texts))
         seqs = np.array(ids, np.int64)
         return Vectors(seqs, seqs, rows[:-1]), rows[-1], own.model
@@ -200,24 +200,24 @@ class TurnReader(SharedComponent):
 
 
 def _nearest(vectors: Vectors, vector: _Floats, before: int) -> list[int]:
-    """The numbers of the nodes nearest to a message among those before one, the nearest first."""
+    """The ids of the nodes before another node that are nearest to a message, the nearest first."""
     last = int(np.searchsorted(vectors.seqs, before))
     if not last:
         return []
     first = max(last - COMPARED, 0)
     apart = vectors.matrix[first:last] @ -vector
     nearest = np.argpartition(apart, NEAREST)[:NEAREST] if len(apart) > NEAREST else np.arange(len(apart))
-    # The nearest first, and of those that are as near the older: a choice is to be the same every time.
-    found: list[int] = vectors.seqs[first + nearest[np.lexsort((nearest, apart[nearest]))]].tolist()
-    return found
+    # Nodes at the same distance are ordered by age, so that a choice can be repeated.
+    ids: list[int] = vectors.seqs[first + nearest[np.lexsort((nearest, apart[nearest]))]].tolist()
+    return ids
 
 
 def _rows(vectors: Vectors, ids: Sequence[int], dimensions: int) -> _Floats:
     """The vectors of nodes by their ids; zero where a node has none."""
     if not dimensions or not len(vectors.seqs):
         return np.zeros((len(ids), dimensions), np.float32)
-    wanted = np.array(ids)
-    at = np.searchsorted(vectors.seqs, wanted).clip(max=len(vectors.seqs) - 1)
-    found = vectors.matrix.take(at, 0)
-    found[vectors.seqs[at] != wanted] = 0.0
-    return found
+    node_ids = np.array(ids)
+    at = np.searchsorted(vectors.seqs, node_ids).clip(max=len(vectors.seqs) - 1)
+    rows = vectors.matrix.take(at, 0)
+    rows[vectors.seqs[at] != node_ids] = 0.0
+    return rows

@@ -1,4 +1,4 @@
-"""Shortlists: a bounded number of candidate turns, whatever the length of the conversation."""
+"""Shortlists: the turns that a choice compares, whose number does not grow with the conversation."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from langchain_threadmem.threads.features.structure import (
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 
 NEWEST = 64
-"""The number of latest turns that a choice compares. With 128 no more choices are right, and fewer old
+"""The number of latest turns that a choice compares. 128 turns do not improve the choices, and fewer old
 threads are found again (`docs/experiments.md`)."""
 NEAR_TURNS, NEAR_THREADS = 6, 4
-"""The number of older turns, and of ends of threads, that are compared because they are near to the message.
-With twice as many about as many threads are found again."""
+"""The number of older turns, and of ends of threads, that are compared because they resemble the message.
+Twice these numbers find about as many threads again."""
 _id = attrgetter("id")
 
 
@@ -36,14 +36,14 @@ def considered(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[in
 
     Args:
         turn_ends: Turn ends of the whole conversation, oldest first.
-        index: The index of the conversation; it may have grown since.
+        index: The index of the conversation; it may contain newer turns.
         near: Ids of nodes before the newest turns, those nearest to the message first.
 
     Returns:
-        The newest, some 20 others that are near, and the first turns of their threads. A turn whose previous
-        one is not among them continues the nearest one above it that is, or is a root.
+        The newest turns, about 20 older turns that resemble the message, and the first turns of their
+        threads. `previous` of each is its nearest ancestor among these turns, or `None`.
 
-    Cost: 0.2 ms; another 0.2 ms for each thousand turns that lie between two of those.
+    Cost: 0.2 ms, and 0.2 ms for each thousand turns between two of the returned turns.
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
@@ -59,19 +59,19 @@ def considered(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[in
     newest = turn_ends[-NEWEST:]
     if not near or len(turn_ends) <= NEWEST:
         return alone(newest)
-    kept = {end.id: end for end in newest}
+    by_id = {end.id: end for end in newest}
     turns = dict.fromkeys(bisect_left(turn_ends, id_, key=_id) for id_ in near)
-    found = [turn_ends[place] for place in islice(turns, NEAR_TURNS)]
-    leaves = dict.fromkeys(index.leaf(end.id) for end in found)
+    similar = [turn_ends[place] for place in islice(turns, NEAR_TURNS)]
+    leaves = dict.fromkeys(index.leaf(end.id) for end in similar)
     for leaf in islice(leaves, NEAR_THREADS):
-        found += islice(index.upwards(leaf), PATH)
-    kept |= {end.id: end for end in found}
-    openings = [index.opening(id_) for id_ in kept]
-    kept |= {end.id: end for end in openings if end is not None}
+        similar += islice(index.upwards(leaf), PATH)
+    by_id |= {end.id: end for end in similar}
+    openings = [index.opening(id_) for id_ in by_id]
+    by_id |= {end.id: end for end in openings if end is not None}
     linked: dict[int, TurnEnd] = {}
-    for id_, end in sorted(kept.items()):
+    for id_, end in sorted(by_id.items()):
         if id_ > newest[-1].id:
-            break  # It is newer than the choice.
+            break  # This turn and the later ones are newer than `turn_ends`.
         above = end.previous
         if above not in linked:
             above = next((up.id for up in index.upwards(above) if up.id in linked), None)
@@ -80,24 +80,24 @@ def considered(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[in
 
 
 def alone(turn_ends: Sequence[TurnEnd]) -> list[TurnEnd]:
-    """Turn ends without others: one that continues a turn outside of them is a root."""
+    """The turn ends as a conversation of their own: a turn that continues any other turn becomes a root."""
     ids = {None, *(end.id for end in turn_ends)}
     return [end if end.previous in ids else replace(end, previous=None) for end in turn_ends]
 
 
 def shortlist(ended: NDArray[np.bool_], nearest: Table, least: float) -> Places:
-    """Positions of the candidates, rising; their number does not grow with the conversation.
+    """Positions of the candidates, ascending; their number does not grow with the conversation.
 
     Args:
-        ended: Whether each turn is the end of a thread.
+        ended: For each turn, whether it is the end of a thread.
         nearest: The similarity of each turn to the message.
-        least: The similarity above which a turn may be a candidate for its similarity.
+        least: Turns are candidates by similarity above this similarity only.
     """
     chosen = np.zeros(len(ended), bool)
     chosen[-RECENT_TURNS:] = True
     ends = np.flatnonzero(ended)
     chosen[ends[-RECENT_THREADS:]] = True
     for places, most in ((ends, SIMILAR_THREADS), (np.arange(len(ended)), SIMILAR_TURNS)):
-        found = places[np.argsort(-nearest[places], kind="stable")[:most]]
-        chosen[found[nearest[found] > least]] = True
+        similar = places[np.argsort(-nearest[places], kind="stable")[:most]]
+        chosen[similar[nearest[similar] > least]] = True
     return np.flatnonzero(chosen)

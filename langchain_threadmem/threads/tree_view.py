@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     import networkx as nx
 
 OnFailure = Literal["latest", "root", "raise"]
-"""Where a message goes whose selector failed."""
+"""The place of a message whose selector failed: below the latest answer, a new root, or an error."""
 
 
 def check_on_failure(choice: str) -> None:
     """Refuse an unknown `on_selection_failure`.
 
     Raises:
-        InputError: It is none of the three.
+        InputError: The value is not a member of `OnFailure`.
     """
     if choice not in get_args(OnFailure):
         raise InputError(f"on_selection_failure={choice!r} is not one of 'latest', 'root', 'raise'")
 
 
 class TreeView:
-    """A conversation's tree, for selectors.
+    """The tree of a conversation, for selectors.
 
-    `turn_ends()` is in memory; `thread()` and `graph` read the database at their first use.
+    `turn_ends()` is in memory; the first use of `thread()` or `graph` reads the database.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class TreeView:
         self.on_failure = on_failure
         self.tree = tree
         self.turns = turns.without(hidden) if hidden else turns
-        """The index of the turn ends; it grows with the conversation, unless a part is hidden."""
+        """The index of the turn ends; it grows with the conversation, unless `hidden` is given."""
         self._all_turns, self._hidden = turns, hidden
         self._ends = self.turns.ends()
         self.reason = ""
@@ -82,14 +82,14 @@ class TreeView:
 
     @cached_property
     def _by_id(self) -> dict[int, ConversationNode]:
-        found = {node.id: node for node in self._load()}
+        by_id = {node.id: node for node in self._load()}
         if self._hidden:
-            for id_ in parents_first({id_: node.parent_id for id_, node in found.items()}):
-                parent = found[id_].parent_id
-                is_cut_off = parent is not None and parent not in found
+            for id_ in parents_first({id_: node.parent_id for id_, node in by_id.items()}):
+                parent = by_id[id_].parent_id
+                is_cut_off = parent is not None and parent not in by_id
                 if is_cut_off or self._all_turns.belongs(id_, self._hidden):
-                    del found[id_]
-        return found
+                    del by_id[id_]
+        return by_id
 
     def _load(self) -> Iterable[ConversationNode]:
         assert self.runtime is not None
@@ -98,11 +98,11 @@ class TreeView:
 
 
 class GraphView(TreeView):
-    """The same view of a NetworkX graph of a caller."""
+    """A tree view of a NetworkX graph, without a database."""
 
     def __init__(self, graph: Any) -> None:
-        found = [data["node"] for _, data in graph.nodes(data=True)] if graph else []
-        self._nodes = sorted(found, key=lambda node: node.id)
+        attributes = dict(graph.nodes(data=True)).values() if graph else ()
+        self._nodes = sorted((data["node"] for data in attributes), key=lambda node: node.id)
         self.turns = self._all_turns = TurnIndex()
         self._hidden = ()
         self.turns.add(self._nodes)
@@ -119,34 +119,34 @@ class GraphView(TreeView):
 
 
 def as_view(tree: Any) -> TreeView:
-    """The view that a selector was called with, or a view of a graph such as `ChatMemory.graph`.
+    """The tree view itself, or a view of a graph such as `ChatMemory.graph`.
 
     Raises:
-        InputError: It is neither.
+        InputError: The argument is neither a view nor a graph.
     """
     if isinstance(tree, TreeView):
         return tree
     if not tree or hasattr(tree, "nodes"):
         return GraphView(tree)
-    raise InputError(f"a selector looks at a tree view or a networkx graph, not at {type(tree).__name__!r}")
+    raise InputError(f"a selector takes a tree view or a networkx graph, not {type(tree).__name__!r}")
 
 
-class KnownTurns(TreeCache[TurnIndex]):
+class TurnIndexes(TreeCache[TurnIndex]):
     """The turn ends of conversations, by tree."""
 
 
 def turns(runtime: Runtime, tree: int) -> Flow[TurnIndex]:
     """The turn ends of a conversation, cached and brought up to date."""
-    cache = runtime.get(KnownTurns).values
+    cache = runtime.get(TurnIndexes).values
     index = cache.setdefault((tree,), TurnIndex)
     last, version = index.last, index.version
 
-    def news(conn: Conn) -> tuple[int, list[nodes.NodeRow], dict[int, Placement]]:
+    def read(conn: Conn) -> tuple[int, list[nodes.NodeRow], dict[int, Placement]]:
         current = trees.head(conn, tree).version
         start = last if current == version else 0
         return current, nodes.since(conn, tree, start), stored_placements.since(conn, tree, start)
 
-    current, rows, placements = yield from Sql(news)
+    current, rows, placements = yield from Sql(read)
     if current != version:
         index = TurnIndex(current)
         cache.put((tree,), index)

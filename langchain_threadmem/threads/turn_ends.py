@@ -1,7 +1,7 @@
 """Turn ends: the answers that a new human message can continue.
 
 A turn is a human message and the AI and tool messages that answer it. Its *end* is the last answer without
-tool calls: calls and their results are inside a turn, and nothing continues them.
+tool calls: a human message never continues a tool call or its result.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummar
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
-    """The last answer of a turn: what a new human message can continue.
+    """The last answer of a turn, which a new human message can continue.
 
     Attributes:
         id: Node id of the answer.
-        previous: `id` of the turn end that this turn itself continued; `None` at a root.
+        previous: `id` of the turn end that this turn continues; `None` at a root.
         human: Text of the human message of the turn.
         answer: Text of the answer.
         human_id: Node id of the human message.
-        summary: Summary of the answer, if one was written.
-        timestamp: When the answer was given.
-        chances: Candidates for `previous` and their probabilities when the turn was placed; empty where its
+        summary: Summary of the answer, if any.
+        timestamp: Time of the answer.
+        chances: Candidates for `previous` and their probabilities when the turn was placed; empty if the
             place is certain.
     """
 
@@ -47,13 +47,13 @@ class TurnEnd:
 
 
 class TurnIndex:
-    """The turn ends of a growing conversation, kept up to date node by node.
+    """The turn ends of a growing conversation.
 
-    Nodes are added in the order of their ids; a node that is added twice counts once. After a change of a
-    stored node's state a new index is needed; `version` shows that.
+    Nodes are added in the order of their ids; a node that is added twice counts once. A change of a stored
+    node's state raises the tree's version and needs a new index.
 
     Args:
-        version: Version of the tree that the first nodes came from.
+        version: Version of the tree whose nodes are added.
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
@@ -66,14 +66,14 @@ class TurnIndex:
     def __init__(self, version: int = 0) -> None:
         self.version = version
         self.last = 0
-        """Id of the newest node that was added."""
+        """Id of the newest node in the index."""
         self._ends: dict[int, TurnEnd] = {}
         self._openings: dict[int, int] = {}
         self._following: dict[int, int] = {}
         self._turn_of: dict[int, tuple[int | None, str, int | None]] = {}
         # For each node: the human node of its turn, that node's text, and the turn end before the turn.
         self._first: dict[int, int] = {}
-        # For a human node that is a new version of another, or was moved: the first one.
+        # For a human node that replaces another (an edit or a move): the first version.
         self._placements: dict[int, Placement] = {}
         self._lock = forking.lock()
 
@@ -83,8 +83,8 @@ class TurnIndex:
         """Add nodes that are newer than `last`; others are ignored.
 
         Args:
-            nodes: In the order of their ids.
-            placements: The placements of human nodes, by their ids.
+            nodes: The nodes, in the order of their ids.
+            placements: The placements of human nodes, by id.
         """
         with self._lock:
             self._placements.update(placements)
@@ -102,31 +102,31 @@ class TurnIndex:
             return sorted(self._ends.values(), key=lambda end: end.id)
 
     def belongs(self, id_: int, spans: Sequence[Span]) -> bool:
-        """Whether the first version of the human message of a node's turn is in one of the ranges of ids."""
+        """Whether the turn of a node began, in its first version, in one of the ranges of ids."""
         human = self._turn_of.get(id_, (None,))[0]
         return within(spans, id_ if human is None else self._first.get(human, human))
 
     def without(self, spans: Sequence[Span]) -> TurnIndex:
-        """An index without the turns that belong to ranges of ids, and without the turns that continue them.
+        """A copy of the index without the turns that belong to ranges of ids and their descendants.
 
-        Its cost is linear, and it does not grow with this index.
+        Later additions to this index do not change the copy. The cost is linear.
         """
-        left = TurnIndex(self.version)
-        left.last, left._openings = self.last, self._openings
-        gone: set[int] = set()
+        copy = TurnIndex(self.version)
+        copy.last, copy._openings = self.last, self._openings
+        left_out: set[int] = set()
         with self._lock:
             ends = list(self._ends.values())  # A turn comes before the turns that continue it.
         for end in ends:
-            if end.previous in gone or self.belongs(end.id, spans):
-                gone.add(end.id)
+            if end.previous in left_out or self.belongs(end.id, spans):
+                left_out.add(end.id)
             else:
-                left._ends[end.id] = end
+                copy._ends[end.id] = end
                 if end.previous is not None:
-                    left._following[end.previous] = end.id
-        return left
+                    copy._following[end.previous] = end.id
+        return copy
 
     def upwards(self, id_: int | None) -> Iterator[TurnEnd]:
-        """The turn end with an id and those that it continues, the latest first."""
+        """A turn end and its ancestors, the latest first."""
         while id_ is not None and (end := self._ends.get(id_)):
             yield end
             id_ = end.previous
@@ -138,7 +138,7 @@ class TurnIndex:
         return id_
 
     def opening(self, id_: int) -> TurnEnd | None:
-        """The first turn end of the thread of another, if it is there."""
+        """The first turn end of the thread of a turn end, if the index contains it."""
         return self._ends.get(self._openings[id_])
 
     def _add(self, node: ConversationNode) -> None:
@@ -150,7 +150,7 @@ class TurnIndex:
         else:
             turn = above or (None, "", None)
             if node.state is State.LIVE and parent in self._ends:
-                del self._ends[parent]  # The turn goes on: its end is further down.
+                del self._ends[parent]  # A further answer of the same turn moves its end.
         self._turn_of[node.id] = turn
         if node.state is State.LIVE and is_answer(node.message):
             human_id, human, previous = turn

@@ -147,7 +147,7 @@ def test_verify_tells_what_the_index_lacks_and_reindex_mends_it(tmp_path: Path) 
         index.remove(keys[:1])
         index.add([12345], np.ones((1, 64), np.float32))
         assert system.verify().problems == (
-            "the vector index lacks 1 vectors and holds 1 too many; reindex() mends it",
+            "the vector index lacks 1 vectors and has 1 too many; call reindex()",
         )
         assert system.reindex() == 2
         assert system.verify().ok

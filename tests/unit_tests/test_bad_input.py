@@ -233,8 +233,8 @@ def test_what_is_no_embedding_model_is_refused_when_it_is_passed(model: Any) -> 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"window": 3}, r"3 is no window; pass MessageWindow"),
-        ({"summarizer": 3}, "3 is no summarizer"),
+        ({"window": 3}, r"3 is not a window; pass MessageWindow"),
+        ({"summarizer": 3}, "3 is not a summarizer"),
         ({"system": 3}, "system is a MemorySystem, not 3"),
         ({"context_depth": "5"}, "context_depth must be a number, not '5'"),
     ],
@@ -250,11 +250,11 @@ def test_an_option_of_another_kind_is_refused(options: Any, said: str) -> None:
     [
         ({"url": 5}, "5 is no database"),
         ({"model": 3}, "3 is no chat model"),
-        ({"summarizer": 3}, "3 is no summarizer"),
+        ({"summarizer": 3}, "3 is not a summarizer"),
         ({"token_counter": 3}, "token_counter=3 cannot count"),
-        ({"vectors": 3}, "vectors=3 is no vector index"),
-        ({"language": 3}, "language=3 is no Language"),
-        ({"language": "english"}, "language='english' is no Language"),
+        ({"vectors": 3}, "vectors=3 is not a vector index"),
+        ({"language": 3}, "language=3 is not a Language"),
+        ({"language": "english"}, "language='english' is not a Language"),
     ],
     ids=str,
 )

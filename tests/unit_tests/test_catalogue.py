@@ -117,7 +117,7 @@ def test_an_argument_that_cannot_be_used_is_named(listing: Any, options: dict[st
 
 @pytest.mark.parametrize("metadata", [3, {"when": datetime.now(UTC)}, {1: "a"}])
 def test_metadata_that_is_no_json_object_is_refused(listing: Any, metadata: Any) -> None:
-    with pytest.raises(InputError, match="no JSON object"):
+    with pytest.raises(InputError, match="not a JSON object"):
         listing.update_conversation("tea", metadata=metadata)
 
 

@@ -29,10 +29,10 @@ from langchain_threadmem.threads.model import (
     WAYS,
     about,
     compatibility,
+    input_of,
     networks,
     reader,
     score,
-    way_to_go,
     word_vectors,
 )
 from langchain_threadmem.threads.turn_ends import TurnEnd
@@ -361,10 +361,10 @@ def test_a_value_is_a_number_or_a_name_inside_a_sentence() -> None:
 
 
 def test_what_was_learned_on_one_model_is_used_for_its_vectors_only() -> None:
-    assert way_to_go("all-MiniLM-L6-v2@8199be6f", 384) == "local"
-    assert way_to_go("all-MiniLM-L6-v2", 128) == "vectors"
-    assert way_to_go("text-embedding-3-small", 384) == "vectors"
-    assert way_to_go("all-MiniLM-L6-v2", None) == "words"
+    assert input_of("all-MiniLM-L6-v2@8199be6f", 384) == "local"
+    assert input_of("all-MiniLM-L6-v2", 128) == "vectors"
+    assert input_of("text-embedding-3-small", 384) == "vectors"
+    assert input_of("all-MiniLM-L6-v2", None) == "words"
 
 
 def test_the_data_file_holds_plain_numbers_and_says_what_they_were_fitted_on() -> None:

@@ -190,7 +190,7 @@ def test_without_an_embedding_model_the_demo_goes_by_words_and_says_so_once(
     ("lines", "said"),
     [
         ("", "no messages"),
-        ('{"role": "user", "content": "Hello"}\n{"role": "user", "cont', "line 2 is no JSON"),
+        ('{"role": "user", "content": "Hello"}\n{"role": "user", "cont', "line 2 is not JSON"),
         (
             '{"role": "user", "content": "Hello"}\n{"role": "robot", "content": "Hi"}',
             "line 2 has the role 'robot'",

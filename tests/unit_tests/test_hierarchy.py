@@ -420,7 +420,7 @@ def test_a_thread_that_cannot_be_summarised_says_why(opened: Open, verbs: Wrap) 
     memory = system.conversation("s")
     memory.append("a1", "A1")
     memory.edit(2, ("ai", "A2"))
-    with pytest.raises(NodeNotFoundError, match="no node 99 in session 's'"):
+    with pytest.raises(NodeNotFoundError, match="session 's' has no node 99"):
         verbs(system).summarize_thread(99, session="s")
     with pytest.raises(InputError, match="superseded"):
         verbs(system).summarize_thread(2, session="s")

@@ -220,7 +220,7 @@ def test_a_query_without_a_question_is_refused(memory: MemorySystem, verbs: Wrap
     with pytest.raises(InputError, match="query_vector"):
         verbs(memory).query()
     memory.enable_stm(restore_session_id="LATEST")
-    with pytest.raises(InputError, match="3 numbers"):
+    with pytest.raises(InputError, match="3 dimensions"):
         verbs(memory).query(query_vector=[1.0, 2.0, 3.0], short_term_only=True)
 
 
@@ -457,7 +457,7 @@ def test_an_external_collection_of_another_shape_is_refused_or_read(
         [[unit]] = verbs(memory).query("tea", external_only=True)
         assert (unit.id, unit.content, unit.source) == ("v1", "", "external")
         memory.disconnect_external()
-        with pytest.raises(InputError, match="no Chroma collection"):
+        with pytest.raises(InputError, match="not a Chroma collection"):
             memory.connect_external(object())  # type: ignore[arg-type]
         short = client.create_collection(f"short-{library.name}", embedding_function=None)
         short.add(ids=["v1"], embeddings=[[1.0, 2.0]])

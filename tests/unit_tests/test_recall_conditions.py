@@ -141,7 +141,7 @@ def test_a_reranker_that_forgets_a_text_is_an_error(memory: ChatMemory, verbs: W
         def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
             return [1.0]
 
-    with pytest.raises(InputError, match="one for each"):
+    with pytest.raises(InputError, match="one score for each"):
         verbs(memory).recall("kite", reranker=Short())
 
 

@@ -33,7 +33,7 @@ ai_records = st.fixed_dictionaries({"role": st.just("ai"), "content": json_value
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("nonsense", "line 3 is no JSON"),
+        ("nonsense", "line 3 is not JSON"),
         ("5", "line 3 is 5"),
         ('{"messages": 5}', "'messages' of line 3"),
         (
@@ -85,15 +85,15 @@ def test_an_answer_that_only_calls_a_tool_is_no_empty_message() -> None:
         ("", "no messages"),
         ("[]", "no messages"),
         ('{"messages": []}', "no messages"),
-        ('[{"role": "user"', "the text is no JSON.*line 1"),
-        ('{"role": "user", "content": "x"}\n{', "line 2 is no JSON"),
+        ('[{"role": "user"', "the text is not JSON.*line 1"),
+        ('{"role": "user", "content": "x"}\n{', "line 2 is not JSON"),
         ('[{"role": "user", "content": "x"}, {"role": "robot", "content": "x"}]', "element 2 .*'robot'"),
         ('[{"content": "x"}]', "element 1 has the role None"),
         ('[{"role": "user", "content": "  "}]', "element 1 has empty content"),
         ('[{"role": "user", "content": []}]', "element 1 has empty content"),
         ('{"messages": [{"role": "user", "text": ""}]}', "line 1, message 1 has empty content"),
         ("[5]", "element 1 is 5"),
-        ('[{"role": "user", "content": 5}]', "element 1 is no user message"),
+        ('[{"role": "user", "content": 5}]', "element 1 is not a valid user message"),
     ],
 )
 def test_a_conversation_that_cannot_be_read_is_explained(text: str, found: str) -> None:

@@ -113,7 +113,7 @@ def test_an_async_selector_cannot_serve_a_sync_verb_and_nothing_is_stored() -> N
         return None
 
     memory = ChatMemory(node_selector=last, embeddings=False)  # type: ignore[arg-type]
-    with pytest.raises(DriverError, match="use aappend"):
+    with pytest.raises(DriverError, match="call aappend"):
         memory.append("a")
     assert memory.history == []
 
@@ -265,5 +265,5 @@ def test_built_in_selectors_work_on_a_bare_graph_in_both_modes(selector: Any, sy
 
 
 def test_a_selector_refuses_what_is_no_tree() -> None:
-    with pytest.raises(InputError, match="networkx graph, not at 'list'"):
+    with pytest.raises(InputError, match="networkx graph, not 'list'"):
         LinearNodeSelector().select_parent([1, 2], HumanMessage("x"))

@@ -117,8 +117,8 @@ def test_an_unknown_field_is_named_with_those_there_are() -> None:
         ("memory.toml", "k_limit = ", "cannot be read"),
         ("memory.yaml", "k_limit: [", "cannot be read"),
         ("memory.json", "{", "cannot be read"),
-        ("memory.json", "[1]", "is no settings"),
-        ("memory.yaml", "1: 2", "is no settings"),
+        ("memory.json", "[1]", "cannot be used as settings"),
+        ("memory.yaml", "1: 2", "cannot be used as settings"),
         ("memory.yaml", "!!python/object/apply:os.system ['true']", "cannot be read"),
     ],
 )

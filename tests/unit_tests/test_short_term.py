@@ -142,10 +142,10 @@ def test_what_was_dropped_is_not_found() -> None:
 
 def test_vectors_of_another_length_are_refused() -> None:
     memory = filled(3, 1)
-    with pytest.raises(InputError, match="3 numbers"):
+    with pytest.raises(InputError, match="3 dimensions"):
         memory.search(axis(0, 3), 1, EVERYTHING)
     memory.add(2, "text 2")
-    with pytest.raises(InputError, match="3 numbers"):
+    with pytest.raises(InputError, match="3 dimensions"):
         memory.fill({2: axis(0, 3)})
 
 

@@ -1,6 +1,6 @@
 """Cue features: phrases, names and values in a message and at the end of a turn.
 
-Texts are read without regard to case, and long ones at their beginning and end only.
+Phrases match in any case. Of a long text only the beginning and the end are read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LONGEST_TEXT = 2000
 HEAD = 100
 """The number of characters at the beginning of a message that are searched for cues.
 
-Further on, "it" and "at 7" mostly refer to the message itself."""
+Later words such as "it" and "at 7" mostly refer to the message itself."""
 TAIL = 200
 """The number of characters at the end of an answer that are searched for cues."""
 
@@ -30,7 +30,7 @@ _LAST_QUESTION = re.compile(rf"[^.!\n{QUESTION_MARKS}]*[{QUESTION_MARKS}][^{QUES
 
 
 def terms(text: str, phrases: Phrases) -> frozenset[str]:
-    """The terms of a text: its words without stop words, without their endings.
+    """The terms of a text: its words without stop words and without endings.
 
     Example:
         >>> from langchain_threadmem.threads.features.phrases import ENGLISH
@@ -49,13 +49,13 @@ def _without_ending(word: str, phrases: Phrases) -> str:
 
 
 def names(text: str) -> frozenset[str]:
-    """The values in a text: numbers, and words with a capital inside a sentence.
+    """The values in a text: numbers, and capitalized words inside a sentence.
 
     Example:
         >>> sorted(names("Then book The Lark for 7:30, please."))
         ['30', '7', 'lark', 'the']
     """
-    return frozenset(found.lower() for found in _VALUE.findall(_shortened(text)))
+    return frozenset(value.lower() for value in _VALUE.findall(_shortened(text)))
 
 
 MESSAGE_CUES = (
@@ -82,7 +82,7 @@ MESSAGE_CUES = (
     "name",
     "capital",
 )
-"""The numbers that `message_cues` returns, in their order."""
+"""The names of the numbers that `message_cues` returns."""
 _IN_MESSAGES = (
     "asking",
     "agreements",
@@ -101,9 +101,9 @@ _IN_MESSAGES = (
 
 
 def message_cues(message: str, phrases: Phrases) -> tuple[float, ...]:
-    """The cues of a human message for its place: one number for each of `MESSAGE_CUES`.
+    """The cues of a human message: one number for each of `MESSAGE_CUES`.
 
-    All are 0 or 1, but for the length: the logarithm of 1 + words, less 2.
+    All are 0 or 1 except the length, log(1 + words) - 2.
 
     Example:
         >>> from langchain_threadmem.threads.features.phrases import ENGLISH
@@ -146,11 +146,11 @@ END_CUES = (
     "human_thanks",
     "human_question",
 )
-"""The numbers that `end_cues` returns, in their order."""
+"""The names of the numbers that `end_cues` returns."""
 
 
 def end_cues(human: str, answer: str, phrases: Phrases) -> tuple[float, ...]:
-    """The cues at the end of a turn, from both of its texts: one number for each of `END_CUES`.
+    """The cues at the end of a turn: one number for each of `END_CUES`.
 
     Example:
         >>> from langchain_threadmem.threads.features.phrases import ENGLISH
@@ -159,9 +159,9 @@ def end_cues(human: str, answer: str, phrases: Phrases) -> tuple[float, ...]:
         ['asks', 'asks_number']
     """
     tail = _plain(answer[-TAIL:])
-    # Where there is no mark the pattern would look for one from every character on.
-    found = _LAST_QUESTION.search(tail) if any(mark in tail for mark in QUESTION_MARKS) else None
-    question = found.group().strip() if found else ""
+    # Without a question mark the pattern would scan the text from every character.
+    match = _LAST_QUESTION.search(tail) if any(mark in tail for mark in QUESTION_MARKS) else None
+    question = match.group().strip() if match else ""
     asks, ends, human_shows = phrases.shown(question), phrases.shown(tail), phrases.shown(_read(human)[0])
     return (
         float(bool(question)),
@@ -184,7 +184,7 @@ def end_cues(human: str, answer: str, phrases: Phrases) -> tuple[float, ...]:
 
 
 def _read(text: str) -> tuple[str, Sequence[str]]:
-    """A text in lower case, and its words."""
+    """The text in lower case, and its words."""
     plain = _plain(_shortened(text))
     return plain, _WORD.findall(plain)
 

@@ -1,9 +1,9 @@
-"""Learned word vectors: the words that follow other words.
+"""Learned word vectors, which measure how well a message follows an answer.
 
-A number follows "for how many?", a yes follows "is that right?". `WordVectors` holds two short vectors for
-each of some thousand common words: one for the end of an answer, one for the beginning of a message. The
-product of their sums measures how well a message follows an answer. Other words, such as those of another
-language, do not count.
+A number follows "for how many?", a yes follows "is that right?". `WordVectors` contains two short vectors for
+each of several thousand common words: one for the end of an answer, one for the beginning of a message. The
+dot product of their sums measures how well a message follows an answer. Words outside of the vocabulary, such
+as words of another language, do not count.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ ANSWER_END = 160
 """The number of characters at the end of an answer that are read."""
 NUMBER = "<number>"
 RAREST = 7.0
-"""The rarity of a term that is not common: about one dialog in a thousand contains it."""
+"""The rarity of a term outside of `WordVectors.common`, which about one dialog in a thousand contains."""
 
 _TOKEN = re.compile(r"\d+|[^\W\d_]+(?:'[^\W\d_]+)*|\?")
 
 
 def message_words(text: str) -> set[str]:
-    """The words of a message that have vectors; every number is the same word.
+    """The words of a message to look up; every number is the same word.
 
     Example:
         >>> sorted(message_words("At 7, for two?"))
@@ -41,13 +41,13 @@ def message_words(text: str) -> set[str]:
 
 
 def answer_words(text: str) -> set[str]:
-    """The words of an answer that have vectors."""
+    """The words of an answer to look up."""
     return _words(text[-ANSWER_END:])
 
 
 def _words(text: str) -> set[str]:
-    found = _TOKEN.findall(text.lower().replace("\u2019", "'"))
-    return {NUMBER if word.isdigit() else word for word in found}
+    tokens = _TOKEN.findall(text.lower().replace("\u2019", "'"))
+    return {NUMBER if word.isdigit() else word for word in tokens}
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +58,11 @@ class WordVectors:
         vocabulary: The words, in the order of the rows.
         answer: (words, rank) the vector of a word at the end of an answer.
         message: (words, rank) the vector of a word at the beginning of a message.
-        opener: (words,) how much the word makes a message look like the first of a thread.
-        closing: (2, words) how much it makes a turn look like the last of a thread, in its answer and in its
-            human message.
-        common: Terms (`cues.terms`) that are not rare, in the order of `rarity`.
-        rarity: The negative logarithm of the share of dialogs that contain the term.
+        opener: (words,) how much a word makes a message look like the first of a thread.
+        closing: (2, words) how much a word makes a turn look like the last of a thread, in the answer and in
+            the human message.
+        common: Common terms (`cues.terms`), in the order of `rarity`.
+        rarity: The negative logarithm of the share of dialogs that contain each term.
     """
 
     vocabulary: tuple[str, ...]
@@ -92,13 +92,13 @@ class WordVectors:
         return np.array([self._rarities.get(term, RAREST) for term in terms], np.float64)
 
     def shares(self, words: Iterable[str]) -> tuple[list[int], float]:
-        """The rows of the words that are in the vocabulary, and the weight of each."""
-        known = self.rows
-        rows = sorted([known[word] for word in words if word in known])
+        """The rows of the words of the vocabulary, and the weight of each row."""
+        all_rows = self.rows
+        rows = sorted([all_rows[word] for word in words if word in all_rows])
         return rows, (len(rows) + 1) ** -0.5
 
     def of_message(self, text: str) -> Floats:
-        """The vector of a message, then how much it opens a thread, then how much it closes one."""
+        """The vector of a message, then how much it opens a thread, then how much it closes a thread."""
         return self._sum(self._of_messages, message_words(text))
 
     def of_answer(self, text: str) -> Floats:
@@ -115,5 +115,5 @@ class WordVectors:
 
     def _sum(self, table: Floats, words: Iterable[str]) -> Floats:
         rows, share = self.shares(words)
-        found: Floats = table[rows].sum(0) * np.float32(share)
-        return found
+        vector: Floats = table[rows].sum(0) * np.float32(share)
+        return vector

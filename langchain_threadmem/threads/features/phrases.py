@@ -1,8 +1,8 @@
 """Phrases of a language that show the place of a message in a conversation.
 
 Embeddings represent the subject of a text, not its function: "yes, that one" answers the last question,
-"Hello, I need" opens a subject, "enjoy your trip" closes one. `Phrases` lists the phrases of one language,
-`ENGLISH` is the default, and `cues` searches texts for them.
+"Hello, I need" opens a subject, "enjoy your trip" closes a subject. `Phrases` lists the phrases of one
+language, `ENGLISH` is the default, and `cues` searches texts for them.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ _PLAIN_WORD = re.compile(r"\w+")
 class Phrases:
     """Phrases of one language that show how a message relates to earlier messages.
 
-    All are lower case, with a plain apostrophe; a phrase matches whole words. An empty tuple switches its cue
-    off.
+    All are in lower case, with a plain apostrophe; a phrase matches whole words. An empty tuple disables a
+    cue.
 
     Attributes:
         stop_words: Words too common to distinguish threads.
-        endings: Word endings to cut off where four letters remain, longest first.
+        endings: Word endings to remove if four letters remain, longest first.
         references: Words that refer to an earlier message, anywhere in a message.
-        replies: How an answer to the last message begins.
-        connectives: How a message begins that continues the subject.
-        greetings: How a message begins that opens a conversation.
+        replies: Beginnings of a reply to the last message.
+        connectives: Beginnings of a message that continues the subject.
+        greetings: Beginnings of a message that opens a conversation.
         requests: Phrases that open a task or a subject.
         farewells: Phrases with which either side closes a subject.
-        agreements: How a message begins that says yes.
-        refusals: How a message begins that says no.
-        thanks: Phrases that thank.
-        returns: Phrases that name an earlier subject in order to go back to it.
+        agreements: Beginnings of a message that says yes.
+        refusals: Beginnings of a message that says no.
+        thanks: Phrases of thanks.
+        returns: Phrases that return to an earlier subject.
         changes: Phrases that correct an earlier message.
-        asking: How a message begins that asks.
-        alternatives: Words that pick one of several things offered.
-        closed: How a question begins that is answered by yes or no.
+        asking: Beginnings of a question.
+        alternatives: Words that choose one of several offers.
+        closed: Beginnings of a yes-or-no question.
         confirmations: Phrases of an answer that asks for confirmation.
-        completions: Phrases of an answer that reports something done.
+        completions: Phrases of an answer that reports a completed task.
         offers: Phrases of an answer that offers more help.
         apologies: Phrases of an answer that did not understand or could not help.
         disjunctions: Words of a question that offers a choice.
@@ -49,9 +49,9 @@ class Phrases:
         times: Words of a question that asks for a time or a date.
         moments: Words that give a time or a date.
         wheres: Words of a question that asks for a place.
-        places: Words that come before the name of a place.
+        places: Words before the name of a place.
         whos: Words of a question that asks for a name.
-        names: Words with which a name is given.
+        names: Words that introduce a name.
     """
 
     stop_words: frozenset[str] = frozenset()
@@ -86,10 +86,10 @@ class Phrases:
 
     @cached_property
     def patterns(self) -> Mapping[str, tuple[frozenset[str], frozenset[str], re.Pattern[str]]]:
-        """For each cue but `stop_words` and `endings`: its phrases of one word that may stand anywhere, the
-        first words of the others, and a pattern for those.
+        """For each cue: its single words that match anywhere, the first words of its other phrases, and a
+        pattern for these phrases.
         """
-        found = {}
+        patterns = {}
         for field in fields(self):
             if field.name not in ("stop_words", "endings"):
                 anywhere = field.name not in _AT_THE_START
@@ -99,11 +99,11 @@ class Phrases:
                 start = r"\b" if anywhere else r"^\W*"
                 pattern = re.compile(rf"{start}(?:{'|'.join(map(re.escape, others)) or '(?!)'})\b")
                 first_words = frozenset(word for phrase in others for word in _PLAIN_WORD.findall(phrase)[:1])
-                found[field.name] = alone, first_words, pattern
-        return found
+                patterns[field.name] = alone, first_words, pattern
+        return patterns
 
     def shown(self, text: str) -> Callable[[str], bool]:
-        """A function that says whether `text`, in lower case, shows a cue of a name.
+        """A function that returns whether `text`, in lower case, contains a phrase of a cue.
 
         Example:
             >>> shows = ENGLISH.shown("thanks a lot")
@@ -114,7 +114,7 @@ class Phrases:
 
         def shows(name: str) -> bool:
             alone, first_words, pattern = patterns[name]
-            # Most texts show few cues, and a set tells at once.
+            # Most texts contain few phrases: sets exclude most patterns.
             return not alone.isdisjoint(words) or (
                 not first_words.isdisjoint(words) and pattern.search(text) is not None
             )

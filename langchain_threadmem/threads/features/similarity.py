@@ -1,7 +1,7 @@
-"""Similarity features: embeddings of the message compared with those of turns and threads.
+"""Similarity features: embeddings of the message compared with embeddings of turns and threads.
 
 The functions fill columns of `table.FEATURES`, one number for each candidate. `path` has a row for each
-candidate: the positions of the last turns of its thread, its own first, -1 where the thread is shorter.
+candidate: the positions of the last turns of its thread, the candidate first, -1 where the thread is shorter.
 """
 
 from __future__ import annotations
@@ -21,26 +21,28 @@ from langchain_threadmem.threads.features.words import best_before, children, fi
 from langchain_threadmem.threads.turn_ends import TurnEnd
 
 CALIBRATION_TURNS = 32
-"""The number of latest turns from which the usual similarity is estimated."""
+"""The number of latest turns from which the mean similarity is estimated."""
 PRIOR_PAIRS = 8.0
-"""The weight of the prior of the usual similarity, as a number of pairs of texts."""
+"""The weight of the prior of the mean similarity, as a number of pairs of texts."""
 STRANGE = 2.0
-"""The similarity, in usual spreads, from which on two texts are near."""
+"""The similarity, in standard deviations, above which two texts are near."""
 
 
 @dataclass(frozen=True, eq=False)
 class Compatibility:
     """Matrices learned on the vectors of one embedding model: how well messages follow turns.
 
+    A turn of human message `h` and answer `a` is followed well by a message `m` where
+    `a @ answer @ m + h @ human @ m` is high.
+
     Attributes:
-        answer: (dimensions, dimensions) an answer times this times a message, and the same with `human` for
-            the human message of the turn, measure how well the message follows the turn.
-        human: The same shape.
-        thread: The same shape; both texts of a turn times this times a message measure whether the message
-            belongs to the thread of the turn.
+        answer: (dimensions, dimensions)
+        human: (dimensions, dimensions)
+        thread: (dimensions, dimensions) `(a + h) @ thread @ m` measures whether the message belongs to the
+            thread of the turn.
         opener: (dimensions,) how much a message looks like the first of a thread.
-        closing: (2, dimensions) for answer and human message: how much a turn looks like the last.
-        centers: (any, dimensions) cluster centres of the messages of the fit.
+        closing: (2, dimensions) how much an answer, and a human message, look like the last of a thread.
+        centers: (clusters, dimensions) cluster centres of the training messages.
     """
 
     answer: Floats
@@ -52,7 +54,7 @@ class Compatibility:
 
     def fits(
         self,
-        known: LruCache[tuple[str, str], float],
+        cache: LruCache[tuple[str, str], float],
         turn_ends: Sequence[TurnEnd],
         humans: Floats,
         answers: Floats,
@@ -62,8 +64,8 @@ class Compatibility:
         """How well earlier turns follow the turns that they continue.
 
         Args:
-            known: Results of earlier calls, by an answer and the message after it: a text has one vector.
-            turn_ends: The turns.
+            cache: Results of earlier calls, by the text of the answer and of the next message.
+            turn_ends: All turns.
             humans: Vectors of their human messages.
             answers: Vectors of their answers.
             below: Positions of turns.
@@ -74,25 +76,27 @@ class Compatibility:
             key = answers[before] @ self.answer + humans[before] @ self.human
             return float(key @ humans[after])
 
-        found = [
-            known.setdefault((turn_ends[before].answer, turn_ends[after].human), partial(fit, before, after))
+        fits = [
+            cache.setdefault((turn_ends[before].answer, turn_ends[after].human), partial(fit, before, after))
             for before, after in zip(above.tolist(), below.tolist(), strict=True)
         ]
-        return np.array(found, np.float32)
+        return np.array(fits, np.float32)
 
 
 def similarities(humans: Floats, answers: Floats, vector: Floats) -> tuple[Table, Table, Table]:
-    """The greater cosine with each turn, then those with its message and its answer in usual spreads."""
+    """The message's cosine with the nearer text of each turn, then its cosines with the human messages and
+    with the answers, standardized by the similarities in the conversation.
+    """
     to_human, to_answer = (humans @ vector).astype(float), (answers @ vector).astype(float)
     late_humans, late_answers = humans[-CALIBRATION_TURNS:], answers[-CALIBRATION_TURNS:]
     among, across = late_humans @ late_humans.T, late_answers @ late_humans.T
-    own_pairs = across.diagonal()  # answers with their own messages, which are nearer than others
+    own_pairs = across.diagonal()  # An answer and its human message are nearer than other pairs.
     seen = np.concatenate([to_human, to_answer, among.ravel(), across.ravel()])
     own = np.concatenate([among.diagonal(), own_pairs]).astype(float)
     total, count = float(seen.sum() - own.sum()), len(seen) - len(own)
     if not math.isfinite(total):
-        raise InputError("a vector of an earlier turn is not finite; embed it again, or pass no vector")
-    # The prior: unrelated texts lie about twice as far apart as a message and its answer.
+        raise InputError("a vector of an earlier turn is not finite; embed the turn again, or pass no vector")
+    # The prior: unrelated texts are about twice as far apart as a message and its answer.
     apart = max(1.0 - float(own_pairs.sum()) / len(own_pairs), (1.0 - total / count) / 4, 1e-6)
     weight = count + PRIOR_PAIRS
     usual = (total + PRIOR_PAIRS * (1.0 - 2.0 * apart)) / weight
@@ -110,7 +114,7 @@ def by_meaning(
     weight: Table,
     tracks: Tracks,
 ) -> dict[str, Table | Floats]:
-    """The similarity of the message to the turn, to those before it in its thread and to those after it."""
+    """The similarity of the message to the turn, to its ancestors and to the turns that continue it."""
     nearest, both = np.maximum(to_human, to_answer), (to_human + to_answer) / 2
     inside, positions = path >= 0, path[:, 0]
     return {
@@ -128,7 +132,7 @@ def by_meaning(
 
 def by_learning(
     learned: Compatibility,
-    known: LruCache[tuple[str, str], float],
+    cache: LruCache[tuple[str, str], float],
     cosines: Table,
     turn_ends: Sequence[TurnEnd],
     humans: Floats,
@@ -140,12 +144,12 @@ def by_learning(
     weight: Table,
     tracks: Tracks,
 ) -> dict[str, Table | Floats]:
-    """Features of vectors of the local model, for which matrices were learned."""
+    """Features of vectors of the local model, by learned matrices and by plain cosines."""
     positions, inside, near = path[:, 0], path >= 0, cosines[path]
     topic = learned.thread @ vector
     belongs = answers @ topic + humans @ topic
     follows = (answers @ (learned.answer @ vector) + humans @ (learned.human @ vector))[path]
-    fits = learned.fits(known, turn_ends, humans, answers, below, above)
+    fits = learned.fits(cache, turn_ends, humans, answers, below, above)
     own, best = fitted(len(humans), below, above, fits)
     return {
         "raw": near[:, 0],
@@ -162,8 +166,8 @@ def by_learning(
 
 
 def continued(previous: Places, positions: Places) -> tuple[Places, Places]:
-    """Positions of turns that are candidates or continue one, and of the turns that these continue."""
-    candidate = np.zeros(len(previous) + 1, bool)  # The last one stands for the parent of roots.
+    """Positions of turns that are candidates or continue a candidate, and of their predecessors."""
+    candidate = np.zeros(len(previous) + 1, bool)  # The last item is the missing parent of roots.
     candidate[positions] = True
     below = np.flatnonzero((previous >= 0) & (candidate[:-1] | candidate[previous]))
     return below, previous[below]
@@ -172,7 +176,7 @@ def continued(previous: Places, positions: Places) -> tuple[Places, Places]:
 def by_strangeness(unshared: Table | Floats, nearest: Table | Floats) -> dict[str, Table | Floats]:
     """How much of a message is new to the thread, in words and in meaning.
 
-    "Yes" is near nothing and continues the last turn; a long message that is near nothing does not.
+    A long message that resembles no turn opens a thread; a short message such as "yes" does not.
     """
     far = np.clip((STRANGE - nearest) / (2 * STRANGE), 0.0, 1.0)
     return {"strange": unshared * far}

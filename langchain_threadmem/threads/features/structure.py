@@ -1,4 +1,4 @@
-"""Structure features: place in the tree, and earlier probabilities."""
+"""Structure features: the place of a turn in the tree, and its probability."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ PATH = 6
 """The number of turns at the end of a thread that represent it."""
 PATH_DECAY = 0.7
 LATELY = 16
-"""The number of latest turns from which the habit of switching threads is estimated."""
+"""The number of latest turns from which the rate of thread switches is estimated."""
 USUAL_TURNS, USUALLY_STAYS, USUALLY_OPENS = 4.0, 0.65, 0.2
-"""The prior of the habit: its weight in turns, the share that stays, the share that opens a thread."""
+"""The prior of this rate: its weight in turns, the share of turns that stay, the share that open a thread."""
 RECENT_TURNS = 24
-"""The number of latest turns that are candidates even if they have been continued."""
+"""The number of latest turns that are candidates even if another turn continues them."""
 RECENT_THREADS = 12
 SIMILAR_THREADS = 8
 SIMILAR_TURNS = 4
@@ -36,7 +36,9 @@ LEAST_CHANCE = 0.005
 def links(
     turn_ends: Sequence[TurnEnd],
 ) -> tuple[Places, Places, dict[int | None, int]]:
-    """For each turn end, the position of the one it continues (-1: none) and of the first of its thread."""
+    """For each turn end, the position of its predecessor (-1: none) and of the first turn of its thread;
+    and the position of each id.
+    """
     places: dict[int | None, int] = {}
     previous: list[int] = []
     openings: list[int] = []
@@ -54,7 +56,7 @@ def links(
             opening = openings[before]
         else:
             raise InputError(
-                f"turn end {turn.id!r} continues {turn.previous!r}, which is not among the earlier ones; "
+                f"turn end {turn.id!r} continues {turn.previous!r}, which is not an earlier turn end; "
                 "pass the turn ends of the whole conversation"
             )
         places[turn.id] = place
@@ -64,7 +66,7 @@ def links(
 
 
 def paths(previous: Places, positions: Places) -> Places:
-    """The last turns of each thread, its end first, -1 where the thread is shorter."""
+    """The last turns of the thread of each position, latest first, -1 where the thread is shorter."""
     path = np.full((len(positions), PATH), -1, np.intp)
     path[:, 0] = positions
     for step in range(1, PATH):
@@ -76,7 +78,9 @@ def paths(previous: Places, positions: Places) -> Places:
 def probabilities(
     turn_ends: Sequence[TurnEnd], previous: Places, places: Mapping[int | None, int]
 ) -> tuple[Table, Table, Tracks]:
-    """For each turn: the sum of probabilities of continuing it, the probability of its place, its track."""
+    """For each turn: the expected number of turns that continue it, the probability of its place, and its
+    possible predecessors.
+    """
     softly, placed = [0.0] * len(turn_ends), [1.0] * len(turn_ends)
     tracks: Tracks = []
     for place, (turn, before) in enumerate(zip(turn_ends, previous.tolist(), strict=True)):
@@ -98,7 +102,7 @@ def probabilities(
 
 
 def habits(tracks: Tracks) -> tuple[float, float]:
-    """The share of latest turns that continue the turn before, and of those that open a thread."""
+    """The share of latest turns that continue the turn before, and the share that open a thread."""
     stays, opens, weight = USUAL_TURNS * USUALLY_STAYS, USUAL_TURNS * USUALLY_OPENS, USUAL_TURNS
     for place in range(max(1, len(tracks) - LATELY), len(tracks)):
         weight += 1.0
@@ -111,16 +115,16 @@ def habits(tracks: Tracks) -> tuple[float, float]:
 
 
 def along(values: Table | Floats, tracks: Tracks) -> Table:
-    """Values of turns, each averaged with the values of the turns that it may continue."""
-    found: list[float] = values.tolist()
+    """The value of each turn, averaged with the values of the turns that it may continue."""
+    averaged: list[float] = values.tolist()
     for place, track in enumerate(tracks):
         if track:
             sure = mean = 0.0
             for at, chance in track:
                 sure += chance
-                mean += chance * found[at]
-            found[place] = (1.0 - PATH_DECAY * sure) * found[place] + PATH_DECAY * mean
-    return np.array(found)
+                mean += chance * averaged[at]
+            averaged[place] = (1.0 - PATH_DECAY * sure) * averaged[place] + PATH_DECAY * mean
+    return np.array(averaged)
 
 
 MOST_CHILDREN = 3.0
@@ -129,7 +133,7 @@ MOST_CHILDREN = 3.0
 def by_place(
     previous: Places, path: Places, ended: NDArray[np.bool_], softly: Table, placed: Table
 ) -> dict[str, Table | Floats]:
-    """The place of the candidates in the tree and in time, and its probability."""
+    """The place of the candidates in the tree and in time, and the probability of the place."""
     count, positions, inside = len(previous), path[:, 0], path >= 0
     followers = np.flatnonzero(previous >= 0)
     threads_since = ended[::-1].cumsum()[::-1] - ended
@@ -152,7 +156,7 @@ def by_place(
 
 
 def best_after(values: Table, previous: Places) -> Table:
-    """The greatest value among the turns that continue each turn; 0 where there are none."""
+    """The greatest value among the turns that continue each turn; 0 without such turns."""
     best = np.full(len(previous), LEAST)
     followers = np.flatnonzero(previous >= 0)
     np.maximum.at(best, previous[followers], values[followers])

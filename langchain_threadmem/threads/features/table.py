@@ -1,17 +1,17 @@
 """The feature table: one row of numbers for each candidate parent of a message.
 
-Candidates are a new root, the ends of the threads, the latest turns even if they have been continued, and
-the nearest turns: after a message was put into the wrong thread, the next message of the right thread needs
-its parent among the candidates, and an old answer may be answered twice.
+Candidates are a new root, the ends of the threads, the latest turns even if another turn continues them, and
+the nearest turns. Inner turns are candidates because an old answer may be answered twice, and because a
+message that was placed in the wrong thread replaces the end of that thread.
 
 A row holds the cues of the message (`heard_...`, the same in all rows), the cues at the end of the
 candidate's turn, the similarity of both by meaning and by words, the lead over the best other candidate
 (`lead_...`), and the place of the candidate in the tree. Earlier choices count by their probability: a turn
 that was placed below an answer with a probability of 0.6 continues the answer by 0.6.
 
-Similarities are measured by their usual level and spread in the conversation, so embeddings whose cosines
-all lie between 0.7 and 0.9 work like those that use the whole range. Everything specific to a language is in
-`phrases.Phrases`, by which `words.Reader` reads texts.
+Similarities are standardized by their mean and spread in the conversation, so embeddings whose cosines all
+lie between 0.7 and 0.9 work like embeddings whose cosines use the whole range. Everything specific to a
+language is in `phrases.Phrases`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _BEST = {
     "rare": "rare_thread",
     "rare_share": "rare_share",
 }
-"""Columns of the new root that hold the best value of a column of the candidates."""
+"""Columns of the new root, and the columns of the candidates whose greatest value they contain."""
 _LED = (
     "answer",
     "nearest",
@@ -93,71 +93,72 @@ _LED = (
 )
 
 _CANDIDATE = (
-    # similarity of the message to ...
+    # Standardized similarity of the message to:
     "answer",  # the answer
-    "human",  # the human message before it
-    "nearest",  # the nearer of the two
-    "thread",  # the last turns of the thread on average, the latest weighing most
+    "human",  # the human message of the turn
+    "nearest",  # the nearer of both
+    "thread",  # the weighted mean of the last turns of the thread
     "thread_best",  # the nearest text of the last turns
     "thread_human",  # the nearest human message of the turns before the last
     "opening",  # the message that opened the thread
-    "soft_thread",  # the thread as the probabilities of earlier choices have it
-    "sibling",  # the nearest human message that continued the turn
-    # for vectors of one model only: cosines as they are, ...
-    "raw",  # with the nearer of answer and human message
-    "raw_thread",  # ... of the last turns of the thread on average
-    "raw_best",  # ... the nearest of them
-    # ... and learned from dialogs:
+    "soft_thread",  # all threads that may lead to the turn, by the probabilities of earlier choices
+    "sibling",  # the nearest human message that continues the turn
+    # For vectors of the local model, cosine of the message with:
+    "raw",  # the nearer of answer and human message
+    "raw_thread",  # the weighted mean of the last turns of the thread
+    "raw_best",  # the nearest text of the last turns
+    # For vectors of the local model, learned from dialogs:
     "compatible",  # how well the message follows the turn
-    "compatible_before",  # ... the turns before, the best of them
-    "same",  # how well it fits the last turns of the thread
-    "soft_same",  # ... the thread as the probabilities of earlier choices have it
-    "own_fit",  # how well the turn itself followed what it continued
-    "child_fit",  # how well what continued it did; the best
-    "child_lead",  # how much better the message does
-    # rarity of the words that the message shares with ...
+    "compatible_before",  # how well it follows an earlier turn of the thread; the best
+    "same",  # how well it belongs to the last turns of the thread
+    "soft_same",  # how well it belongs to all threads that may lead to the turn
+    "own_fit",  # how well the turn follows its predecessor
+    "child_fit",  # how well another turn follows the turn; the best
+    "child_lead",  # "compatible" less "child_fit"
+    # Rarity in the conversation of the words that the message shares with:
     "answer_words",  # the answer
     "turn_words",  # the turn
     "thread_words",  # the last turns of the thread
     "only_words",  # this thread and no other
-    "known",  # share of the message's words that the thread knows
-    "rare_turn",  # the turn, by the rarity of words in general
-    "rare_thread",  # ... the last turns of the thread
-    "rare_share",  # what share of the message that is
-    "unshared",  # rarity of the words of the message that the thread does not know
-    "strange",  # ... as far as it is not near the thread by meaning either
-    "values",  # numbers and names shared with the answer
-    "thread_values",  # ... with the last turns of the thread
+    "known",  # share of the message's words that the thread contains
+    # Rarity in general of the words that the message shares with:
+    "rare_turn",  # the turn
+    "rare_thread",  # the last turns of the thread
+    "rare_share",  # the same, as a share of the message
+    "unshared",  # rarity of the message's words that the thread does not contain
+    "strange",  # "unshared", reduced by the similarity of message and thread
+    "values",  # count of numbers and names shared with the answer
+    "thread_values",  # count of numbers and names shared with the last turns of the thread
     *("fit_" + name for name in FITS),
-    "fit",  # how many of them fit
+    "fit",  # sum of these
     *("end_" + name for name in END_CUES),
-    "before_farewell",  # the turn before the last wound up
+    "before_farewell",  # the human message of the turn before is a farewell
     "closing",  # learned: how much the turn looks like the last of its thread
-    # learned word by word: how well ...
-    "follows",  # the message follows the answer
-    "follows_before",  # ... the turns before, the best of them
-    "own_follows",  # the turn itself followed what it continued
-    "child_follows",  # what continued it did; the best
-    "child_follows_lead",  # ... and how much better the message does
-    "closing_words",  # the turn looks like the last of its thread
-    # the place in the tree
+    # By learned word vectors:
+    "follows",  # how well the message follows the answer
+    "follows_before",  # how well it follows an earlier answer of the thread; the best
+    "own_follows",  # how well the turn follows its predecessor
+    "child_follows",  # how well another turn follows the turn; the best
+    "child_follows_lead",  # "follows" less "child_follows"
+    "closing_words",  # how much the turn looks like the last of its thread
+    # Place in the tree; counts as log(1 + count):
     "latest",
     "second",  # end of the thread that was active before the latest
-    "turns_since",  # logarithm of 1 + turns, and so on
+    "turns_since",
     "threads_since",
     "depth",
-    "continued",  # 1 if it has been continued
-    "continued_softly",  # by the sum of probabilities
+    "continued",  # 1 if a turn continues it
+    "continued_softly",  # expected number of turns that continue it
     "children",
-    "child_since",  # turns since it was last continued
-    "placed",  # probability with which it was placed itself
-    "path_placed",  # ... and the turns before it
+    "child_since",  # turns since the latest turn that continues it
+    "placed",  # probability of its place
+    "path_placed",  # probability of the places of the last turns of the thread
     *("lead_" + name for name in _LED),
 )
 _ROOT = (
     "root",
     "root_human",  # highest similarity to a human message
-    "root_opening",  # highest similarity to one that opened a thread
+    "root_opening",  # highest similarity to a message that opened a thread
     "root_nearest",
     "root_thread",
     "root_compatible",
@@ -186,9 +187,9 @@ _ALL = (
     "latest_placed",
     "latest_alone",
     "content",  # rarity of all words of the message
-    "familiar",  # how near the message is to those that were learned on
-    "stays",  # how often a turn continued the one before, of late
-    "opens",  # how often one opened a thread
+    "familiar",  # similarity of the message to the training messages
+    "stays",  # share of the latest turns that continue the turn before
+    "opens",  # share of the latest turns that open a thread
 )
 FEATURES = (
     *_CANDIDATE,
@@ -202,13 +203,15 @@ _AT = {name: place for place, name in enumerate(FEATURES)}
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The candidates of a choice: positions in time and a row of features for each.
+    """The candidates of a choice and their features.
 
     Attributes:
-        positions: Indexes into the turn ends, rising; one row each.
+        positions: Indexes into the turn ends, ascending; one row each.
         rows: One column for each of `FEATURES`; the last row is the new root.
-        cosines: For each position, the greater cosine of message and turn; NaN without vectors.
-        familiar: The similarity of the latest messages to those of the fit; `None` if not known.
+        cosines: For each position, the cosine of the message with the nearer text of the turn; NaN without
+            vectors.
+        familiar: The similarity of the latest messages to the training messages; `None` without vectors of
+            the local model.
     """
 
     positions: Places
@@ -229,8 +232,8 @@ def describe(
 ) -> Candidates:
     """The candidates for the parent of a message, each with a row of features.
 
-    The arguments and errors are those of `choice.choose`; there must be at least one turn end. With `among`
-    the candidates are the turn ends at these positions, rising, at least one, and a new root.
+    Arguments and errors are those of `choice.choose`; at least one turn end is needed. With `among` the
+    candidates are a new root and the turn ends at these positions, ascending, at least one.
 
     Example:
         >>> import numpy as np
@@ -266,12 +269,12 @@ def describe(
 
     columns = by_meaning(to_human, to_answer, openings, previous, path, weight, tracks)
     opener = familiar = 0.0
-    usually = None
+    familiarity = None
     if compatibility is not None and vector is not None:
         opener = float(vector @ compatibility.opener)
         familiar = float((compatibility.centers @ vector).max())
         late = (human_vectors[-LATELY:] @ compatibility.centers.T).max(1)
-        usually = (float(late.sum()) + familiar) / (len(late) + 1)
+        familiarity = (float(late.sum()) + familiar) / (len(late) + 1)
         columns |= by_learning(
             compatibility,
             reader.fits,
@@ -317,20 +320,20 @@ def describe(
         "stays": stays,
         "opens": opens,
     }
-    # Among given turns none may be an end: then each is compared with all others.
+    # If `among` contains no end of a thread, each candidate is compared with all others.
     rows = _rows(columns, leaves if leaves.any() else ~leaves, root, common, features.cues)
-    return Candidates(positions, rows, cosines[positions], usually)
+    return Candidates(positions, rows, cosines[positions], familiarity)
 
 
 class _Layout(NamedTuple):
-    """Positions of columns, among the columns that are computed and in `FEATURES`.
+    """Positions of columns in the table of computed columns and in `FEATURES`.
 
     Attributes:
-        columns: In `FEATURES`, of each computed column.
-        led: Among the computed columns, of those whose leads are computed.
-        leads: In `FEATURES`, of these leads.
-        of_best: Among the computed columns, of those whose best value the new root has.
-        best: In `FEATURES`, of these best values.
+        columns: The positions in `FEATURES` of the computed columns.
+        led: The computed columns that have a lead.
+        leads: The positions in `FEATURES` of these leads.
+        of_best: The computed columns whose greatest value is a column of the new root.
+        best: The positions in `FEATURES` of these greatest values.
     """
 
     columns: Places
@@ -353,7 +356,7 @@ def _layout(names: tuple[str, ...]) -> _Layout:
         list(best.values()),
         [_AT["root_" + name] for name in best],
     )
-    return _Layout(*(np.array(one, np.intp) for one in places))
+    return _Layout(*(np.array(positions, np.intp) for positions in places))
 
 
 def _rows(
@@ -367,13 +370,13 @@ def _rows(
 
     Args:
         columns: The features of the candidates, by the names in `_CANDIDATE`.
-        rivals: The candidates that others are compared with.
-        root: The features of the new root, by the names in `_ROOT`; the best of the candidates are added.
+        rivals: The candidates over which leads are computed.
+        root: The features of the new root, by the names in `_ROOT`, without those of `_BEST`.
         common: The features of all rows, by the names in `_ALL`.
         cues: The cues of the message.
     """
     table, layout = np.array(list(columns.values())), _layout(tuple(columns))
-    # Built column by column, each in one piece of memory.
+    # Built transposed, since each column is then contiguous in memory.
     rows = np.zeros((len(FEATURES), len(rivals) + 1))
     rows[layout.columns, :-1] = table
     rows[layout.leads, :-1] = _leads(table[layout.led], rivals)
@@ -385,7 +388,7 @@ def _rows(
 
 
 def check_vectors(count: int, humans: Floats, answers: Floats, vector: Floats | None) -> None:
-    """Refuse vectors that are not of one model, one of each for every turn end.
+    """Refuse vectors of different models, or not one row for each turn end.
 
     Raises:
         InputError: The shapes do not fit together, or the vector is not finite.
@@ -400,20 +403,17 @@ def check_vectors(count: int, humans: Floats, answers: Floats, vector: Floats | 
             "or pass no vector"
         )
     if not np.isfinite(vector).all():
-        raise InputError(f"the vector of a message is not finite: {vector!r}; pass None to go by words alone")
+        raise InputError(f"the vector of a message is not finite: {vector!r}; pass None to use words alone")
 
 
-def _leads(table: Table, leaves: NDArray[np.bool_]) -> Table:
-    """The lead of each candidate over the best other end of a thread, row by row.
-
-    The lead of the only end of a thread is 0.
-    """
-    ends, rows = np.flatnonzero(leaves), np.arange(len(table))
-    held = table[:, ends]
-    first = held.argmax(1)
-    best = held[rows, first]
+def _leads(table: Table, rivals: NDArray[np.bool_]) -> Table:
+    """The lead of each candidate over the best other rival, row by row; the lead of a single rival is 0."""
+    ends, rows = np.flatnonzero(rivals), np.arange(len(table))
+    scores = table[:, ends]
+    first = scores.argmax(1)
+    best = scores[rows, first]
     ahead: Table = table - best[:, None]
-    held[rows, first] = -np.inf
-    second = held.max(1) if len(ends) > 1 else best
+    scores[rows, first] = -np.inf
+    second = scores.max(1) if len(ends) > 1 else best
     ahead[rows, ends[first]] = best - second
     return ahead

@@ -1,6 +1,6 @@
 """Word features: the words that messages and turns share, and their cues.
 
-`Reader` reads texts and caches the sets of words and the numbers of each. The functions fill columns of
+`Reader` computes the features of single texts and caches them. The functions fill columns of
 `table.FEATURES`, one number for each candidate.
 """
 
@@ -34,12 +34,12 @@ REMEMBERED = 4096
 Chances = tuple[tuple[int | None, float], ...]
 """Candidates for the parent of a turn and their probabilities, the likeliest first."""
 ENOUGH_WORDS = 8.0
-"""The most that the rarity of shared words counts, about three rare words."""
+"""The maximal rarity of shared words in a feature, about three rare words."""
 LONG_MESSAGE, LONG_TURN = 6, 30
-"""The number of terms of a message, and of a turn, above which shared terms count for less."""
+"""The number of terms of a message, and of a turn, above which shared terms count less."""
 ENOUGH_VALUES = 3
 MOST_MASS = 28.0
-"""The most that the rarity of words shared with a thread counts, four rare words."""
+"""The maximal rarity, by the word in general, of words shared with a thread: four rare words."""
 LAST = np.iinfo(np.intp).max
 """A position after all others."""
 END_CUE_AT = {name: place for place, name in enumerate(END_CUES)}
@@ -56,7 +56,7 @@ FITS = {
     "close": ("farewell", ("farewell", "thanks")),
     "done": ("done", ("thanks", "question")),
 }
-"""The end cue by which an answer asks for something, and the message cues that give it."""
+"""The end cue of an answer that asks a question, and the message cues of a fitting reply."""
 _ASKED = [END_CUE_AT[asked] for asked, _ in FITS.values()]
 _GIVEN = [[MESSAGE_CUE_AT[gift] for gift in given] for _, given in FITS.values()]
 _HUMAN, _ANSWER, _HUMAN_NAME, _ANSWER_NAME = 1, 2, 4, 8
@@ -64,7 +64,7 @@ _HUMAN, _ANSWER, _HUMAN_NAME, _ANSWER_NAME = 1, 2, 4, 8
 
 
 class _Turn(NamedTuple):
-    """One turn: its words, the roles of each, and its numbers in the order of `Reader.turns`."""
+    """The features of one turn: its words, the roles of each word, and its row in `Reader.turns`."""
 
     words: frozenset[str]
     roles: dict[str, int]
@@ -92,12 +92,12 @@ class MessageFeatures:
 
 @dataclass(frozen=True, slots=True)
 class TurnFeatures:
-    """The features of turns, one row each, and an empty row at the end, which is also row -1.
+    """The features of turns, one row each, and a last, empty row, which index -1 reads.
 
     Attributes:
         rows: The words of each turn.
-        ends: (rows, columns) a column for each of `cues.END_CUES`.
-        size: (rows,) the number of terms of both texts.
+        ends: (rows, cues) a column for each of `cues.END_CUES`.
+        size: (rows,) the number of terms in both texts.
         answers: (rows, rank) the word vectors of the answers.
         humans: (rows, rank) the word vectors of the human messages.
         closing: (rows,) how much the turn looks like the last of its thread.
@@ -113,13 +113,13 @@ class TurnFeatures:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Reads texts by the words of a language, and by what was learned about words.
+    """Computes and caches the features of texts in one language.
 
     Attributes:
         phrases: The phrases of the language.
         word_vectors: The learned word vectors.
-        fits: How well the human message of a turn followed the answer before it, by the two texts.
-        second_looks: The probabilities of turns that were scored again, by all that they depend on.
+        fits: How well a human message follows the answer before it, by the texts of answer and message.
+        second_looks: The probabilities of turns after their second looks, by all input of a second look.
     """
 
     phrases: Phrases
@@ -134,7 +134,7 @@ class Reader:
         return self._messages.setdefault(text, lambda: self._message(text))
 
     def _message(self, text: str) -> MessageFeatures:
-        # The order of a set of words differs between two runs of Python.
+        # The order of a set of strings differs between processes.
         ordered = sorted(terms(text, self.phrases))
         return MessageFeatures(
             message_cues(text, self.phrases),
@@ -148,27 +148,27 @@ class Reader:
         """The features of turns; 0.2 ms for each that is not cached."""
         texts = [(turn.human, turn.answer) for turn in turn_ends]
         read = [self._turns.setdefault(pair, partial(self._turn, pair)) for pair in texts]
-        rank, known = self.word_vectors.rank, len(END_CUES) + 2
-        none = np.zeros(known + 2 * rank, np.float32)
-        table = np.concatenate([*(turn.numbers for turn in read), none]).reshape(-1, len(none))
-        answers, humans = table[:, known : known + rank], table[:, known + rank :]
+        rank, scalars = self.word_vectors.rank, len(END_CUES) + 2
+        empty = np.zeros(scalars + 2 * rank, np.float32)
+        table = np.concatenate([*(turn.numbers for turn in read), empty]).reshape(-1, len(empty))
+        answers, humans = table[:, scalars : scalars + rank], table[:, scalars + rank :]
         return TurnFeatures(
-            read, table[:, : known - 2], table[:, known - 2], answers, humans, table[:, known - 1]
+            read, table[:, : scalars - 2], table[:, scalars - 2], answers, humans, table[:, scalars - 1]
         )
 
     def _turn(self, texts: tuple[str, str]) -> _Turn:
         human_text, answer_text = texts
         message, answer = self.message(human_text), terms(answer_text, self.phrases)
         human, asks, follows = message.terms, message.words, self.word_vectors.of_answer(answer_text)
-        known = [
+        cues = [
             *end_cues(human_text, answer_text, self.phrases),
             len(human) + len(answer),
             asks[-1] + follows[-1],
         ]
-        numbers = np.concatenate([np.array(known, np.float32), follows[:-1], asks[:-2]])
+        numbers = np.concatenate([np.array(cues, np.float32), follows[:-1], asks[:-2]])
         roles: dict[str, int] = dict.fromkeys(human, _HUMAN)
-        held = ((answer, _ANSWER), (message.names, _HUMAN_NAME), (names(answer_text), _ANSWER_NAME))
-        for words, role in held:
+        by_role = ((answer, _ANSWER), (message.names, _HUMAN_NAME), (names(answer_text), _ANSWER_NAME))
+        for words, role in by_role:
             for word in words:
                 roles[word] = roles.get(word, 0) | role
         return _Turn(frozenset(roles), roles, numbers)
@@ -176,13 +176,13 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The words that turns share with a message, one row for each turn, and an empty row at the end.
+    """The words that turns share with a message, one row for each turn, and a last, empty row.
 
     Attributes:
-        answers: (rows, terms) whether the answer holds the term of the message.
-        turns: (rows, terms) whether the turn does.
-        values: (rows, names) whether the answer holds the number or name of the message.
-        either: (rows, names) whether the turn does.
+        answers: (rows, terms) whether the answer contains the term of the message.
+        turns: (rows, terms) whether the turn contains the term.
+        values: (rows, names) whether the answer contains the number or name of the message.
+        either: (rows, names) whether the turn contains the number or name.
     """
 
     answers: NDArray[np.bool_]
@@ -209,17 +209,17 @@ class Shared:
         )
 
     def mass(self, message: MessageFeatures) -> Table:
-        """The rarity of the words that each turn shares with the message."""
+        """The total rarity of the words that each turn shares with the message."""
         return self.turns[:-1] @ message.rarity
 
 
 def by_ends(turns: TurnFeatures, path: Places, message: MessageFeatures) -> dict[str, Table | Floats]:
-    """The end cues of the turns, and whether the message gives what they ask for.
+    """The end cues of the turns, and whether the message is a fitting reply.
 
     Args:
         turns: All turns.
-        path: For each candidate the rows of the last turns of its thread, its own first, -1 where the thread
-            is shorter.
+        path: For each candidate the rows of the last turns of its thread, the candidate first, -1 where the
+            thread is shorter.
         message: The message.
     """
     ends = turns.ends[path[:, 0]]
@@ -257,7 +257,7 @@ def by_word_vectors(
 
 
 def fitted(count: int, below: Places, above: Places, fits: Floats) -> tuple[Floats, Floats]:
-    """For each turn how well it follows the turn that it continues, and the best of the turns after it."""
+    """For each turn how well it follows its predecessor, and the best fit of the turns that follow it."""
     own, best = np.zeros(count, np.float32), np.full(count, LEAST, np.float32)
     own[below] = fits
     np.maximum.at(best, above, fits)
@@ -265,16 +265,16 @@ def fitted(count: int, below: Places, above: Places, fits: Floats) -> tuple[Floa
 
 
 def children(fit: str, lead: str, follows: Floats, best: Floats) -> dict[str, Floats]:
-    """Two columns: the best fit of the turns that continue a candidate, and the lead of the message over it.
+    """Two columns: the best fit of the turns that continue a candidate, and the message's fit less that fit.
 
-    Both are 0 where no turn continues the candidate.
+    Both are 0 if no turn continues the candidate.
     """
     continued = best > LEAST
     return {fit: np.where(continued, best, 0.0), lead: np.where(continued, follows - best, 0.0)}
 
 
 def best_before(values: Table | Floats, inside: NDArray[np.bool_]) -> Table | Floats:
-    """The greatest value among the turns before the last of each thread; 0 where there are none."""
+    """The greatest value among the turns of each thread before its last turn; 0 without such turns."""
     best = np.where(inside[:, 1:], values[:, 1:], LEAST).max(1)
     return np.where(inside[:, 1], best, 0.0)
 
@@ -290,11 +290,11 @@ def by_words(
         turns: All turns.
         path: As for `by_ends`.
         message: The message.
-        shared: The words that they share.
+        shared: The words that the turns share with the message.
     """
     inside, last = path >= 0, path[:, 0]
     threads: NDArray[np.bool_] = np.logical_or.reduce(shared.turns[path], axis=1)
-    # Threads that fork share their oldest turns: a word that only they hold counts for each of them.
+    # Branches of one thread share their oldest turns: a word of these branches alone counts for each branch.
     oldest = np.where(inside, path, LAST).min(1)[:, None]
     only: NDArray[np.bool_] = np.where(threads, oldest, -1).max(0) == np.where(threads, oldest, LAST).min(0)
     seen = np.zeros(len(turns.rows) + 1, bool)
@@ -308,8 +308,8 @@ def by_words(
     thread = np.sqrt(usual / np.maximum(size.sum(1), usual))
     mass, masses = float(message.rarity.sum()), (threads @ message.rarity) * thread
 
-    def score(found: NDArray[np.bool_], by: Table = rarity, most: float = ENOUGH_WORDS) -> Table:
-        return np.asarray(np.minimum(found @ by, most))
+    def score(words: NDArray[np.bool_], by: Table = rarity, most: float = ENOUGH_WORDS) -> Table:
+        return np.asarray(np.minimum(words @ by, most))
 
     return {
         "answer_words": score(shared.answers[last]) * turn,
