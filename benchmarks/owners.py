@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from benchmarks._measure import Line, duration, rounds, show, within
 from benchmarks.forgetting import StandIn
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.index.catch_up import FILLING
+from langchain_threadmem.index.catch_up import OwnerVectors
 from langchain_threadmem.index.vector_index import ChromaIndex, ExactIndex
 from langchain_threadmem.index.vectors import Vectors
 
@@ -127,7 +127,10 @@ def many_conversations(number: int = CONVERSATIONS) -> list[Line]:
 
         timed("the first query", lambda: system.query("bread", k_limit=1))
         timed("a query while the index is filled", lambda: system.query("tea", k_limit=1))
-        timed("the wait of an erasure while the index is filled", lambda: system.runtime.ahead.wait(FILLING))
+        timed(
+            "the wait of an erasure while the index is filled",
+            lambda: system.runtime.ahead.wait(system.runtime.get(OwnerVectors).filling),
+        )
         timed("an erasure while the index is filled, all of it", lambda: system.erase(conversation="c5"))
         timed("a query after it", lambda: system.query("bread", k_limit=1))
         assert system.verify().ok

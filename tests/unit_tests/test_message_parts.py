@@ -144,7 +144,7 @@ def test_a_strict_reader_shows_the_part_as_data_and_loses_nothing(
     assert [message.id for message in shown] == ["h", "a", "t"]
     assert isinstance(shown[2].artifact, Opaque)
     system.conversation("talk").append(*shown)
-    system.runtime.parts = Parts()
+    system.resources.parts = Parts()
     assert system.conversation("talk").messages == said
     assert len(system.conversation("talk").history) == 3
 

@@ -1,0 +1,184 @@
+"""Many users on one compiled graph: errors, data of another user, the memory of the process.
+
+First the time of `system.for_owner` and the growth of the process over 10,000 owners, each of whom stores a
+turn and recalls it. Then a crowd: users that talk to one compiled chat at the same time on an event loop. A
+state or a recall that holds a text of another user is a crossing.
+
+    python -m benchmarks.people [--users 200] [--seconds 300] [--url postgresql://...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import tempfile
+import time
+from itertools import count
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph.graph.state import CompiledStateGraph
+
+from benchmarks._measure import Line, show, within
+from langchain_threadmem import MemorySystem, ThreadMemSaver, create_threaded_chat
+
+KNOWN, NEW = 20e-6, 1e-3
+OWNERS = 10_000
+WARM_UP = 2_000
+MOST_GROWTH = 0.1
+"""Share by which the process may grow after the warm-up."""
+TOPICS = ("bread", "figs", "ferries", "roofs", "bees", "tides")
+
+
+class Echo(BaseChatModel):
+    """Answers with the newest message."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "echo"
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(f"re {messages[-1].content}"))])
+
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        return self._generate(messages)
+
+
+class Crowd(NamedTuple):
+    """The result of a crowd.
+
+    Attributes:
+        turns: Number of turns.
+        errors: The errors that runs raised.
+        crossings: Texts that a user saw of another user.
+        sizes: Megabytes of the process, over time.
+    """
+
+    turns: int
+    errors: list[str]
+    crossings: list[str]
+    sizes: list[float]
+
+
+def resident() -> float:
+    """Megabytes of memory that the process has now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096 / 1e6
+
+
+def many_owners(directory: Path) -> list[Line]:
+    """Owners one after the other, each with a turn and a recall."""
+    with MemorySystem(directory / "owners.db", embeddings=False) as system:
+        new, sizes = [], []
+        for number in range(OWNERS):
+            begin = time.perf_counter()
+            mine = system.for_owner(f"user {number}")
+            new.append(time.perf_counter() - begin)
+            memory = mine.conversation("talk")
+            memory.append(f"The number of user {number} is {number}.", "Noted.")
+            assert len(memory.recall("number", scope="owner")) == 1
+            if number in (WARM_UP - 1, OWNERS - 1):
+                gc.collect()
+                sizes.append(resident())
+        known = []
+        for _ in range(1_000):
+            begin = time.perf_counter()
+            system.for_owner("user 1")
+            known.append(time.perf_counter() - begin)
+        return [
+            within("for_owner, an owner in memory", median(known), most=KNOWN),
+            within("for_owner, a new owner", median(new), most=NEW),
+            _growth(f"memory of the process from {WARM_UP:,} to {OWNERS:,} owners", sizes[0], sizes[1]),
+        ]
+
+
+def _growth(what: str, before: float, after: float) -> Line:
+    share = after / before - 1
+    return Line(
+        what, f"{before:.0f} to {after:.0f} MB", f"{share:+.0%}", f"+{MOST_GROWTH:.0%}", share <= MOST_GROWTH
+    )
+
+
+async def crowd(system: MemorySystem, users: int, seconds: float) -> Crowd:
+    """Let users talk at the same time; each user has a few conversations, begun anew after some turns."""
+    chat: CompiledStateGraph[Any, Any, Any, Any] = create_threaded_chat(
+        Echo(), system, checkpointer=ThreadMemSaver(system, owner="user_id"), scope="owner", owner="user_id"
+    )
+    end, errors, crossings, turns = time.monotonic() + seconds, [], [], count()
+
+    async def talk(user: str) -> None:
+        for turn in count():
+            if time.monotonic() > end:
+                return
+            thread = f"talk {turn // 10 % 4}"
+            text = f"{user} asks about {TOPICS[turn % len(TOPICS)]}, question {turn}."
+            try:
+                state = await chat.ainvoke(
+                    {"messages": [("user", text)]},
+                    {"configurable": {"thread_id": thread, "user_id": user}},
+                )
+            except Exception as error:
+                errors.append(repr(error))
+                continue
+            next(turns)
+            shown = [str(message.content) for message in state["messages"]]
+            shown += [hit["text"] for hit in state.get("recalled") or []]
+            crossings.extend(said for said in shown if f"{user} asks" not in said)
+
+    async def watch() -> list[float]:
+        sizes = []
+        while time.monotonic() < end:
+            await asyncio.sleep(seconds / 20)
+            gc.collect()
+            sizes.append(resident())
+        return sizes
+
+    *_, sizes = await asyncio.gather(*(talk(f"<user {number}>") for number in range(users)), watch())
+    return Crowd(next(turns), errors, crossings, sizes)
+
+
+def of_crowd(system: MemorySystem, users: int, seconds: float) -> list[Line]:
+    found = asyncio.run(crowd(system, users, seconds))
+    warm = found.sizes[len(found.sizes) // 4]
+    what = f"{users} users on one graph for {seconds:.0f} s"
+    return [
+        Line(f"{what}: turns", f"{found.turns:,}", f"{found.turns / seconds:.0f} a second"),
+        Line(f"{what}: errors", str(len(found.errors)), *found.errors[:1], bar="0", holds=not found.errors),
+        Line(
+            f"{what}: crossings",
+            str(len(found.crossings)),
+            *found.crossings[:1],
+            bar="0",
+            holds=not found.crossings,
+        ),
+        _growth(f"{what}: memory of the process", warm, found.sizes[-1]),
+    ]
+
+
+def measure(
+    *, full: bool = False, users: int = 200, seconds: float = 10, url: str | None = None
+) -> list[Line]:
+    """Lines of the table."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        lines = many_owners(directory)
+        with MemorySystem(url or directory / "crowd.db", embeddings=False) as system:
+            return [*lines, *of_crowd(system, users, 300 if full else seconds)]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.people")
+    parser.add_argument("--users", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--url", help="a database; by default an SQLite file")
+    options = parser.parse_args()
+    return show(measure(users=options.users, seconds=options.seconds, url=options.url))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
