@@ -8,6 +8,7 @@ from typing import Any
 from langchain_core.messages import (
     AIMessage,
     BaseMessage,
+    BaseMessageChunk,
     HumanMessage,
     message_chunk_to_message,
 )
@@ -43,10 +44,11 @@ def messages_of(given: Given, role: str = "human") -> list[BaseMessage]:
 
 def _message(item: Any, role: str) -> BaseMessage:
     message: BaseMessage
-    if isinstance(item, str) and role in _TEXTS:
+    if isinstance(item, BaseMessage):
+        whole = message_chunk_to_message(item) if isinstance(item, BaseMessageChunk) else item
+        message = clone(whole)  # The caller may change the original.
+    elif isinstance(item, str) and role in _TEXTS:
         message = _TEXTS[role](item)  # convert_to_messages() takes twice as long, a tenth of an append.
-    elif isinstance(item, BaseMessage):
-        message = clone(message_chunk_to_message(item))  # The caller may change the original.
     else:
         try:
             message = convert_to_messages([(role, item) if isinstance(item, str) else item])[0]

@@ -50,7 +50,6 @@ def kept_text(text: str) -> str:
     return _UNKEPT.sub("\ufffd", text)
 
 
-_AT_ONCE = 64
 _DIGITS = 12
 _LIMIT = 10**_DIGITS
 
@@ -66,20 +65,9 @@ def stem(randoms: bytes) -> str:
     return f"{digits[:8]}-{digits[8:12]}-8{digits[12:15]}-8{digits[15:]}-"
 
 
-_ready: list[str] = []
-
-
 def new_stem() -> str:
-    """A unique stem; stems are made in batches, at a third of the cost."""
-    while True:
-        try:
-            return _ready.pop()
-        except IndexError:
-            _ready.extend(stem(os.urandom(9)) for _ in range(_AT_ONCE))
-
-
-if hasattr(os, "register_at_fork"):  # Windows has no fork.
-    os.register_at_fork(after_in_child=_ready.clear)
+    """A stem of random digits."""
+    return stem(os.urandom(9))
 
 
 def numbered(beginning: str, number: int) -> str:
@@ -89,7 +77,7 @@ def numbered(beginning: str, number: int) -> str:
 
 def is_numbered(message_id: str, number: int) -> bool:
     """Whether the id of a node ends in the node's number."""
-    return message_id.endswith(f"{number:012d}") and number < _LIMIT
+    return message_id.endswith(str(number).zfill(_DIGITS)) and number < _LIMIT
 
 
 def number_in(message_id: str) -> int:
