@@ -58,9 +58,9 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
         state, _ = expand(archive.load(newest.kind, newest.data))
         refs = dict(zip(state.get("channel_versions", {}), newest.refs, strict=True))
         ends = [span.last for span in _spans_of(blobs.get(refs.get(CONVERSATION, 0)))]
-        spoken = copying.spoken(conn, ends)
-        if spoken is not None:
-            trees.settle(conn, tree, spoken, trees.head(conn, tree).system)
+        tip = copying.last_not_aside(conn, ends)
+        if tip is not None:
+            trees.settle(conn, tree, tip, trees.head(conn, tree).system)
     checkpoint_queries.collect(conn, tree)
 
 
