@@ -55,7 +55,7 @@ FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
 
 
 def check_serializer(resources: Resources, serde: object) -> None:
-    """Encrypt the databases that are opened from now on with the key of a serializer.
+    """Use the key of an encrypting serializer in all runtimes that are made later.
 
     Raises:
         InputError: The system is encrypted, and the serializer is not or has another key.

@@ -300,7 +300,7 @@ def test_a_database_that_cannot_be_written_is_refused(
         ("postgresql:memory", "postgresql://user@host/name"),
         (":memory", "no database URL"),
         ("", "pass a path"),
-        (7, "7 is no database; pass a path"),
+        (7, "7 is not a database; pass a path"),
     ],
     ids=str,
 )
