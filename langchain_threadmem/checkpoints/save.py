@@ -115,7 +115,7 @@ class Archive:
             if not mark:
                 raise EncryptionError(
                     f"a stored value of format {kind!r} is not encrypted, but the saver's serializer "
-                    "requires encryption; copy the checkpoints to a database that is encrypted from the start"
+                    "requires encryption; read it with the serializer that wrote it"
                 )
             serde = serde.serde
         if not is_written_by(serde, plain):

@@ -138,6 +138,6 @@ def test_parts_that_json_does_not_know_have_a_digest_of_what_they_are_stored_as(
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"5", b"[[1]]", b'{"a":5}'])
-def test_what_is_no_mixture_is_refused(data: bytes) -> None:
+def test_bytes_of_another_format_are_refused(data: bytes) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         unpack(data)
