@@ -185,16 +185,16 @@ def _check_checkpoints(conn: Conn, tree: int) -> list[str]:
     problems = [
         f"the value {number} is gone" for number in sorted(checkpoint_queries.missing_blobs(conn, tree))
     ]
-    reader, runs = Reader(), set()
+    reader, spans = Reader(), set()
     for data in checkpoint_queries.of_kind(conn, tree, KIND):
         try:
-            found = set(unpack(data).runs())
+            found = set(unpack(data).spans())
             reader.gaps(conn, found)
         except (InputError, PersistenceError) as error:
             problems.append(str(error))
         else:
-            runs |= found
-    gaps = reader.gaps(conn, runs)
+            spans |= found
+    gaps = reader.gaps(conn, spans)
     return problems + [f"of the messages {first} to {last} some are gone" for first, last in gaps]
 
 

@@ -1,12 +1,11 @@
-"""Lists that were stored before, and messages whose ids come late.
+"""A cache of stored lists, and stored values whose messages have no id yet.
 
-A list that grew by two messages is not encoded again: its whole chunks are recognised by digests of their
-full contents, and only what follows is looked at. What is remembered of a list holds for one version of its
-tree, and is learnt after a commit only.
+When a list grows by two messages, only these two are encoded: fingerprints of full chunks identify the stored
+part. A cached list is valid for one version of its tree and is cached after the commit only.
 
-A message may be given its id by a reducer, after the write that carries it was stored. Such a write is a
-*latecomer*: it is written again once the id is known, now by reference to the message in the tree, so that a
-replay adds no second copy.
+A reducer may assign a message its id after the write with that message was stored. Such a write is an
+*unbound value*: it is stored again with a reference to the message in the tree as soon as the id is known, so
+that a replay adds no second copy.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.checkpoints.lists import Located, Stored
-from langchain_threadmem.checkpoints.placing import runs
+from langchain_threadmem.checkpoints.placing import spans
 from langchain_threadmem.checkpoints.queries import WriteRow
 from langchain_threadmem.checkpoints.values import (
     CHUNK,
+    EncodedMessage,
     Inline,
     Item,
     Items,
-    Run,
-    Said,
+    Span,
     StoredValue,
-    digests,
+    fingerprints,
     is_message_list,
     said,
 )
@@ -43,21 +42,21 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree.trees import Head
 
 CONVERSATION = "messages"
-"""The channel of the root namespace that is the conversation itself."""
+"""The channel of the root namespace whose messages are the conversation."""
 START, ROOT = "__start__", "__root__"
-REMEMBERED_THREADS = 256
+CACHED_THREADS = 256
 LISTS_PER_TREE = 6
-LATECOMERS = 256
+MOST_UNBOUND = 256
 MOST_SCOPES = 64
 PLACED = 256
-"""Of so many messages of a thread that were placed last the ids are remembered."""
+"""The number of ids kept for each conversation: the ids of the messages that were placed last."""
 
-Find = Callable[[str, Sequence[Said]], Sequence[Located | None]]
-"""Where messages live in the tree of a scope."""
+Find = Callable[[str, Sequence[EncodedMessage]], Sequence[Located | None]]
+"""Finds the places of messages in the tree of a scope."""
 
 
 def scope_of(ns: str, channel: str) -> str:
-    """The scope of the tree that a channel's messages live in; reversible, so no two channels share one.
+    """The scope of the tree that stores the messages of a channel; no two channels share a scope.
 
     Example:
         >>> scope_of("", "messages"), scope_of("child:1", "notes")
@@ -69,24 +68,25 @@ def scope_of(ns: str, channel: str) -> str:
 
 
 def scope_within(ns: str, channel: str, key: str | None) -> str:
-    """The scope for a list inside a value: the channel named by its key, else the one that is written to."""
+    """The scope for a list inside a value: the channel that its key names, else the channel of the value."""
     return scope_of(ns, key if key is not None else ROOT if channel == START else channel)
 
 
-class Remembered(NamedTuple):
-    """A list as it was stored, at one version of its tree.
+class RememberedList(NamedTuple):
+    """A stored list at one version of its tree.
 
     Attributes:
-        tree: The tree.
-        epoch: How often it had been emptied.
-        version: How often its nodes had changed their state.
-        chunks: Digests of the list's whole chunks.
-        located: Where each message lives.
-        tail: The messages after the last whole chunk.
-        runs: The runs that it is.
-        shared: Index of the first of the messages at its end that it, a former version, shares with the
-            present one; such a list is looked at as a whole when it is continued. `None` for any other.
-        former: Whether a message of it was superseded; of such a list no end is shared with another.
+        tree: Id of the tree.
+        epoch: The epoch of the tree at that time: a counter that rises when the tree is emptied.
+        version: The version of the tree at that time: a counter that rises when a node changes its state.
+        chunks: Fingerprints of the list's full chunks.
+        located: The place of each message.
+        tail: The messages after the last full chunk.
+        spans: First and last key of each span of the list.
+        shared: Only for a list that is a former version of the conversation: index of the first message of
+            the end that the list shares with the current version. The whole list is then placed again when
+            messages follow it.
+        former: Whether a message of the list is superseded; such a list shares no end with another list.
     """
 
     tree: int
@@ -94,168 +94,175 @@ class Remembered(NamedTuple):
     version: int
     chunks: Sequence[bytes]
     located: Sequence[Located]
-    tail: Sequence[Said]
-    runs: Sequence[tuple[int, int]]
+    tail: Sequence[EncodedMessage]
+    spans: Sequence[tuple[int, int]]
     shared: int | None = None
     former: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A list on its way into the tree.
+class PreparedList:
+    """A list that is prepared for storing.
 
     Attributes:
         messages: The list.
-        chunks: Digests of its whole chunks.
-        known: A remembered list that begins like it, if there is one.
-        matched: How many messages they share.
-        rest: The messages after those; if they end alike too, up to the first message of that end.
-        ending: Where the messages of that end live, if they do.
+        chunks: Fingerprints of its full chunks.
+        base: A remembered list with the same beginning.
+        matched: The number of messages in that beginning.
+        rest: The messages to place: all after the beginning; if both lists also share their end, those up to
+            and including the first message of the end.
+        ending: The places of the shared end.
     """
 
     messages: Sequence[BaseMessage]
     chunks: Sequence[bytes]
-    known: Remembered | None
+    base: RememberedList | None
     matched: int
-    rest: Sequence[Said]
+    rest: Sequence[EncodedMessage]
     ending: Sequence[Located] = ()
 
     @classmethod
     def of(
-        cls, value: Any, remembered: Sequence[Remembered] = (), other: Writer | None = None
-    ) -> Listed | None:
-        """Make a channel's value ready; `None` if it cannot be stored as messages alone.
+        cls, value: Any, remembered: Sequence[RememberedList] = (), other: Writer | None = None
+    ) -> PreparedList | None:
+        """Prepare the value of a channel; `None` if the value is not a list of messages alone.
 
         Args:
             value: The value.
             remembered: Lists that were stored before.
-            other: Writes parts that JSON does not know.
+            other: Writes parts of types that JSON does not have.
         """
         if not is_message_list(value):
             return None
-        messages, chunks = list(value), digests(value, other)
+        messages, chunks = list(value), fingerprints(value, other)
         if (replaced := cls._replaced(messages, chunks, remembered, other)) is not None:
             return replaced
-        counts = [(_shared(one.chunks, chunks), one) for one in remembered]
+        counts = [(_shared(candidate.chunks, chunks), candidate) for candidate in remembered]
         whole = max((count for count, _ in counts), default=0)
         rest = said(messages[whole * CHUNK :], other)
         if rest is None:
             return None
         ends = [
-            (whole * CHUNK + (_shared(one.tail, rest) if len(one.chunks) == whole else 0), one)
-            for count, one in counts
+            (
+                whole * CHUNK + (_shared(candidate.tail, rest) if len(candidate.chunks) == whole else 0),
+                candidate,
+            )
+            for count, candidate in counts
             if count == whole
         ]
-        matched, known = max(ends, key=lambda end: end[0], default=(0, None))
-        if known is not None and known.shared is not None and matched > known.shared:
+        matched, base = max(ends, key=lambda end: end[0], default=(0, None))
+        if base is not None and base.shared is not None and matched > base.shared:
             return cls.of(messages, other=other)
-        return cls(messages, chunks, known if matched else None, matched, rest[matched - whole * CHUNK :])
+        return cls(messages, chunks, base if matched else None, matched, rest[matched - whole * CHUNK :])
 
     @classmethod
     def _replaced(
         cls,
         messages: Sequence[BaseMessage],
         chunks: Sequence[bytes],
-        remembered: Sequence[Remembered],
+        remembered: Sequence[RememberedList],
         other: Writer | None,
-    ) -> Listed | None:
-        """A list in which something was replaced far from its end; `None` for any other."""
-        for one in remembered:
-            front = _shared(one.chunks, chunks)
-            back = _shared(one.chunks[::-1], chunks[::-1])
-            if not front < len(chunks) or not back or one.shared is not None or one.former:
+    ) -> PreparedList | None:
+        """Prepare a list in which messages far from its end were replaced; `None` for any other list."""
+        for candidate in remembered:
+            front = _shared(candidate.chunks, chunks)
+            back = _shared(candidate.chunks[::-1], chunks[::-1])
+            if not front < len(chunks) or not back or candidate.shared is not None or candidate.former:
                 continue
-            if len(one.chunks) != len(chunks) or one.tail != said(messages[len(chunks) * CHUNK :], other):
+            if len(candidate.chunks) != len(chunks) or candidate.tail != said(
+                messages[len(chunks) * CHUNK :], other
+            ):
                 continue
             end = (len(chunks) - back) * CHUNK
-            end = next((n for n in range(end, len(messages)) if not one.located[n].aside), len(messages))
+            end = next(
+                (n for n in range(end, len(messages)) if not candidate.located[n].aside), len(messages)
+            )
             if end < len(messages) and (rest := said(messages[front * CHUNK : end + 1], other)) is not None:
-                return cls(messages, chunks, one, front * CHUNK, rest, one.located[end:])
+                return cls(messages, chunks, candidate, front * CHUNK, rest, candidate.located[end:])
         return None
 
-    def anew(self, other: Writer | None = None) -> Listed:
-        """The same list with nothing known of it."""
-        made = Listed.of(self.messages, other=other)
+    def without_base(self, other: Writer | None = None) -> PreparedList:
+        """The same list, prepared without a remembered list."""
+        made = PreparedList.of(self.messages, other=other)
         assert made is not None
         return made
 
     @property
     def after(self) -> int | None:
-        """Key of the last known message that is part of the conversation."""
-        known = self.known.located[: self.matched] if self.known else ()
-        return next((where.key for where in reversed(known) if not where.aside), None)
+        """Key of the last message of the shared beginning that is not an aside."""
+        located = self.base.located[: self.matched] if self.base else ()
+        return next((where.key for where in reversed(located) if not where.aside), None)
 
     def is_current(self, tree: int, head: Head) -> bool:
-        """Whether what is known of it still holds."""
-        known = self.known
-        return known is None or (known.tree, known.epoch, known.version) == (tree, head.epoch, head.version)
+        """Whether the tree has not changed since the remembered list was stored."""
+        base = self.base
+        return base is None or (base.tree, base.epoch, base.version) == (tree, head.epoch, head.version)
 
-    def learnt(self, tree: int, head: Head, stored: Stored) -> Remembered:
-        """What to remember once the rest of it is stored."""
+    def remembered(self, tree: int, head: Head, stored: Stored) -> RememberedList:
+        """The list to remember after `rest` was placed."""
         located = stored.located
-        before = list(self.known.located[: self.matched]) if self.known else []
+        before = list(self.base.located[: self.matched]) if self.base else []
         start = len(self.chunks) * CHUNK
-        tail: Sequence[Said]
-        if self.ending and self.known is not None:
-            tail = self.known.tail
+        tail: Sequence[EncodedMessage]
+        if self.ending and self.base is not None:
+            tail = self.base.tail
         elif start >= self.matched:
             tail = self.rest[start - self.matched :]
         else:
-            assert self.known is not None
-            kept = start - len(self.known.chunks) * CHUNK
-            tail = [*self.known.tail[kept : self.matched - len(self.known.chunks) * CHUNK], *self.rest]
+            assert self.base is not None
+            chunked = len(self.base.chunks) * CHUNK
+            tail = [*self.base.tail[start - chunked : self.matched - chunked], *self.rest]
         places = [*before, *located]
-        if self.known is not None and len(before) == len(self.known.located):
-            found = runs(((where.key, where.follows) for where in located), self.known.runs)
+        if self.base is not None and len(before) == len(self.base.located):
+            ends = spans(((where.key, where.follows) for where in located), self.base.spans)
         else:
-            found = runs((where.key, where.follows) for where in places)
+            ends = spans((where.key, where.follows) for where in places)
         shared = None if stored.shared is None else len(before) + stored.shared
-        former = stored.former or (self.known is not None and self.known.former)
-        return Remembered(tree, head.epoch, head.version, self.chunks, places, tail, found, shared, former)
+        former = stored.former or (self.base is not None and self.base.former)
+        return RememberedList(tree, head.epoch, head.version, self.chunks, places, tail, ends, shared, former)
 
 
-class Latecomer(NamedTuple):
+class UnboundValue(NamedTuple):
     """A stored value with messages that were not in the tree when it was written.
 
     Attributes:
         ns: Its namespace.
         channel: Its channel.
-        mixture: The value; its inline messages are at hand.
-        row: Where it is stored: a pending write, or tree and number of a blob.
-        data: As it is stored.
-        inline: The messages of it that were not in the tree.
-        patience: How many more checkpoints it waits for.
+        stored_value: The value, with the message objects of its inline messages.
+        row: The row that stores the value: a pending write, or tree and number of a blob.
+        data: The stored bytes.
+        inline: The messages that were not in the tree.
+        retries: The number of further attempts to bind the value.
     """
 
     ns: str
     channel: str
-    mixture: StoredValue
+    stored_value: StoredValue
     row: WriteRow | tuple[int, int]
     data: bytes
     inline: Sequence[Inline]
-    patience: int = 4
+    retries: int = 4
 
     @classmethod
     def of(
-        cls, ns: str, channel: str, mixture: StoredValue, row: WriteRow | tuple[int, int], data: bytes
-    ) -> Latecomer:
-        """A value that was stored."""
-        return cls(ns, channel, mixture, row, data, _inline(mixture))
+        cls, ns: str, channel: str, stored_value: StoredValue, row: WriteRow | tuple[int, int], data: bytes
+    ) -> UnboundValue:
+        return cls(ns, channel, stored_value, row, data, _inline(stored_value))
 
-    def meet(self, conn: Conn, find: Find) -> Latecomer | None:
-        """Write it again, if its messages have ids or places by now; `None` if there is nothing left to wait
-        for.
-        """
-        mixture, data = bound(self._named(), self.ns, self.channel, find), self.data
-        if mixture != self.mixture:
-            data = packed(conn, mixture)
+    def rewrite(self, conn: Conn, find: Find) -> UnboundValue | None:
+        """Store the value again if its messages have ids or places; `None` if no further try is needed."""
+        stored_value, data = bound(self._named(), self.ns, self.channel, find), self.data
+        if stored_value != self.stored_value:
+            data = packed(conn, stored_value)
             if isinstance(self.row, WriteRow):
                 checkpoint_queries.patch_write(conn, self.row._replace(data=self.data), data)
             else:
                 checkpoint_queries.patch_blob(conn, *self.row, self.data, data)
-        if self.patience == 0 or not mixture.inline():
+        if self.retries == 0 or not stored_value.inline():
             return None
-        return self._replace(mixture=mixture, data=data, inline=_inline(mixture), patience=self.patience - 1)
+        return self._replace(
+            stored_value=stored_value, data=data, inline=_inline(stored_value), retries=self.retries - 1
+        )
 
     def _named(self) -> StoredValue:
         def name(key: str | None, item: Item) -> Item:
@@ -263,42 +270,42 @@ class Latecomer(NamedTuple):
                 return item._replace(id=item.message.id)
             return item
 
-        return self.mixture.mapped(name)
+        return self.stored_value.mapped(name)
 
 
-def _inline(mixture: StoredValue) -> list[Inline]:
-    return [item for items in mixture.lists.values() for item in items if isinstance(item, Inline)]
+def _inline(stored_value: StoredValue) -> list[Inline]:
+    return [item for items in stored_value.lists.values() for item in items if isinstance(item, Inline)]
 
 
-def awaiting(latecomers: Sequence[Latecomer], ids: AbstractSet[str]) -> list[Latecomer]:
-    """Those that wait for one of some messages, by the ids that their own have by now."""
-    found = []
-    for one in latecomers:
-        for message, _, at_hand in one.inline:
-            if (at_hand.id if message is None and at_hand is not None else message) in ids:
-                found.append(one)
+def waiting_for(unbound: Sequence[UnboundValue], ids: AbstractSet[str]) -> list[UnboundValue]:
+    """The values with an inline message whose current id is among `ids`."""
+    waiting = []
+    for value in unbound:
+        for id_, _, message in value.inline:
+            if (message.id if id_ is None and message is not None else id_) in ids:
+                waiting.append(value)
                 break
-    return found
+    return waiting
 
 
-def bound(mixture: StoredValue, ns: str, channel: str, find: Find) -> StoredValue:
-    """A mixture whose messages refer to stored ones, where there are such."""
-    found: dict[str | None, list[Located | None]] = {
-        key: [None] * len(items) for key, items in mixture.lists.items()
+def bound(stored_value: StoredValue, ns: str, channel: str, find: Find) -> StoredValue:
+    """The value with references in place of the messages that the tree holds."""
+    places: dict[str | None, list[Located | None]] = {
+        key: [None] * len(items) for key, items in stored_value.lists.items()
     }
-    for key, scope, asked in sought(mixture, ns, channel):
+    for key, scope, asked in sought(stored_value, ns, channel):
         for n, where in zip(asked, find(scope, list(asked.values())), strict=True):
-            found[key][n] = where
-    return with_places(mixture, found)
+            places[key][n] = where
+    return with_places(stored_value, places)
 
 
-def sought(mixture: StoredValue, ns: str, channel: str) -> Iterator[tuple[str | None, str, dict[int, Said]]]:
-    """The messages of a mixture that may be stored: the key of their list, their scope, and each by its
-    position.
-    """
-    for key, items in mixture.lists.items():
+def sought(
+    stored_value: StoredValue, ns: str, channel: str
+) -> Iterator[tuple[str | None, str, dict[int, EncodedMessage]]]:
+    """Messages of a value that may be stored: key and scope of their list, and messages by position."""
+    for key, items in stored_value.lists.items():
         asked = {
-            n: Said(item.id, item.body, "")
+            n: EncodedMessage(item.id, item.body, "")
             for n, item in enumerate(items)
             if isinstance(item, Inline) and item.id
         }
@@ -306,29 +313,31 @@ def sought(mixture: StoredValue, ns: str, channel: str) -> Iterator[tuple[str | 
             yield key, scope_within(ns, channel, key), asked
 
 
-def packed(conn: Conn, mixture: StoredValue) -> bytes:
-    """A mixture as it is stored here: what is said in it encrypted, if all is."""
-    return mixture.pack(None if conn.seal is None else conn.seal.text)
+def packed(conn: Conn, stored_value: StoredValue) -> bytes:
+    """The bytes to store for a value; its messages are encrypted if the database is."""
+    return stored_value.pack(None if conn.seal is None else conn.seal.text)
 
 
-def with_places(mixture: StoredValue, found: Mapping[str | None, Sequence[Located | None]]) -> StoredValue:
-    """A mixture with messages replaced by where they live; those that follow each other become one run."""
+def with_places(
+    stored_value: StoredValue, places: Mapping[str | None, Sequence[Located | None]]
+) -> StoredValue:
+    """A value with spans in place of messages; messages that follow each other become one span."""
     lists_: dict[str | None, Items] = {}
-    for key, items in mixture.lists.items():
+    for key, items in stored_value.lists.items():
         joined: list[Item] = []
-        for item, where in zip(items, found[key], strict=True):
+        for item, where in zip(items, places[key], strict=True):
             if where is None:
                 joined.append(item)
-            elif joined and isinstance(last := joined[-1], Run) and last.last == where.follows:
-                joined[-1] = Run(last.first, where.key)
+            elif joined and isinstance(last := joined[-1], Span) and last.last == where.follows:
+                joined[-1] = Span(last.first, where.key)
             else:
-                joined.append(Run(where.key, where.key))
+                joined.append(Span(where.key, where.key))
         lists_[key] = tuple(joined)
-    return StoredValue(lists_, mixture.whole, mixture.rest)
+    return StoredValue(lists_, stored_value.whole, stored_value.rest)
 
 
 class ListMemory(Component):
-    """Lists that were stored last and values that wait for their messages, by conversation."""
+    """The most recently stored lists and the unbound values, by conversation."""
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
@@ -336,81 +345,83 @@ class ListMemory(Component):
         self._lock = forking.lock()
 
     def close(self) -> None:
-        self._lists = LruCache[tuple[str, str], tuple[Remembered, ...]](REMEMBERED_THREADS)
-        self._late = LruCache[str, tuple[Latecomer, ...]](REMEMBERED_THREADS)
-        self._placed = LruCache[str, tuple[str, ...]](REMEMBERED_THREADS)
-        self._trees = LruCache[str, dict[str, int]](REMEMBERED_THREADS)
+        self._lists = LruCache[tuple[str, str], tuple[RememberedList, ...]](CACHED_THREADS)
+        self._unbound = LruCache[str, tuple[UnboundValue, ...]](CACHED_THREADS)
+        self._placed = LruCache[str, tuple[str, ...]](CACHED_THREADS)
+        self._trees = LruCache[str, dict[str, int]](CACHED_THREADS)
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:
         gone = {
             thread for thread in self._trees if not removed.keys().isdisjoint(self.trees(thread).values())
         }
-        gone |= {key[0] for key in self._lists if any(one.tree in removed for one in self.lists(*key))}
+        gone |= {key[0] for key in self._lists if any(listed.tree in removed for listed in self.lists(*key))}
         for thread in gone:
-            self._late.drop(thread)
+            self._unbound.drop(thread)
             self._placed.drop(thread)
             self._trees.drop(thread)
         for key in self._lists:
             if key[0] in gone:
                 self._lists.drop(key)
 
-    def lists(self, thread: str, scope: str) -> tuple[Remembered, ...]:
-        """The lists of a tree that were stored last."""
+    def lists(self, thread: str, scope: str) -> tuple[RememberedList, ...]:
+        """The most recently stored lists of a tree."""
         return self._lists.get((thread, scope)) or ()
 
-    def learn(self, thread: str, scope: str, listed: Remembered) -> None:
-        """Remember a list; what an earlier version of the tree had is forgotten."""
-        version = listed[:3]
+    def remember(self, thread: str, scope: str, stored: RememberedList) -> None:
+        """Remember a list and drop the lists of earlier versions of the tree."""
+        version = stored[:3]
         with self._lock:
             others = [
-                one for one in self.lists(thread, scope) if one[:3] == version and not _extends(listed, one)
+                listed
+                for listed in self.lists(thread, scope)
+                if listed[:3] == version and not _extends(stored, listed)
             ]
-            self._lists.put((thread, scope), (listed, *others[: LISTS_PER_TREE - 1]))
+            self._lists.put((thread, scope), (stored, *others[: LISTS_PER_TREE - 1]))
 
     def trees(self, thread: str) -> Mapping[str, int]:
-        """The trees of a conversation by their scopes, as they were found last: to be compared."""
+        """The trees of a conversation by scope; a caller checks them, since they may be out of date."""
         return self._trees.get(thread) or {}
 
-    def know_trees(self, thread: str, found: Mapping[str, int]) -> None:
+    def know_trees(self, thread: str, trees: Mapping[str, int]) -> None:
         """Remember the trees of a conversation."""
-        known = self.trees(thread)
-        if not known.items() >= found.items():
-            self._trees.put(thread, {**known, **found} if len(known) < MOST_SCOPES else dict(found))
+        cached = self.trees(thread)
+        if not cached.items() >= trees.items():
+            self._trees.put(thread, {**cached, **trees} if len(cached) < MOST_SCOPES else dict(trees))
 
     def placed(self, thread: str) -> set[str]:
-        """Ids of messages that were placed last."""
+        """Ids of the most recently placed messages."""
         return set(self._placed.get(thread) or ())
 
     def place(self, thread: str, ids: Iterable[str]) -> None:
-        """Remember that messages have places now."""
+        """Remember ids of messages that were placed."""
         with self._lock:
             self._placed.put(thread, (*(self._placed.get(thread) or ()), *ids)[-PLACED:])
 
-    def latecomers(self, thread: str) -> tuple[Latecomer, ...]:
-        """Values of a conversation that wait for their messages."""
-        return self._late.get(thread) or ()
+    def unbound(self, thread: str) -> tuple[UnboundValue, ...]:
+        """The unbound values of a conversation."""
+        return self._unbound.get(thread) or ()
 
-    def replace(self, thread: str, old: Sequence[Latecomer], new: Sequence[Latecomer | None]) -> None:
-        """Put what became of latecomers in their place; those in `new` that are `None` wait no more."""
+    def replace(self, thread: str, old: Sequence[UnboundValue], new: Sequence[UnboundValue | None]) -> None:
+        """Replace unbound values; a `None` in `new` stands for a value that needs no further try."""
         if not old and not new:
             return
-        gone = set(map(id, old))
+        replaced = set(map(id, old))
         with self._lock:
-            others = [one for one in self.latecomers(thread) if id(one) not in gone]
-            waiting = [*others, *(one for one in new if one is not None)]
-            self._late.put(thread, tuple(waiting[-LATECOMERS:]))
+            others = [value for value in self.unbound(thread) if id(value) not in replaced]
+            waiting = [*others, *(value for value in new if value is not None)]
+            self._unbound.put(thread, tuple(waiting[-MOST_UNBOUND:]))
 
 
-def _extends(listed: Remembered, other: Remembered) -> bool:
-    """Whether a list is another one with messages added at its end."""
+def _extends(listed: RememberedList, other: RememberedList) -> bool:
+    """Whether a list begins with all messages of another list."""
     return listed.located[: len(other.located)] == other.located
 
 
-def _shared(one: Sequence[Any], other: Sequence[Any]) -> int:
-    """How many elements two sequences begin with in common."""
+def _shared(first: Sequence[Any], second: Sequence[Any]) -> int:
+    """The length of the common beginning of two sequences."""
     count = 0
-    for mine, theirs in zip(one, other, strict=False):
-        if mine != theirs:
+    for one, other in zip(first, second, strict=False):
+        if one != other:
             break
         count += 1
     return count

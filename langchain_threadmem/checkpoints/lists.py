@@ -1,7 +1,4 @@
-"""SQL: the placing rule applied to stored lists.
-
-`checkpoints.placing` says where each message of a list lives; here that is looked up and written.
-"""
+"""SQL: lists of messages stored in the tree by the rule of `checkpoints.placing`."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from langchain_threadmem.checkpoints.placing import (
     plan,
     plan_list,
 )
-from langchain_threadmem.checkpoints.values import Said
+from langchain_threadmem.checkpoints.values import EncodedMessage
 from langchain_threadmem.messages.codec import decode_stored, is_unreadable
 from langchain_threadmem.messages.ids import number_in
 from langchain_threadmem.messages.tool_pairs import RESULT, follows_call
@@ -32,12 +29,12 @@ from langchain_threadmem.tree.append import NodeWriter
 
 
 class Located(NamedTuple):
-    """Where a message of a list lives.
+    """The place of a message of a list.
 
     Attributes:
-        key: Its key.
+        key: Key of its node.
         follows: Key of the node that it was written under.
-        aside: Whether it is no part of the conversation.
+        aside: Whether it is an aside.
     """
 
     key: int
@@ -46,12 +43,12 @@ class Located(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """A list that was stored.
+    """A stored list.
 
     Attributes:
-        located: Where each of its messages lives.
-        shared: See `checkpoints.placing.Plan`.
-        former: Whether a message of it is superseded.
+        located: The place of each message.
+        shared: As in `checkpoints.placing.Plan`.
+        former: Whether a message of the list is superseded.
     """
 
     located: list[Located]
@@ -68,7 +65,7 @@ _OF_SEGMENT = (
 
 
 def _by_ids(ids: str, numbers: str, mark: str) -> tuple[str, str]:
-    # As `nodes.of_message`, for many: without, and with those that are found by their numbers.
+    # `nodes.of_message` for many messages: without and with the messages whose ids are numbers.
     wanted = f"n.tree = {mark} AND n.message {ids}"
     key_at = (
         "SELECT (SELECT o.key + one.value - o.seq FROM threadmem_node o "
@@ -106,13 +103,13 @@ _STATE = Statement(
 _NODE = Statement(select(node.c.seq).where(node.c.key == bindparam("key")), "key")
 
 
-def find(conn: Conn, tree_id: int, messages: Sequence[Said]) -> list[Located | None]:
-    """Where messages live that are stored already; `None` for those that are not. Changes nothing."""
-    return found(conn, messages, conn.each(finding(tree_id, messages))[0])
+def find(conn: Conn, tree_id: int, messages: Sequence[EncodedMessage]) -> list[Located | None]:
+    """The places of stored messages; `None` for messages that are not stored."""
+    return places_from(conn, messages, conn.each(finding(tree_id, messages))[0])
 
 
-def finding(tree_id: int, messages: Sequence[Said]) -> Asked:
-    """The question for the places of messages."""
+def finding(tree_id: int, messages: Sequence[EncodedMessage]) -> Asked:
+    """The query for the places of messages."""
     ids = json.dumps([message.id for message in messages])
     numbers = [number for message in messages if (number := number_in(message.id))]
     if not numbers:
@@ -120,29 +117,31 @@ def finding(tree_id: int, messages: Sequence[Said]) -> Asked:
     return _PLACES_BY_NUMBER, (tree_id, ids, tree_id, ids, tree_id, json.dumps(numbers), tree_id, ids)
 
 
-def found(conn: Conn, messages: Sequence[Said], rows: Sequence[tuple[Any, ...]]) -> list[Located | None]:
-    """The answer to `finding`, as `find` gives it."""
+def places_from(
+    conn: Conn, messages: Sequence[EncodedMessage], rows: Sequence[tuple[Any, ...]]
+) -> list[Located | None]:
+    """The result of `find`, from the rows of the query `finding`."""
     places = _places(conn, rows, messages)
     if not places:
         return [None] * len(messages)
     if len({message.id for message in messages}) < len(messages):
         return [_best(message, places.get(message.id, ())) for message in messages]
-    known = {row.place.key: row.place for rows in places.values() for row in rows}
+    located_at = {row.place.key: row.place for rows in places.values() for row in rows}
     steps = plan_list(_elements(messages), _values(places), None)
     keys = [step.copies if isinstance(step, New) else step.key for step in steps]
-    return [None if key is None else _located(known[key]) for key in keys]
+    return [None if key is None else _located(located_at[key]) for key in keys]
 
 
-class Ground(NamedTuple):
-    """What a list is placed by: the head of its tree, and where its messages and the one before them lie."""
+class PlacementRows(NamedTuple):
+    """The rows that the placing rule needs: head of the tree, places of the messages, and the node before."""
 
     head: trees.Head
     places: Sequence[tuple[Any, ...]]
     after: Sequence[tuple[Any, ...]]
 
 
-def surveying(tree_id: int, messages: Sequence[Said], after: int | None) -> list[Asked]:
-    """The questions for the ground of a list, or of what follows a part of it that is stored."""
+def asking_placement(tree_id: int, messages: Sequence[EncodedMessage], after: int | None) -> list[Asked]:
+    """The queries for the placing of a list, or of the messages after the node `after`."""
     return [
         trees.asking_head(tree_id),
         finding(tree_id, messages),
@@ -150,80 +149,82 @@ def surveying(tree_id: int, messages: Sequence[Said], after: int | None) -> list
     ]
 
 
-def ground(answers: Iterator[Sequence[tuple[Any, ...]]]) -> Ground:
-    """The answers to `surveying`."""
-    return Ground(trees.head_of(next(answers)), next(answers), next(answers))
+def placement_rows(answers: Iterator[Sequence[tuple[Any, ...]]]) -> PlacementRows:
+    """The rows of the queries `asking_placement`."""
+    return PlacementRows(trees.head_of(next(answers)), next(answers), next(answers))
 
 
 def place(
     conn: Conn,
     tree_id: int,
-    messages: Sequence[Said],
+    messages: Sequence[EncodedMessage],
     after: int | None,
     now: float,
-    seen: Ground | None = None,
+    rows_read: PlacementRows | None = None,
     ending: Sequence[Located] = (),
 ) -> tuple[Stored, trees.Head]:
-    """Store a list's messages where the placing rule says, and let the active thread end in its last one.
+    """Store the messages of a list by the placing rule; the last message becomes the end of the active
+    thread.
 
     Args:
         conn: A write transaction.
         tree_id: The tree, which is locked.
-        messages: The list, or what follows a part of it that is stored and shared with no other version;
-            each id once.
-        after: Key of the last message of that part that is no aside.
-        now: Seconds since 1970, for the new rows.
-        seen: Its ground, read after the tree was locked; `None` to read it here.
-        ending: Where the last of `messages`, and what follows it in the list, lived in another list.
+        messages: The list, or its messages after a stored beginning that no other version shares; each id
+            once.
+        after: Key of the last message of that beginning that is not an aside.
+        now: Time of the new rows, in seconds since 1970.
+        rows_read: The rows for the placing, read after the tree was locked; `None` to read them here.
+        ending: Earlier places of the last of `messages` and of the messages after it in the list.
 
     Returns:
-        Where each message lives, and the head with the version that the tree has now. Beside the messages
-        that are new, one row is written, however many follow.
+        The place of each message, and the new head of the tree. Besides the new messages, one row is written,
+        whatever the length of the list.
     """
-    if seen is None:
-        seen = ground(iter(conn.each(*surveying(tree_id, messages, after))))
-    head = seen.head
-    places = _places(conn, seen.places, messages)
-    known = {row.place.key: row for rows in places.values() for row in rows}
-    seqs = {key: row.seq for key, row in known.items()}
-    home = _home(conn, tree_id, after, seqs, seen.after) if messages else None
+    if rows_read is None:
+        rows_read = placement_rows(iter(conn.each(*asking_placement(tree_id, messages, after))))
+    head = rows_read.head
+    places = _places(conn, rows_read.places, messages)
+    located_at = {row.place.key: row for rows in places.values() for row in rows}
+    seqs = {key: row.seq for key, row in located_at.items()}
+    home = _home(conn, tree_id, after, seqs, rows_read.after) if messages else None
     elements = _elements(messages, _results(conn, tree_id, messages, places, after))
     planned = plan(elements, _values(places), head.tip, after=after, home=home)
     if ending:
         last = planned.steps[-1]
         if isinstance(last, New) or last.key != ending[0].key:
-            whole = [*messages, *_said(conn, ending[1:])]
+            whole = [*messages, *_encoded(conn, ending[1:])]
             return place(conn, tree_id, whole, after, now)
-    growing = _Growth(conn, tree_id, head, seqs, now)
+    writer = _ListWriter(conn, tree_id, head, seqs, now)
     if home is not None and home == after:
-        growing.taken[home] = bool(seen.after[0][-1])
+        writer.taken[home] = bool(rows_read.after[0][-1])
     located: list[Located] = []
     for step, message in zip(planned.steps, messages, strict=True):
         if isinstance(step, Use):
-            located.append(_located(known[step.key].place))
+            located.append(_located(located_at[step.key].place))
             continue
         parent = located[step.parent.index].key if isinstance(step.parent, Planned) else step.parent
         if isinstance(step, New):
-            located.append(growing.add(step, parent, message))
+            located.append(writer.add(step, parent, message))
         else:
             assert parent is not None
             above = planned.steps[step.parent.index]
             is_version = isinstance(above, New) and not above.beside
             is_answer = is_version and message.role not in ("human", "system")
-            growing.graft(step.key, parent, is_answer=is_answer)
-            located.append(_located(known[step.key].place))
+            writer.graft(step.key, parent, is_answer=is_answer)
+            located.append(_located(located_at[step.key].place))
     located += ending[1:]
-    growing.supersede_answers_to_old_versions({where.key for where in located})
+    writer.supersede_answers_to_old_versions({where.key for where in located})
     spoken = [where.key for where in located if not where.aside]
-    head = growing.finish(spoken[-1] if spoken else after if after is not None else head.tip)
+    head = writer.finish(spoken[-1] if spoken else after if after is not None else head.tip)
     former = any(
-        isinstance(step, Use) and known[step.key].place.state == State.SUPERSEDED for step in planned.steps
+        isinstance(step, Use) and located_at[step.key].place.state == State.SUPERSEDED
+        for step in planned.steps
     )
     return Stored(located, planned.shared, former), head
 
 
-class _Growth:
-    """New nodes of one tree, and the changes of stored nodes that they cause."""
+class _ListWriter:
+    """Writes the new nodes of a list to a tree and changes the stored nodes that they replace or move."""
 
     def __init__(self, conn: Conn, tree_id: int, head: trees.Head, seqs: dict[int, int], now: float) -> None:
         self._conn = conn
@@ -234,17 +235,17 @@ class _Growth:
         self._system = head.system
         self._new: list[int] = []
         self._changed = False  # the state or the place of a stored node
-        self._writer = NodeWriter(conn, tree_id, head.next_seq - 1)
-        self.taken = self._writer.taken
-        # By the key of what was replaced, or answered it and follows: the number of the new version.
+        self._nodes = NodeWriter(conn, tree_id, head.next_seq - 1)
+        self.taken = self._nodes.taken
+        # The number of the new version, by the key of the replaced node or of an answer to it.
         self._replaced: dict[int, int] = {}
 
-    def add(self, new: New, parent: int | None, message: Said) -> Located:
-        """Write a message; what it replaces is superseded at once, since one place may be live."""
-        aside, number = new.state == State.ASIDE, self._writer.newest + 1
+    def add(self, new: New, parent: int | None, message: EncodedMessage) -> Located:
+        """Write a message and supersede the node that it replaces, since a message has one live place."""
+        aside, number = new.state == State.ASIDE, self._nodes.newest + 1
         under = None if parent is None else self._seq(parent)
         beside = aside or new.supersedes is not None or new.copies is not None or new.beside
-        if parent is not None and parent not in self._new and not beside and self._writer.is_taken(parent):
+        if parent is not None and parent not in self._new and not beside and self._nodes.is_taken(parent):
             self._supersede_answers(parent, message.role)
         if new.supersedes is not None:
             self._supersede([new.supersedes], number)
@@ -254,7 +255,7 @@ class _Growth:
         if new.copies is not None:
             original = nodes.by_keys(self._conn, [new.copies])[0]
             created, by = original.created, original.superseded_by or original.seq
-        key = self._writer.add(
+        key = self._nodes.add(
             parent, under, message.id, message.role, message.body, created, int(new.state), by, apart=aside
         )
         self._seqs[key] = number
@@ -264,9 +265,7 @@ class _Growth:
         return Located(key, parent, aside)
 
     def graft(self, key: int, parent: int, *, is_answer: bool) -> None:
-        """Let a stored message, and all that follows it, hang under another one, which it perhaps answers as
-        a new version.
-        """
+        """Move a stored message and all that follows it under another node."""
         if is_answer:
             self._replaced[key] = self._seq(parent)
         grafts.hang(self._conn, self._tree, key, parent, self._seq(parent))
@@ -278,28 +277,25 @@ class _Growth:
         revision.supersede(self._conn, self._tree, keys, by)
 
     def _supersede_answers(self, parent: int, role: str) -> None:
-        """A second answer to the same message is a regeneration: what answered before is superseded.
-
-        AI and tool messages of that turn, that is; other people's messages and later turns stay.
-        """
+        """Supersede the AI and tool messages of a turn that is answered a second time; later turns stay."""
         if role in ("human", "system"):
             return
         old = nodes.answers(
             self._conn, self._tree, parent, self._seq(parent), lambda row: row.state == State.LIVE
         )
         if old:
-            self._supersede([row.key for row in old], self._writer.newest + 1)
+            self._supersede([row.key for row in old], self._nodes.newest + 1)
 
-    def supersede_answers_to_old_versions(self, kept: Collection[int]) -> None:
-        """What answered an old version of a message is superseded with it, but for what the list still shows.
+    def supersede_answers_to_old_versions(self, listed: Collection[int]) -> None:
+        """Supersede the answers to replaced messages, except those that the list contains.
 
-        That is `ChatMemory.edit`: AI and tool messages of that turn go, later turns stay.
+        As in `ChatMemory.edit`, these are the AI and tool messages of the turn; later turns stay.
         """
         for key, version in self._replaced.items():
             rows = nodes.answers(
                 *(self._conn, self._tree, key, self._seq(key)), lambda row: row.key not in self._replaced
             )
-            old = [row.key for row in rows if row.state == State.LIVE and row.key not in kept]
+            old = [row.key for row in rows if row.state == State.LIVE and row.key not in listed]
             if old:
                 self._supersede(old, version)
 
@@ -311,12 +307,12 @@ class _Growth:
         return self._seqs[key]
 
     def finish(self, tip: int | None) -> trees.Head:
-        """Write the rows, and where the active thread ends now; returns the head with its new version."""
+        """Write the rows and the end of the active thread; returns the new head."""
         before = after = self._head
-        self._writer.flush()
+        self._nodes.flush()
         if self._changed:
             after = trees.head(self._conn, self._tree)
-            if self._system == before.system:  # it may have been superseded, and another taken its place
+            if self._system == before.system:  # another node may have replaced it
                 self._system = after.system
         if not self._new and tip == before.tip:
             return after
@@ -326,68 +322,70 @@ class _Growth:
         return after
 
 
-class _Found(NamedTuple):
+class _StoredPlace(NamedTuple):
     place: Place
     seq: int
 
 
-def _places(conn: Conn, rows: Sequence[tuple[Any, ...]], messages: Sequence[Said]) -> dict[str, list[_Found]]:
+def _places(
+    conn: Conn, rows: Sequence[tuple[Any, ...]], messages: Sequence[EncodedMessage]
+) -> dict[str, list[_StoredPlace]]:
     unread = {message.id: message.body for message in messages if is_unreadable(message.body)}
-    found: dict[str, list[_Found]] = {}
+    places: dict[str, list[_StoredPlace]] = {}
     for key, written, parent, message, body, state, seq in rows:
-        if message in unread:  # The list has it from here, and what it stands for is there.
+        if message in unread:  # The list contains the stand-in of a stored message that cannot be read.
             body = unread[message]
         elif conn.seal is not None:
             body = conn.seal.open_body(message, "", body)
         former = None if parent in (None, written) else written
-        hangs = written if former is None else parent
-        place = Place(key, hangs, message, body, State(state), former)
-        found.setdefault(message, []).append(_Found(place, seq))
-    return found
+        above = written if former is None else parent
+        place = Place(key, above, message, body, State(state), former)
+        places.setdefault(message, []).append(_StoredPlace(place, seq))
+    return places
 
 
 def _home(
     conn: Conn, tree_id: int, key: int | None, seqs: dict[int, int], rows: Sequence[tuple[Any, ...]]
 ) -> int | None:
-    """The home of a node, as `checkpoints.placing` has it; `None` for a former version.
+    """The home of a node, see `checkpoints.placing`; `None` for a former version.
 
-    `rows` is what `surveying` found of the node, which is enough as a rule. Adds the numbers of the nodes it
-    has looked at to `seqs`.
+    `rows` is the row of the node from `asking_placement`; more rows are read if it is not live. Adds the
+    numbers of these nodes to `seqs`.
     """
-    found: int | None = None
+    home: int | None = None
     while key is not None:
         rows = rows or conn.all(_STATE, key)
         assert rows, f"node {key} is gone"
         message, role, state, seqs[key], _ = rows[0]
         rows = ()
         if state == State.LIVE:
-            return key if found is None else found
-        if role == "system" and found is not None:
-            return found  # A system message that was rewritten makes no other version of what follows it.
-        places = [one.place for one in _places_of(conn, tree_id, Said(message, "", role))]
+            return key if home is None else home
+        if role == "system" and home is not None:
+            return home  # A rewritten system message makes no new version of the messages after it.
+        places = [row.place for row in _places_of(conn, tree_id, EncodedMessage(message, "", role))]
         own = next(place for place in places if place.key == key)
         live = live_of(place for place in places if place.content == own.content)
         if live is None:
             return None
-        found, key = live if found is None else found, own.parent
-    return found
+        home, key = live if home is None else home, own.parent
+    return home
 
 
-def _places_of(conn: Conn, tree_id: int, message: Said) -> list[_Found]:
+def _places_of(conn: Conn, tree_id: int, message: EncodedMessage) -> list[_StoredPlace]:
     return _places(conn, conn.each(finding(tree_id, [message]))[0], [message])[message.id]
 
 
-def _said(conn: Conn, located: Sequence[Located]) -> list[Said]:
-    row_of = {row.key: row for row in nodes.by_keys(conn, [one.key for one in located])}
-    rows = [row_of[one.key] for one in located]
-    return [Said(row.message, row.body, row.role) for row in rows]
+def _encoded(conn: Conn, located: Sequence[Located]) -> list[EncodedMessage]:
+    row_of = {row.key: row for row in nodes.by_keys(conn, [place.key for place in located])}
+    rows = [row_of[place.key] for place in located]
+    return [EncodedMessage(row.message, row.body, row.role) for row in rows]
 
 
-def _values(places: dict[str, list[_Found]]) -> dict[str, list[Place]]:
+def _values(places: dict[str, list[_StoredPlace]]) -> dict[str, list[Place]]:
     return {message: [row.place for row in rows] for message, rows in places.items()}
 
 
-def _elements(messages: Sequence[Said], results: Collection[int] = ()) -> list[Element]:
+def _elements(messages: Sequence[EncodedMessage], results: Collection[int] = ()) -> list[Element]:
     return [
         Element(message.id, message.body, message.role == "system", n in results)
         for n, message in enumerate(messages)
@@ -395,25 +393,29 @@ def _elements(messages: Sequence[Said], results: Collection[int] = ()) -> list[E
 
 
 def _results(
-    conn: Conn, tree_id: int, messages: Sequence[Said], places: Mapping[str, object], after: int | None
+    conn: Conn,
+    tree_id: int,
+    messages: Sequence[EncodedMessage],
+    places: Mapping[str, object],
+    after: int | None,
 ) -> Collection[int]:
-    """The positions of new tools' results before a stored message that come right after their calls."""
+    """The positions of new tool results that directly follow their calls and precede a stored message."""
     last = max((n for n, message in enumerate(messages) if message.id in places), default=0)
     new = [n for n in range(last) if messages[n].role == RESULT and messages[n].id not in places]
     if not new:
         return ()
     row = None if after is None else nodes.by_key(conn, after)
     before: list[tuple[str, str]] = []
-    while row is not None:  # The call may be part of what is known of the list.
+    while row is not None:  # The call may be in the stored beginning of the list.
         before.insert(0, (row.message, row.body))
         above = row.parent if row.role == RESULT else None
         row = None if above is None else nodes.by_seq(conn, tree_id, above)
-    found = decode_stored([*before, *((message.id, message.body) for message in messages[:last])])
-    return {n for n in new if follows_call(found[: len(before) + n + 1])}
+    decoded = decode_stored([*before, *((message.id, message.body) for message in messages[:last])])
+    return {n for n in new if follows_call(decoded[: len(before) + n + 1])}
 
 
-def _best(message: Said, found: Sequence[_Found]) -> Located | None:
-    same = [row.place for row in found if row.place.content == message.body]
+def _best(message: EncodedMessage, stored: Sequence[_StoredPlace]) -> Located | None:
+    same = [row.place for row in stored if row.place.content == message.body]
     best = max(same, key=lambda place: (place.state == State.LIVE, place.key), default=None)
     return None if best is None else _located(best)
 

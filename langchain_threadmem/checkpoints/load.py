@@ -1,8 +1,8 @@
-"""Verbs that read checkpoints: one, a list, the history of a delta channel.
+"""Verbs that read checkpoints: a checkpoint, a list of checkpoints, the history of a delta channel.
 
-One transaction reads all rows that a call needs, each message row once, however many checkpoints refer to it;
-decoding follows outside of it, and makes new objects for every state, so that no two share a message that a
-caller may change.
+A call reads its rows in one transaction, and each message row once even if several checkpoints refer to it.
+Rows are decoded after the transaction into new objects for each state, so that states share no mutable
+message.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.checkpoints.queries import Address, CheckpointRow, WriteRow, pack_id, unpack_id
 from langchain_threadmem.checkpoints.save import Archive, expand
-from langchain_threadmem.checkpoints.spans import Hot, Reader
+from langchain_threadmem.checkpoints.spans import CachedSegment, Reader
 from langchain_threadmem.checkpoints.values import KIND, StoredValue, put_together, unpack
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.engine import telemetry
@@ -39,10 +39,10 @@ class Snapshot(NamedTuple):
     Attributes:
         thread: Name of its conversation.
         ns: Its namespace.
-        parent: Id of the checkpoint it continues.
-        checkpoint: As LangGraph gave it.
-        metadata: As LangGraph gave it.
-        writes: Pending writes: task id, channel, value.
+        parent: Id of its parent.
+        checkpoint: LangGraph's checkpoint.
+        metadata: LangGraph's metadata.
+        writes: Task id, channel and value of each pending write.
     """
 
     thread: str
@@ -55,131 +55,135 @@ class Snapshot(NamedTuple):
 
 @telemetry.observed("get_checkpoint", telemetry.of_name)
 def get(archive: Archive, thread: str, ns: str, checkpoint: str | None) -> Flow[Snapshot | None]:
-    """A checkpoint; the latest of its namespace if no id is given."""
-    wanted = None if checkpoint is None else pack_id(checkpoint)
+    """A checkpoint; without an id, the latest of the namespace."""
+    id_ = None if checkpoint is None else pack_id(checkpoint)
 
-    def read(conn: Conn) -> _Shelf | None:
-        _, row = _latest(archive, conn, thread, ns, wanted)
-        return None if row is None else _gather(archive, conn, [row])
+    def read(conn: Conn) -> _Batch | None:
+        _, row = _checkpoint(archive, conn, thread, ns, id_)
+        return None if row is None else _read_batch(archive, conn, [row])
 
-    shelf = yield from Sql(read)
-    return None if shelf is None else _snapshot(archive, thread, shelf, shelf.rows[0])
+    batch = yield from Sql(read)
+    return None if batch is None else _snapshot(archive, thread, batch, batch.rows[0])
 
 
 @contextmanager
 def _reading(thread: str, ns: str, id: bytes) -> Iterator[None]:
-    """Errors of what reads a checkpoint name it.
+    """Add the address of a checkpoint to the errors of its reading.
 
     Raises:
-        PersistenceError: Something of it is damaged, or gone, or encrypted with another key.
+        PersistenceError: A part of the checkpoint is damaged or missing.
+        EncryptionError: A part of the checkpoint is encrypted with another key.
     """
     try:
         yield
     except (ClosedError, DriverError):
         raise
-    except Exception as error:  # Damage has any form.
+    except Exception as error:  # damaged data can raise any error
         kind = EncryptionError if isinstance(error, EncryptionError) else PersistenceError
         raise kind(
             f"checkpoint {unpack_id(id)!r} of thread {thread!r}, namespace {ns!r}, cannot be read: {error}; "
-            "run verify(). Others can be read: name one in the configuration"
+            "run verify(), or pass the id of another checkpoint in the configuration"
         ) from error
 
 
-def _latest(
-    archive: Archive, conn: Conn, thread: str, ns: str, wanted: bytes | None
+def _checkpoint(
+    archive: Archive, conn: Conn, thread: str, ns: str, id_: bytes | None
 ) -> tuple[int | None, CheckpointRow | None]:
-    """The tree of a thread and a checkpoint of it, in one round trip if the tree is known."""
-    known = archive.lists.trees(thread).get("")
-    asked = [] if known is None else [checkpoint_queries.getting(known, ns, wanted)]
+    """The tree of a thread and one of its checkpoints, in one round trip if the tree is cached."""
+    cached = archive.lists.trees(thread).get("")
+    asked = [] if cached is None else [checkpoint_queries.getting(cached, ns, id_)]
     rows = conn.each(trees.finding(archive.runtime.owner, thread), *asked)
     tree = trees.found(conn, rows[0])
     if tree is None:
         return None, None
-    return tree, checkpoint_queries.got(rows[1]) if tree == known else checkpoint_queries.get(
-        conn, tree, ns, wanted
+    return tree, checkpoint_queries.got(rows[1]) if tree == cached else checkpoint_queries.get(
+        conn, tree, ns, id_
     )
 
 
 def addresses(
     archive: Archive, thread: str | None, ns: str | None, checkpoint: str | None, before: str | None
 ) -> Flow[list[tuple[str, Address]]]:
-    """Where checkpoints lie, with the name of their conversation; the newest first."""
+    """Addresses of checkpoints with the names of their conversations, the newest first."""
 
     def read(conn: Conn) -> list[tuple[str, Address]]:
-        named = checkpoint_queries.threads(conn, archive.runtime.owner)
+        threads = checkpoint_queries.threads(conn, archive.runtime.owner)
         if thread is not None:
             tree = trees.find(conn, archive.runtime.owner, thread)
-            named = [] if tree is None else [(tree, thread)]
+            threads = [] if tree is None else [(tree, thread)]
         return [
-            (name, where) for tree, name in named for where in checkpoint_queries.addresses(conn, tree, ns)
+            (name, where) for tree, name in threads for where in checkpoint_queries.addresses(conn, tree, ns)
         ]
 
-    found = yield from Sql(read)
-    first = None if checkpoint is None else pack_id(checkpoint)
+    stored = yield from Sql(read)
+    id_ = None if checkpoint is None else pack_id(checkpoint)
     limit = None if before is None else pack_id(before)
-    chosen = [
+    selected = [
         (name, where)
-        for name, where in found
-        if (first is None or where.id == first) and (limit is None or where.id < limit)
+        for name, where in stored
+        if (id_ is None or where.id == id_) and (limit is None or where.id < limit)
     ]
-    return sorted(chosen, key=lambda one: one[1].id, reverse=True)
+    return sorted(selected, key=lambda named: named[1].id, reverse=True)
 
 
 def page(
-    archive: Archive, where: Sequence[tuple[str, Address]], wanted: Mapping[str, Any] | None, most: int | None
+    archive: Archive,
+    where: Sequence[tuple[str, Address]],
+    filter_: Mapping[str, Any] | None,
+    most: int | None,
 ) -> Flow[_Page]:
-    """Some checkpoints, read together: those whose metadata holds all that is wanted.
+    """Read checkpoints whose metadata matches a filter in one transaction.
 
     Args:
-        archive: Where they are.
-        where: Where they lie, with the names of their conversations.
-        wanted: Metadata, compared by `==`.
-        most: How many at most.
+        archive: The checkpoints.
+        where: Their addresses, with the names of their conversations.
+        filter_: Keys and values that the metadata must contain.
+        most: The maximum number of checkpoints.
     """
     names = {address: name for name, address in where}
 
-    def read(conn: Conn) -> _Shelf:
+    def read(conn: Conn) -> _Batch:
         rows: list[CheckpointRow] = []
         for name, address in where:
             try:
                 row = checkpoint_queries.get(conn, *address)
                 with _reading(name, address.ns, address.id):
-                    if row and (not wanted or _matches(_state(archive, row)[1], wanted)):
+                    if row and (not filter_ or _matches(_state(archive, row)[1], filter_)):
                         rows.append(row)
             except PersistenceError as error:
                 log.warning("left out of a list: %s", error)
-        return _gather(archive, conn, rows[:most])
+        return _read_batch(archive, conn, rows[:most])
 
-    shelf = yield from Sql(read)
-    return _Page(archive, names, shelf)
+    batch = yield from Sql(read)
+    return _Page(archive, names, batch)
 
 
 @dataclass(frozen=True)
 class _Page:
-    """Checkpoints that were read, decoded as they are asked for."""
+    """A page of checkpoints, decoded one by one."""
 
     archive: Archive
     names: Mapping[Address, str]
-    shelf: _Shelf
+    batch: _Batch
 
     def __len__(self) -> int:
-        return len(self.shelf.rows)
+        return len(self.batch.rows)
 
     def readable(self) -> Iterator[Snapshot]:
-        """Those that can be read, in their order; of the others a warning is logged."""
-        for row in self.shelf.rows:
+        """The readable checkpoints in their order; logs a warning for each of the others."""
+        for row in self.batch.rows:
             try:
-                yield _snapshot(self.archive, self.names[Address(row.tree, row.ns, row.id)], self.shelf, row)
+                yield _snapshot(self.archive, self.names[Address(row.tree, row.ns, row.id)], self.batch, row)
             except PersistenceError as error:
                 log.warning("left out of a list: %s", error)
 
 
 class History(NamedTuple):
-    """What was written to a channel since its last stored value.
+    """The writes to a channel since its last stored value.
 
     Attributes:
-        writes: Task id, channel and value, oldest first.
-        seed: That value, in a list; an empty list if there was none.
+        writes: Task id, channel and value of each write, oldest first.
+        seed: A list with the last stored value; empty if there is none.
     """
 
     writes: list[tuple[str, str, Any]]
@@ -189,51 +193,51 @@ class History(NamedTuple):
 def delta_history(
     archive: Archive, thread: str, ns: str, checkpoint: str | None, channels: Sequence[str]
 ) -> Flow[dict[str, History]]:
-    """Walk up from a checkpoint, for each channel as far as its nearest stored value."""
-    wanted = None if checkpoint is None else pack_id(checkpoint)
+    """The writes to each channel from its last stored value to a checkpoint."""
+    id_ = None if checkpoint is None else pack_id(checkpoint)
 
-    def read(conn: Conn) -> tuple[_Shelf, dict[str, list[WriteRow]], dict[str, tuple[int, int]]]:
-        tree, row = _latest(archive, conn, thread, ns, wanted)
-        found: dict[str, list[WriteRow]] = {channel: [] for channel in channels}
+    def read(conn: Conn) -> tuple[_Batch, dict[str, list[WriteRow]], dict[str, tuple[int, int]]]:
+        tree, row = _checkpoint(archive, conn, thread, ns, id_)
+        writes: dict[str, list[WriteRow]] = {channel: [] for channel in channels}
         seeds: dict[str, tuple[int, int]] = {}
         seen: set[bytes] = set()
-        shelf = _Shelf.of(archive, [])
+        batch = _Batch.of(archive, [])
         while (
-            row is not None and row.parent is not None and row.parent not in seen and len(seeds) < len(found)
+            row is not None and row.parent is not None and row.parent not in seen and len(seeds) < len(writes)
         ):
             seen.add(row.parent)
             row = checkpoint_queries.get(conn, row.tree, ns, row.parent)
             if row is None:
                 break
             for write in reversed(checkpoint_queries.writes(conn, Address(row.tree, ns, row.id))):
-                if write.channel in found and write.channel not in seeds:
-                    found[write.channel].append(write)
+                if write.channel in writes and write.channel not in seeds:
+                    writes[write.channel].append(write)
             with _reading(thread, ns, row.id):
                 refs = dict(zip(_state(archive, row)[0].get("channel_versions", {}), row.refs, strict=True))
-            seeds |= {name: (row.tree, refs[name]) for name in found if name not in seeds and refs.get(name)}
+            seeds |= {name: (row.tree, refs[name]) for name in writes if name not in seeds and refs.get(name)}
         if tree is not None:
             asked = checkpoint_queries.asking_blobs(tree, [number for _, number in seeds.values()])
-            shelf.add_blobs(tree, conn.each(asked)[0])
-        shelf.add_writes(write for writes in found.values() for write in writes)
-        shelf.reader.load(conn, shelf.runs())
-        return shelf, found, seeds
+            batch.add_blobs(tree, conn.each(asked)[0])
+        batch.add_writes(write for rows in writes.values() for write in rows)
+        batch.reader.load(conn, batch.spans())
+        return batch, writes, seeds
 
-    shelf, found, seeds = yield from Sql(read)
+    batch, writes, seeds = yield from Sql(read)
     return {
         channel: History(
-            [shelf.write(archive, write) for write in reversed(found[channel])],
-            [shelf.blob(archive, *seeds[channel])] if channel in seeds else [],
+            [batch.write(archive, write) for write in reversed(writes[channel])],
+            [batch.blob(archive, *seeds[channel])] if channel in seeds else [],
         )
         for channel in channels
     }
 
 
-class HotSegments(SharedComponent):
-    """Rows of segments that checkpoints led through lately."""
+class SegmentCache(SharedComponent):
+    """A cache of the segments that were read last."""
 
     def __init__(self, resources: Resources) -> None:
         super().__init__(resources)
-        self.segments = LruCache[int, Hot](CACHED_SEGMENTS)
+        self.segments = LruCache[int, CachedSegment](CACHED_SEGMENTS)
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:
         self.close()
@@ -243,105 +247,104 @@ class HotSegments(SharedComponent):
 
 
 @dataclass(frozen=True)
-class _Shelf:
-    """Rows that were read together.
+class _Batch:
+    """The rows of one read.
 
     Attributes:
         rows: Checkpoints.
         blobs: Values of channels, by tree and number.
-        writes: Pending writes by checkpoint.
-        mixtures: Those of both that hold messages of the tree, by the bytes they were read from.
+        writes: Pending writes, by checkpoint.
+        stored_values: The values and writes that refer to messages of the tree, by their bytes.
         reader: The messages.
-        parsed: Bodies of messages that were parsed before.
+        parsed: A cache of parsed message bodies.
     """
 
     rows: list[CheckpointRow]
     blobs: dict[tuple[int, int], Stored]
     writes: dict[Address, list[WriteRow]]
-    mixtures: dict[bytes, StoredValue]
+    stored_values: dict[bytes, StoredValue]
     reader: Reader
     parsed: Parsed
 
     @classmethod
-    def of(cls, archive: Archive, rows: Sequence[CheckpointRow]) -> _Shelf:
+    def of(cls, archive: Archive, rows: Sequence[CheckpointRow]) -> _Batch:
         runtime = archive.runtime
         return cls(
             list(rows),
             {},
             {},
             {},
-            Reader(runtime.get(HotSegments).segments),
+            Reader(runtime.get(SegmentCache).segments),
             runtime.get(DecodedMessages).bodies(),
         )
 
     def add_blobs(self, tree: int, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Note values of channels, which were read."""
         for number, value in checkpoint_queries.as_blobs(rows).items():
             self.blobs[tree, number] = value
-            self._look_into(*value)
+            self._unpack(*value)
 
     def add_writes(self, writes: Any) -> None:
-        """Note which messages pending writes refer to."""
         for write in writes:
-            self._look_into(write.kind, write.data)
+            self._unpack(write.kind, write.data)
 
-    def runs(self) -> list[Any]:
-        """All runs of messages."""
-        return [run for mixture in self.mixtures.values() for run in mixture.runs()]
+    def spans(self) -> list[Any]:
+        return [span for stored_value in self.stored_values.values() for span in stored_value.spans()]
 
     def blob(self, archive: Archive, tree: int, number: int) -> Any:
-        """The value of a channel, new."""
+        """A new object with the value of a channel."""
         if (tree, number) not in self.blobs:
-            raise PersistenceError(f"a checkpoint refers to the value {number}, which is gone; run verify()")
+            raise PersistenceError(f"a checkpoint refers to the missing value {number}; run verify()")
         return self._value(archive, *self.blobs[tree, number])
 
     def write(self, archive: Archive, row: WriteRow) -> tuple[str, str, Any]:
-        """A pending write, its value new."""
+        """Task id, channel and a new object with the value of a pending write."""
         return unpack_id(row.task), row.channel, self._value(archive, row.kind, row.data)
 
     def _value(self, archive: Archive, kind: str, data: bytes) -> Any:
         if kind != KIND:
             return archive.load(kind, data)
-        mixture = self.mixtures.get(data) or unpack(data)
+        stored_value = self.stored_values.get(data) or unpack(data)
         seal = archive.runtime.seal
-        opened = mixture if seal is None else mixture.opened(seal.open_text)
+        opened = stored_value if seal is None else stored_value.opened(seal.open_text)
         return put_together(opened, self.reader.rows, archive.load, self.parsed, archive.parts.read)
 
-    def _look_into(self, kind: str, data: bytes) -> None:
-        if kind == KIND and data not in self.mixtures:
-            with suppress(InputError):  # Whoever asks for this value is told.
-                self.mixtures[data] = unpack(data)
+    def _unpack(self, kind: str, data: bytes) -> None:
+        if kind == KIND and data not in self.stored_values:
+            with suppress(InputError):  # `_value` raises the error
+                self.stored_values[data] = unpack(data)
 
 
-def _gather(archive: Archive, conn: Conn, rows: Sequence[CheckpointRow]) -> _Shelf:
-    shelf = _Shelf.of(archive, rows)
-    of_trees = {row.tree: [ref for one in rows if one.tree == row.tree for ref in one.refs] for row in rows}
-    places = [Address(row.tree, row.ns, row.id) for row in rows]
+def _read_batch(archive: Archive, conn: Conn, rows: Sequence[CheckpointRow]) -> _Batch:
+    batch = _Batch.of(archive, rows)
+    refs_by_tree: dict[int, list[int]] = {}
+    for row in rows:
+        refs_by_tree.setdefault(row.tree, []).extend(row.refs)
+    addresses = [Address(row.tree, row.ns, row.id) for row in rows]
     answers = conn.each(
-        *(checkpoint_queries.asking_blobs(tree, refs) for tree, refs in of_trees.items()),
-        *(checkpoint_queries.asking_writes(where) for where in places),
+        *(checkpoint_queries.asking_blobs(tree, refs) for tree, refs in refs_by_tree.items()),
+        *(checkpoint_queries.asking_writes(where) for where in addresses),
     )
-    for tree, found in zip(of_trees, answers, strict=False):
-        shelf.add_blobs(tree, found)
-    for where, found in zip(places, answers[len(of_trees) :], strict=True):
-        shelf.writes[where] = checkpoint_queries.as_writes(found)
-        shelf.add_writes(shelf.writes[where])
-    shelf.reader.load(conn, shelf.runs())
-    return shelf
+    for tree, blobs in zip(refs_by_tree, answers, strict=False):
+        batch.add_blobs(tree, blobs)
+    for where, writes in zip(addresses, answers[len(refs_by_tree) :], strict=True):
+        batch.writes[where] = checkpoint_queries.as_writes(writes)
+        batch.add_writes(batch.writes[where])
+    batch.reader.load(conn, batch.spans())
+    return batch
 
 
-def _snapshot(archive: Archive, thread: str, shelf: _Shelf, row: CheckpointRow) -> Snapshot:
+def _snapshot(archive: Archive, thread: str, batch: _Batch, row: CheckpointRow) -> Snapshot:
     with _reading(thread, row.ns, row.id):
         state, metadata = _state(archive, row)
         named = zip(state.get("channel_versions", {}), row.refs, strict=True)
-        values = {channel: shelf.blob(archive, row.tree, number) for channel, number in named if number}
+        values = {channel: batch.blob(archive, row.tree, number) for channel, number in named if number}
         return Snapshot(
             thread,
             row.ns,
             None if row.parent is None else unpack_id(row.parent),
             {**state, "id": unpack_id(row.id), "channel_values": values},
             metadata,
-            [shelf.write(archive, write) for write in shelf.writes[Address(row.tree, row.ns, row.id)]],
+            [batch.write(archive, write) for write in batch.writes[Address(row.tree, row.ns, row.id)]],
         )
 
 
@@ -349,5 +352,5 @@ def _state(archive: Archive, row: CheckpointRow) -> tuple[dict[str, Any], dict[s
     return expand(archive.load(row.kind, row.data))
 
 
-def _matches(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    return all(metadata.get(key) == value for key, value in wanted.items())
+def _matches(metadata: Mapping[str, Any], filter_: Mapping[str, Any]) -> bool:
+    return all(metadata.get(key) == value for key, value in filter_.items())

@@ -1,8 +1,8 @@
-"""Verbs of upkeep: deleting threads, taking runs back, copying, pruning.
+"""Verbs that delete the checkpoints of runs, copy threads and prune checkpoints.
 
-What a checkpoint refers to and what refers to nothing any more is settled in the same transaction, so no
-reader ever meets a checkpoint without its values. Messages are never deleted alone: a run that is taken back
-leaves what it said superseded, and what that had superseded live again; a conversation goes as a whole.
+A verb deletes checkpoints and their unreferenced values in one transaction, so that no reader finds a
+checkpoint without its values. Messages are not deleted: the messages of a deleted run are superseded, and
+messages that they had superseded become live again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from langchain_threadmem.checkpoints.known_lists import CONVERSATION
 from langchain_threadmem.checkpoints.queries import Address, CheckpointRow
 from langchain_threadmem.checkpoints.save import Archive, expand
 from langchain_threadmem.checkpoints.spans import Reader
-from langchain_threadmem.checkpoints.values import KIND, Item, Run, StoredValue, unpack
+from langchain_threadmem.checkpoints.values import KIND, Item, Span, StoredValue, unpack
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.parts import Stored
@@ -26,56 +26,54 @@ from langchain_threadmem.tree import copying, revision, trees
 
 
 def delete_for_runs(archive: Archive, runs: Sequence[str]) -> Flow[None]:
-    """Delete what runs saved, supersede what they alone said, and revive what that had superseded."""
+    """Delete the checkpoints of runs, supersede their messages and revive those that these superseded."""
     owner = archive.runtime.owner
 
     def write(conn: Conn) -> None:
-        doomed: dict[int, list[CheckpointRow]] = {}
+        rows: dict[int, list[CheckpointRow]] = {}
         for run in dict.fromkeys(map(str, runs)):
             for row in checkpoint_queries.of_run(conn, owner, run):
-                doomed.setdefault(row.tree, []).append(row)
-        for tree in sorted(doomed):
+                rows.setdefault(row.tree, []).append(row)
+        for tree in sorted(rows):
             trees.lock(conn, tree)
-            _take_back(archive, conn, tree, doomed[tree])
+            _delete(archive, conn, tree, rows[tree])
 
     if runs:
         yield from Sql(write, write=True)
 
 
-def _take_back(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRow]) -> None:
+def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRow]) -> None:
     blobs = checkpoint_queries.blobs(conn, tree)
-    doomed = {Address(row.tree, row.ns, row.id) for row in rows}
-    checkpoint_queries.remove(conn, doomed)
-    left = checkpoint_queries.of_tree(conn, tree)
+    checkpoint_queries.remove(conn, {Address(row.tree, row.ns, row.id) for row in rows})
+    remaining = checkpoint_queries.of_tree(conn, tree)
     reader = Reader()
-    kept = reader.keys(conn, _runs(left, blobs))
-    keys = reader.keys(conn, _runs(rows, blobs)) - kept
-    for home, mine in copying.live_by_tree(conn, keys).items():
+    referenced = reader.keys(conn, _spans(remaining, blobs))
+    keys = reader.keys(conn, _spans(rows, blobs)) - referenced
+    for home, live in copying.live_by_tree(conn, keys).items():
         trees.lock(conn, home)
-        revision.supersede(conn, home, mine, None)
-        summary_queries.reopen(conn, home, revision.revive(conn, home, keys, kept))
-    newest = max((row for row in left if not row.ns), key=lambda row: row.id, default=None)
+        revision.supersede(conn, home, live, None)
+        summary_queries.reopen(conn, home, revision.revive(conn, home, keys, referenced))
+    newest = max((row for row in remaining if not row.ns), key=lambda row: row.id, default=None)
     if newest is not None:
         state, _ = expand(archive.load(newest.kind, newest.data))
         refs = dict(zip(state.get("channel_versions", {}), newest.refs, strict=True))
-        ends = [run.last for run in _runs_of(blobs.get(refs.get(CONVERSATION, 0)))]
-        spoken = copying.spoken(conn, ends)
-        if spoken is not None:
-            trees.settle(conn, tree, spoken, trees.head(conn, tree).system)
+        ends = [span.last for span in _spans_of(blobs.get(refs.get(CONVERSATION, 0)))]
+        tip = copying.last_not_aside(conn, ends)
+        if tip is not None:
+            trees.settle(conn, tree, tip, trees.head(conn, tree).system)
     checkpoint_queries.collect(conn, tree)
 
 
-def _runs(rows: Sequence[CheckpointRow], blobs: Mapping[int, Stored]) -> set[Run]:
-    """The messages that checkpoints refer to."""
-    return {run for ref in {ref for row in rows for ref in row.refs} for run in _runs_of(blobs.get(ref))}
+def _spans(rows: Sequence[CheckpointRow], blobs: Mapping[int, Stored]) -> set[Span]:
+    return {span for ref in {ref for row in rows for ref in row.refs} for span in _spans_of(blobs.get(ref))}
 
 
-def _runs_of(value: Stored | None) -> list[Run]:
-    return list(unpack(value[1]).runs()) if value is not None and value[0] == KIND else []
+def _spans_of(value: Stored | None) -> list[Span]:
+    return list(unpack(value[1]).spans()) if value is not None and value[0] == KIND else []
 
 
 def copy_thread(archive: Archive, source: str, target: str) -> Flow[None]:
-    """Copy a thread: every message whatever its state, every checkpoint, value and pending write."""
+    """Copy a thread with its messages in all states, its checkpoints, values and pending writes."""
     owner, now = archive.runtime.owner, time.time()
 
     def write(conn: Conn) -> None:
@@ -87,13 +85,13 @@ def copy_thread(archive: Archive, source: str, target: str) -> Flow[None]:
             trees.lock(conn, tree)
         if new == old or trees.head(conn, new).next_seq > 1 or checkpoint_queries.addresses(conn, new, None):
             raise InputError(
-                f"thread {target!r} holds something already, so {source!r} cannot be copied to it; "
-                "choose another target, or delete_thread() it first"
+                f"thread {source!r} cannot be copied to thread {target!r}, which is not empty; choose "
+                "another target, or call delete_thread() first"
             )
         segments: dict[int, int] = {}
         for scope, tree in checkpoint_queries.scopes(conn, owner, source):
             if scope == SUMMARIES:
-                continue  # The copy gets its own when it is summarised.
+                continue  # the copy is summarized on its own
             copy = trees.find_or_create(conn, owner, target, now, scope)
             segments |= copying.copy_tree(conn, tree, copy)
 
@@ -121,34 +119,34 @@ def copy_thread(archive: Archive, source: str, target: str) -> Flow[None]:
     yield from Sql(write, write=True)
 
 
-def _moved(mixture: StoredValue, segments: Mapping[int, int]) -> StoredValue:
+def _moved(stored_value: StoredValue, segments: Mapping[int, int]) -> StoredValue:
     def move(_: str | None, item: Item) -> Item:
-        return Run(*(copying.moved(key, segments) for key in item)) if isinstance(item, Run) else item
+        return Span(*(copying.moved(key, segments) for key in item)) if isinstance(item, Span) else item
 
-    return mixture.mapped(move)
+    return stored_value.mapped(move)
 
 
 def keep_latest(archive: Archive, thread: str) -> Flow[None]:
-    """Delete all checkpoints of a thread but the latest of each namespace."""
+    """Delete all checkpoints of a thread except the latest of each namespace."""
 
     def write(conn: Conn) -> None:
         tree = trees.find(conn, archive.runtime.owner, thread)
         if tree is None:
             return
         trees.lock(conn, tree)
-        spaces: dict[str, dict[bytes, CheckpointRow]] = {}
+        namespaces: dict[str, dict[bytes, CheckpointRow]] = {}
         for row in checkpoint_queries.of_tree(conn, tree):
-            spaces.setdefault(row.ns, {})[row.id] = row
-        for ns, rows in spaces.items():
-            kept = _needed(archive, rows)
-            checkpoint_queries.remove(conn, [Address(tree, ns, id_) for id_ in rows if id_ not in kept])
+            namespaces.setdefault(row.ns, {})[row.id] = row
+        for ns, rows in namespaces.items():
+            needed = _needed(archive, rows)
+            checkpoint_queries.remove(conn, [Address(tree, ns, id_) for id_ in rows if id_ not in needed])
         checkpoint_queries.collect(conn, tree)
 
     yield from Sql(write, write=True)
 
 
 def _needed(archive: Archive, rows: Mapping[bytes, CheckpointRow]) -> set[bytes]:
-    """The latest checkpoint, and those above it that its delta channels without a value are made of."""
+    """Ids of the latest checkpoint and of the ancestors that its delta channels are computed from."""
     latest = rows[max(rows)]
     chain = [latest]
     while (above := chain[-1].parent) is not None and above in rows and len(chain) < len(rows):
@@ -160,10 +158,10 @@ def _needed(archive: Archive, rows: Mapping[bytes, CheckpointRow]) -> set[bytes]
     ]
     deltas = {name for _, metadata in states for name in metadata.get("counters_since_delta_snapshot") or ()}
     missing = {name for name in deltas if values[0].get(name) == 0}
-    kept = {latest.id}
+    needed = {latest.id}
     for row, refs in zip(chain[1:], values[1:], strict=True):
         if not missing:
             break
-        kept.add(row.id)
+        needed.add(row.id)
         missing = {name for name in missing if not refs.get(name)}
-    return kept
+    return needed

@@ -1,33 +1,33 @@
-"""The placing rule: where each message of a list lives in the tree.
+"""The placing rule: the place in the tree of each message of a list.
 
-A LangGraph checkpoint hands over a whole *list* of messages, and the tree already holds most
-of them. For each element `m` after its predecessor `p`, the first clause that fits decides:
+A LangGraph checkpoint contains a full list of messages, most of which the tree already stores. The rule
+places each message `m` after its predecessor `p`; the first clause that applies decides:
 
-1. A place with this id and content under `p` is used, whatever its state (time travel): one that hangs
-   there, else one that was written there and follows another message now.
-2. If `p` has just become a new version of `m`'s stored parent, `m` follows it, and with it all that is below
-   it; but where `p` is a system message, `m` stays, since the program's words are no part of the
-   conversation. A former version that such a list names is live again.
-3. The same id and content elsewhere stays there; the list's span breaks.
-4. The same id with other content is a new live version under `p`; the old one is superseded.
-5. A new id is an aside if a stored message follows it in the list (a summary or notice put
-   into a conversation), else a live child of `p`, or of the tip if the list has no `p`. A tool's
-   result right after its call is a live child of `p` all the same, and what has followed `p` so far
-   follows it, if it comes next in the list.
+1. A place with this id and content under `p` is used, whatever its state (time travel): a place that is under
+   `p` now, else a place that was written under `p` and has been moved.
+2. If `p` is a new version of `m`'s stored parent, made by this list, `m` moves under `p` with all messages
+   below it. If `p` is a system message, `m` stays, since system messages are not part of the conversation. A
+   former version in such a list becomes live again.
+3. A place with this id and content elsewhere is used, and a new span begins.
+4. A place with this id and other content is superseded by a new live version under `p`.
+5. A new id becomes an aside if a stored message follows it in the list (for example a summary put into a
+   conversation), else a live child of `p`, or of the tip if the list has no `p`. A tool result directly after
+   its call always becomes a live child of `p`; the message that followed `p` moves under the result if it is
+   next in the list.
 
-`p` is the nearest predecessor that is no aside: asides are no part of the conversation, so
-nothing lives under one, a new version of one is judged as a new id, and none is superseded.
+`p` is the nearest predecessor that is not an aside. Asides are not part of the conversation: no message is
+placed under an aside, and a new version of an aside is placed like a new id and supersedes nothing.
 
-What is new lives under `p`'s *home*. A list may still lead through the place that a message was
-moved away from: its home is where it lives now, so that an answer comes to its question. But a
-former version of a conversation (its messages were edited, and followed) is its own home: who
-travels back to it goes on from there. What it shares with the present version hangs in that one
-alone, so a message that is new below it gets superseded copies of the shared messages above it.
+A new message is placed under the *home* of `p`. If a list contains the former place of a moved message, the
+home of `p` is the current place of that message, so that an answer follows its question. A former version of
+a conversation (its messages were edited, and others followed) is its own home, so that time travel continues
+the former version. Messages that a former version shares with the current version are stored once, in the
+current version; a new message below them gets superseded copies of the shared messages above it.
 
-The rule never looks at the order of writes, and moves nothing but what follows a new version or
-a result; all else moves by the verb `place` alone. The list's own order is kept by `runs`, so that any list,
-trimmed, reordered or summarised, reads back exactly. Two laws follow, and are tested: a list whose
-every message is stored adds nothing, and a message id has at most one live place.
+The rule does not depend on the order of writes. It moves only messages after a new version or a tool result;
+every other move needs the verb `place`. `spans` keeps the order of the list, so a list that was trimmed,
+reordered or summarized reads back exactly. The rule has two tested properties: a list of stored messages adds
+no node, and a message id has at most one live place.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Element:
 
     Attributes:
         message_id: Id of the message.
-        content: Whatever stands for its full content, such as its stored body; compared by `==`.
-        system: Whether it is a system message.
-        result: Whether it is a tool's result that comes right after its call.
+        content: The full content, for example the stored body; compared by `==`.
+        system: Whether the message is a system message.
+        result: Whether the message is a tool result directly after its call.
     """
 
     message_id: str
@@ -59,15 +59,15 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One stored row of the tree.
+    """A stored node of the tree.
 
     Attributes:
-        key: Key of the row; a higher key need not be a later row.
-        parent: Key of the row it hangs under; `None` for a root.
+        key: Key of the node; keys are not in the order of time.
+        parent: Key of the parent; `None` for a root.
         message_id: Id of the message.
         content: As in `Element`.
         state: Live, superseded or aside.
-        former: Key of the row that it was written under, if it follows another one now.
+        former: Key of the node that it was written under, if it was moved.
     """
 
     key: int
@@ -79,27 +79,27 @@ class Place:
 
     @property
     def written(self) -> int | None:
-        """Key of the row that it was written under."""
+        """Key of the node that it was written under."""
         return self.parent if self.former is None else self.former
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The place that the element at `index` gets from the same plan; it has no key yet."""
+    """The new place of the element at `index` of the same plan; it has no key yet."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The element is the stored row `key`."""
+    """The element is the stored node `key`."""
 
     key: int
 
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """The element is the stored row `key`, which from now on hangs under an earlier element of the plan."""
+    """The element is the stored node `key`, which moves under an earlier element of the plan."""
 
     key: int
     parent: Planned
@@ -107,14 +107,14 @@ class Follow:
 
 @dataclass(frozen=True, slots=True)
 class New:
-    """The element needs a new row.
+    """The element needs a new node.
 
     Attributes:
-        parent: Key of a stored row, or an earlier element of the plan; `None` for a root.
-        state: Live or aside; superseded if it is a copy.
-        supersedes: Key of the live row of the same message id that it replaces, if there is one.
-        copies: Key of the row that it is a copy of, if it is one.
-        beside: Whether it replaces nothing that is below its parent: a result that was put behind its call.
+        parent: Key of a stored node, or an earlier element of the plan; `None` for a root.
+        state: Live or aside; superseded for a copy.
+        supersedes: Key of the live node with the same message id that it replaces.
+        copies: Key of the node that it is a copy of.
+        beside: Whether the other children of its parent stay live: a tool result placed after its call.
     """
 
     parent: int | Planned | None
@@ -135,23 +135,23 @@ def plan_list(
     after: int | None = None,
     home: int | None = None,
 ) -> list[Step]:
-    """Say for each message of a list where it lives.
+    """Decide the place of each message of a list.
 
     Args:
         elements: The list, or its end if `after` is given; each message id once.
-        places: Every stored row of each message id in the list; ids without rows may be left out.
-        tip: Key of the row that a new message continues when nothing precedes it in the list.
-        after: Key of the nearest row before `elements` that is no aside, for a caller who knows
-            already that the list begins with stored rows.
-        home: Key of the home of `after`; `None` if it is part of a former version.
+        places: All stored nodes of each message id in the list; ids without nodes may be missing.
+        tip: Key of the parent of a new message without a predecessor in the list.
+        after: Key of the nearest node before `elements` that is not an aside, if the list begins with stored
+            nodes that are not in `elements`.
+        home: Key of the home of `after`; `None` if `after` is part of a former version.
 
     Returns:
-        One step for each element, in their order. Apply them from first to last.
+        One step for each element; apply the steps in order.
 
     Raises:
-        InputError: A message id occurs twice; a list of that kind has to be kept verbatim.
+        InputError: A message id occurs twice.
 
-    Cost is linear in the elements and the rows given.
+    The cost is linear in the number of elements and places.
 
     Example:
         >>> hello = Place(key=1, parent=None, message_id="h1", content="Hello")
@@ -164,12 +164,12 @@ def plan_list(
 
 
 class Plan(NamedTuple):
-    """Where the messages of a list live.
+    """The places of the messages of a list.
 
     Attributes:
-        steps: One for each element, in their order.
-        shared: Index of the first element of those at the end that the list, a former version, shares with
-            the present one; `None` if it ends otherwise.
+        steps: One step for each element.
+        shared: Index of the first message of the end that the list, a former version, shares with the current
+            version; `None` if they share no end.
     """
 
     steps: list[Step]
@@ -184,33 +184,36 @@ def plan(
     after: int | None = None,
     home: int | None = None,
 ) -> Plan:
-    """`plan_list`, and what has to be known of a list that is to be continued."""
-    _refuse_duplicates(elements)
+    """The result of `plan_list`, and the end that a former version shares with the current version."""
+    _check_duplicates(elements)
     last_stored = _last_stored(elements, places)
     steps: list[Step] = []
     parent: int | Planned | None = after
     below: int | Planned | None = home  # the home of `parent`; `None` in a former version
-    # The stored versions of `parent`, if this plan has just made a new one: what clause 2 asks for. Those
-    # that stand where the new one stands are left to it by what follows them; else a circle might be made.
+    # For clause 2: the stored versions of `parent` if this plan adds a new version of it, and the nodes whose
+    # children move under `parent`. Of the versions these are the ones at its place; others could make a
+    # circle.
     versions: Set[int] = frozenset()
     beside: Set[int] = frozenset()
-    told = False  # whether that is a new version of a system message
-    edits = False  # whether something has followed a new version
-    shared: list[int] = []  # the elements at the end that a former version shares with the present one
-    above: int | Planned | None = None  # what precedes them
+    after_system = False  # whether `parent` is a new version of a system message
+    edits = False  # whether a message has moved under a new version
+    shared: list[int] = []  # the elements at the end that a former version shares with the current version
+    above: int | Planned | None = None  # the predecessor of `shared`
     for index, element in enumerate(elements):
         stored = places.get(element.message_id, ())
         same = [place for place in stored if place.content == element.content]
-        used = _best(place for place in same if place.parent == parent or (told and place.parent in versions))
+        used = _best(
+            place for place in same if place.parent == parent or (after_system and place.parent in versions)
+        )
         if used is None and parent is not None:
             used = _best(place for place in same if place.former == parent)
-        if used is None and not told and (live := _live(same)) and live.parent in beside:
+        if used is None and not after_system and (live := _live(same)) and live.parent in beside:
             assert isinstance(parent, Planned)
             steps.append(Follow(live.key, parent))
             parent = below = live.key
             versions, beside, edits = frozenset(), frozenset(), True
             continue
-        if used is None and (told or not _follows(same, versions)):
+        if used is None and (after_system or not _follows(same, versions)):
             used = _best(same)
         if used is not None and edits and used.state == State.SUPERSEDED and used.parent == parent == below:
             used = None
@@ -224,14 +227,14 @@ def plan(
                 else:
                     is_former = is_former and used.state != State.LIVE
                     below, shared = None if is_former else live_of(same), []
-                parent, versions, beside, told = used.key, frozenset(), frozenset(), False
+                parent, versions, beside, after_system = used.key, frozenset(), frozenset(), False
             continue
         old = _best(place for place in stored if place.state != State.ASIDE)
         is_between = old is None and index < last_stored
         if is_between and not element.result:
             steps.append(New(parent, State.ASIDE))
             continue
-        for n in shared:  # Nothing new lives under them: they hang in the present version.
+        for n in shared:  # copied, since they are part of the current version
             copied = steps[n]
             assert isinstance(copied, Use)
             steps[n] = New(above, State.SUPERSEDED, copies=copied.key)
@@ -239,7 +242,7 @@ def plan(
         shared = []
         under = parent if below is None else below
         if old is not None:
-            # With nothing before it the list was trimmed: the new version stands beside the old one.
+            # Without a predecessor the list was trimmed: the new version gets the parent of the old version.
             place = old.parent if parent is None else under
             new = New(place, supersedes=old.key if old.state == State.LIVE else None)
         else:
@@ -255,56 +258,55 @@ def plan(
                 for place in stored
                 if place.parent == new.parent or (isinstance(new.parent, Planned) and place.parent in beside)
             }
-        told = element.system
+        after_system = element.system
     return Plan(steps, shared[0] if shared else None)
 
 
 def _shares(used: Place, parent: int | Planned | None, already: bool) -> bool:
-    """Whether a former version that has come to `parent` shares this row with the present one."""
+    """Whether the former version that contains `parent` shares this node with the current version."""
     if used.former == parent:
         return used.state == State.LIVE or already
     return already and used.parent == parent
 
 
-def runs(
+def spans(
     places: Iterable[tuple[int, int | None]], before: Iterable[tuple[int, int]] = ()
 ) -> list[tuple[int, int]]:
-    """Write a list of places as runs, each of which leads down the tree from one key to another.
+    """Write a list of places as spans; a span is a path down the tree from one key to another.
 
     Args:
-        places: Key of each place and of the place it hangs under, in any order; the order is kept.
-        before: The runs of the places before these, to be continued.
+        places: Key and parent key of each place, in the order of the list.
+        before: The spans of the preceding places.
 
     Returns:
-        First and last key of each run: however long a thread is, and however often it was forked, it is one
-        run. Linear.
+        First and last key of each span. A whole thread is one span, whatever its length and its forks.
 
     Example:
-        >>> runs([(7, None), (8, 7), (64, 8), (3, None), (4, 3)])
+        >>> spans([(7, None), (8, 7), (64, 8), (3, None), (4, 3)])
         [(7, 64), (3, 4)]
     """
-    found = list(before)
+    joined = list(before)
     for key, parent in places:
-        if found and parent == found[-1][1]:
-            found[-1] = (found[-1][0], key)
+        if joined and parent == joined[-1][1]:
+            joined[-1] = (joined[-1][0], key)
         else:
-            found.append((key, key))
-    return found
+            joined.append((key, key))
+    return joined
 
 
-def _refuse_duplicates(elements: Sequence[Element]) -> None:
+def _check_duplicates(elements: Sequence[Element]) -> None:
     seen: set[str] = set()
     for element in elements:
         if element.message_id in seen:
             raise InputError(
                 f"message id {element.message_id!r} occurs twice in one list; "
-                "give each message an id of its own, or keep this list verbatim"
+                "give each message a different id"
             )
         seen.add(element.message_id)
 
 
 def _last_stored(elements: Sequence[Element], places: Mapping[str, Sequence[Place]]) -> int:
-    """Find the last element that is part of the stored conversation; -1 if none is."""
+    """Index of the last element with a stored place that is not an aside; -1 if there is none."""
     for index in range(len(elements) - 1, -1, -1):
         stored = places.get(elements[index].message_id, ())
         if any(place.state != State.ASIDE for place in stored):
@@ -313,7 +315,7 @@ def _last_stored(elements: Sequence[Element], places: Mapping[str, Sequence[Plac
 
 
 def live_of(same: Iterable[Place]) -> int | None:
-    """Key of the live one of the places of one message and content; `None` if there is none."""
+    """Key of the live place, or `None`."""
     return None if (live := _live(same)) is None else live.key
 
 
@@ -322,16 +324,13 @@ def _live(same: Iterable[Place]) -> Place | None:
 
 
 def _best(places: Iterable[Place]) -> Place | None:
-    """Choose the live place, else the one with the highest key; `None` if there is none."""
+    """The live place, else the place with the highest key, or `None`."""
     return max(places, key=lambda place: (place.state == State.LIVE, place.key), default=None)
 
 
 def _follows(same: Sequence[Place], versions: Set[int]) -> bool:
-    """Tell whether a message stored at `same` lives under one of the `versions` just replaced.
-
-    A live place alone decides if there is one: what was moved away no longer follows.
-    """
-    homes = [place for place in same if place.state == State.LIVE] or [
+    """Whether the live place of a message, else any superseded place, is under one of `versions`."""
+    current = [place for place in same if place.state == State.LIVE] or [
         place for place in same if place.state == State.SUPERSEDED
     ]
-    return any(place.parent in versions for place in homes)
+    return any(place.parent in versions for place in current)

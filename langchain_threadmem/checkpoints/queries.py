@@ -1,8 +1,8 @@
 """SQL: checkpoints, channel values and pending writes.
 
-Every row carries the tree of its conversation. A checkpoint's own row holds, for each of its channels, the
-number of the blob with the channel's value: values that did not change are shared with the checkpoint before,
-and two forks of a thread never share a value by accident, whatever versions they give it.
+Each row has the id of its conversation's tree. The row of a checkpoint contains the number of a blob for each
+channel. A value that did not change has the same number as in the parent checkpoint; values of different
+forks have different numbers, even if their channel versions are equal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UUID_EPOCH = 0x01B21DD213814000  # 100 ns from 1582, where the times in UUIDs b
 
 
 class CheckpointRow(NamedTuple):
-    """A checkpoint without the values of its channels."""
+    """A checkpoint without channel values."""
 
     tree: int
     ns: str
@@ -49,7 +49,7 @@ class WriteRow(NamedTuple):
 
 
 class Address(NamedTuple):
-    """Where a checkpoint lies."""
+    """The primary key of a checkpoint."""
 
     tree: int
     ns: str
@@ -57,7 +57,7 @@ class Address(NamedTuple):
 
 
 def pack_id(text: str) -> bytes:
-    """An id as it is stored: a UUID in 16 bytes, anything else as it is behind a mark; both keep their order.
+    """The stored form of an id: a UUID as 16 bytes, other text as a mark and the text; both keep their order.
 
     Example:
         >>> pack_id("1ef4f797-8335-6428-8001-8a1503f9b875").hex()
@@ -76,9 +76,7 @@ def pack_id(text: str) -> bytes:
 
 
 def made_at(packed: bytes) -> float:
-    """When a checkpoint was made, in seconds since 1970, as its id says; 0.0 if it is no UUID with a time.
-
-    LangGraph's ids are UUIDs of version 6, which begin with the time.
+    """The time in the id of a checkpoint, in seconds since 1970; 0.0 if the id is not a UUID of version 6.
 
     Example:
         >>> made_at(pack_id("1ef4f797-8335-6428-8001-8a1503f9b875")) > 1.7e9
@@ -92,7 +90,7 @@ def made_at(packed: bytes) -> float:
 
 
 def unpack_id(packed: bytes) -> str:
-    """The id that `pack_id` packed."""
+    """The id from its stored form."""
     if len(packed) == 16:
         digits = packed.hex()
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
@@ -176,7 +174,7 @@ _PATCH_BLOB = Statement(
 _DELETE_BLOBS = Statement(
     delete(blob).where(blob.c.tree == bindparam("tree"), within(blob.c.id, "ids")), "tree", "ids"
 )
-_MIXTURES = tuple(
+_DATA_OF_KIND = tuple(
     Statement(
         select(table.c.data).where(table.c.tree == bindparam("tree"), table.c.kind == bindparam("kind")),
         "tree",
@@ -234,29 +232,29 @@ _CLEAR = tuple(Statement(_all_of(table), "tree") for table in (checkpoint, blob,
 
 
 def get(conn: Conn, tree_id: int, ns: str, checkpoint_id: bytes | None) -> CheckpointRow | None:
-    """A checkpoint; the latest of its namespace if no id is given."""
+    """A checkpoint; without an id, the latest of the namespace."""
     return got(conn.each(getting(tree_id, ns, checkpoint_id))[0])
 
 
 def getting(tree_id: int, ns: str, checkpoint_id: bytes | None) -> Asked:
-    """The question for a checkpoint."""
+    """The query for a checkpoint."""
     return (_LATEST, (tree_id, ns)) if checkpoint_id is None else (_GET, (tree_id, ns, checkpoint_id))
 
 
 def got(rows: Sequence[tuple[object, ...]]) -> CheckpointRow | None:
-    """The answer to `getting`."""
+    """The checkpoint from the rows of `getting`."""
     return _row(rows[0]) if rows else None
 
 
 def around(conn: Conn, tree_id: int, ns: str, time: float, most: int) -> Iterator[CheckpointRow]:
-    """The checkpoints from a time on, the earliest first, then those before it, the latest first.
+    """The checkpoints after a time, earliest first, then those before it, latest first.
 
     Args:
         conn: A transaction.
         tree_id: The tree.
         ns: The namespace.
         time: Seconds since 1970, compared with the time in a checkpoint's id.
-        most: How many checkpoints on either side.
+        most: The maximum number of checkpoints after, and before, the time.
     """
     ticks = max(int(time * 1e7), 0) + _UUID_EPOCH
     id_ = (ticks >> 12 << 80 | 6 << 76 | (ticks & 0xFFF) << 64).to_bytes(16)
@@ -265,29 +263,29 @@ def around(conn: Conn, tree_id: int, ns: str, time: float, most: int) -> Iterato
 
 
 def put(conn: Conn, row: CheckpointRow) -> None:
-    """Store a checkpoint; one with the same id is replaced."""
+    """Store a checkpoint, or replace the checkpoint with its id."""
     encryption_keys.claim(conn)
     conn.run(_PUT, *row[:5], json.dumps(row.refs, separators=(",", ":")), *row[6:])
 
 
 def of_tree(conn: Conn, tree_id: int) -> list[CheckpointRow]:
-    """Every checkpoint of a conversation."""
+    """All checkpoints of a conversation."""
     return [_row(row) for row in conn.all(_OF_TREE, tree_id)]
 
 
 def of_run(conn: Conn, owner: str, run: str) -> list[CheckpointRow]:
-    """The checkpoints that a run wrote in any conversation of an owner."""
+    """The checkpoints that a run wrote, in all conversations of an owner."""
     return [_row(row) for row in conn.all(_OF_RUN, run, owner)]
 
 
 def addresses(conn: Conn, tree_id: int, ns: str | None) -> list[Address]:
-    """Where the checkpoints of a conversation lie, in one namespace or in all."""
+    """The addresses of the checkpoints of a conversation, in one namespace or in all."""
     rows = conn.all(_ADDRESSES, tree_id) if ns is None else conn.all(_ADDRESSES_OF_NS, tree_id, ns)
     return [Address(*row) for row in rows]
 
 
 def threads(conn: Conn, owner: str) -> list[tuple[int, str]]:
-    """Trees and names of an owner's conversations that have checkpoints, the oldest first."""
+    """Trees and names of an owner's conversations with checkpoints, oldest first."""
     return [(row[0], row[1]) for row in conn.all(_THREADS, owner)]
 
 
@@ -297,18 +295,18 @@ def scopes(conn: Conn, owner: str, conversation: str) -> list[tuple[str, int]]:
 
 
 def remove(conn: Conn, where: Iterable[Address]) -> None:
-    """Delete checkpoints and their pending writes; `collect` takes the blobs that nothing refers to."""
-    listed = [tuple(address) for address in where]
-    conn.many(_DELETE, listed)
-    conn.many(_DELETE_WRITES, listed)
+    """Delete checkpoints and their pending writes; `collect` deletes their blobs."""
+    keys = [tuple(address) for address in where]
+    conn.many(_DELETE, keys)
+    conn.many(_DELETE_WRITES, keys)
 
 
 def collect(conn: Conn, tree_id: int) -> None:
-    """Delete the blobs of a conversation that no checkpoint of it refers to."""
+    """Delete the blobs of a conversation that no checkpoint refers to."""
     try:
         used = {ref for (refs,) in conn.all(_REFS, tree_id) for ref in json.loads(refs)}
     except ValueError:
-        return  # What a damaged checkpoint refers to is not known, so all of it is kept.
+        return  # a damaged checkpoint may refer to any blob
     unused = [row[0] for row in conn.all(_BLOB_IDS, tree_id) if row[0] not in used]
     if unused:
         conn.run(_DELETE_BLOBS, tree_id, json.dumps(unused))
@@ -321,7 +319,7 @@ def clear(conn: Conn, tree_id: int) -> None:
 
 
 def asking_last_blob(tree_id: int) -> Asked:
-    """The question for the last number that a value has."""
+    """The query for the highest number of a value."""
     return _LAST_BLOB, (tree_id,)
 
 
@@ -331,13 +329,13 @@ def put_blobs(
     values: Sequence[tuple[str, bytes]],
     last: Sequence[tuple[Any, ...]] | None = None,
 ) -> list[int]:
-    """Store values, each its format's name and bytes; returns their numbers.
+    """Store values and return their numbers.
 
     Args:
         conn: A write transaction.
         tree_id: The tree, which is locked.
-        values: The values.
-        last: The answer to `asking_last_blob`, if it was asked before.
+        values: Format name and bytes of each value.
+        last: The rows of `asking_last_blob`; `None` to read them here.
     """
     if not values:
         return []
@@ -349,70 +347,70 @@ def put_blobs(
 
 
 def blobs(conn: Conn, tree_id: int) -> dict[int, tuple[str, bytes]]:
-    """All values of a conversation by their numbers."""
+    """Format name and bytes of all values of a conversation, by number."""
     return as_blobs(conn.all(_BLOBS_OF_TREE, tree_id))
 
 
 def asking_blobs(tree_id: int, ids: Iterable[int]) -> Asked:
-    """The question for values by their numbers."""
+    """The query for values by number."""
     return _BLOBS, (tree_id, json.dumps(sorted({ref for ref in ids if ref})))
 
 
 def as_blobs(rows: Iterable[tuple[Any, ...]]) -> dict[int, tuple[str, bytes]]:
-    """The answer to `asking_blobs`: format and bytes by number."""
+    """Format name and bytes by number, from the rows of `asking_blobs`."""
     return {row[0]: (row[1], bytes(row[2])) for row in rows}
 
 
 def missing_blobs(conn: Conn, tree_id: int) -> set[int]:
-    """Numbers of values that a conversation's checkpoints refer to and that are not there."""
+    """Numbers of missing values that checkpoints of a conversation refer to."""
     used = {ref for (refs,) in conn.all(_REFS, tree_id) for ref in json.loads(refs) if ref}
     return used.difference(row[0] for row in conn.all(_BLOB_IDS, tree_id))
 
 
 def of_kind(conn: Conn, tree_id: int, kind: str) -> set[bytes]:
-    """The values and pending writes of a conversation that are of one format."""
-    return {bytes(row[0]) for statement in _MIXTURES for row in conn.all(statement, tree_id, kind)}
+    """The bytes of all values and pending writes of a conversation with one format."""
+    return {bytes(row[0]) for statement in _DATA_OF_KIND for row in conn.all(statement, tree_id, kind)}
 
 
 def patch_blob(conn: Conn, tree_id: int, number: int, old: bytes, new: bytes) -> None:
-    """Write a value in another form, unless it is another value by now."""
+    """Replace the bytes of a value, unless they differ from `old`."""
     conn.run(_PATCH_BLOB, new, tree_id, number, old)
 
 
 def asking_indexes(tree_id: int, ns: str, checkpoint_id: bytes, task: bytes) -> Asked:
-    """The question for the indexes of a task's writes that are stored."""
+    """The query for the indexes of the stored writes of a task."""
     return _INDEXES, (tree_id, ns, checkpoint_id, task)
 
 
 def put_writes(conn: Conn, rows: Iterable[WriteRow]) -> None:
-    """Store pending writes; those with the same task and index are replaced."""
+    """Store pending writes, or replace those with their task and index."""
     encryption_keys.claim(conn)
     conn.many(_PUT_WRITE, rows)
 
 
 def writes(conn: Conn, where: Address) -> list[WriteRow]:
-    """The pending writes of a checkpoint, in the order in which LangGraph applies them."""
+    """The pending writes of a checkpoint in LangGraph's order."""
     return as_writes(conn.all(_WRITES, *where))
 
 
 def asking_writes(where: Address) -> Asked:
-    """The question for the pending writes of a checkpoint."""
+    """The query for the pending writes of a checkpoint."""
     return _WRITES, where
 
 
-def as_writes(found: Iterable[tuple[object, ...]]) -> list[WriteRow]:
-    """The answer to `asking_writes`, in the order in which LangGraph applies them."""
-    rows = [_write(row) for row in found]
-    return sorted(rows, key=lambda row: (row.path, unpack_id(row.task), row.idx))
+def as_writes(rows: Iterable[tuple[object, ...]]) -> list[WriteRow]:
+    """The pending writes from the rows of `asking_writes`, in LangGraph's order."""
+    writes = [_write(row) for row in rows]
+    return sorted(writes, key=lambda row: (row.path, unpack_id(row.task), row.idx))
 
 
 def writes_of_tree(conn: Conn, tree_id: int) -> list[WriteRow]:
-    """Every pending write of a conversation."""
+    """All pending writes of a conversation."""
     return [_write(row) for row in conn.all(_WRITES_OF_TREE, tree_id)]
 
 
 def patch_write(conn: Conn, row: WriteRow, new: bytes) -> None:
-    """Write a pending write in another form, unless it is another one by now."""
+    """Replace the bytes of a pending write, unless the stored bytes differ from `row.data`."""
     conn.run(_PATCH_WRITE, new, *row[:5], row.data)
 
 
@@ -422,7 +420,7 @@ def _row(row: tuple[object, ...]) -> CheckpointRow:
         numbers = json.loads(refs)  # type: ignore[arg-type]
     except ValueError as error:
         raise PersistenceError(
-            f"checkpoint {unpack_id(checkpoint_id)!r} is damaged: what it refers to is {refs!r}; run verify()"  # type: ignore[arg-type]
+            f"checkpoint {unpack_id(checkpoint_id)!r} is damaged: its references are {refs!r}; run verify()"  # type: ignore[arg-type]
         ) from error
     return CheckpointRow(tree_id, ns, checkpoint_id, parent, run, numbers, kind, data)  # type: ignore[arg-type]
 

@@ -1,12 +1,11 @@
 """Verbs that store checkpoints and pending writes.
 
-A channel that holds a list of messages is stored as runs of the conversation's tree, placed by
-`checkpoints.placing`; pending writes and a graph's input refer to stored messages where they can, and keep
-the rest as it is. So a turn costs the same however long the thread is. Everything else goes through the
-saver's serializer.
+A channel with a list of messages is stored as spans of the conversation's tree, by the rule of
+`checkpoints.placing`. Pending writes and the input of a graph refer to the messages that the tree stores. The
+saver's serializer writes everything else. So the cost of a turn does not depend on the length of the thread.
 
-Encoding happens before a transaction and decoding after it, in the caller's thread or on its event loop: what
-a caller passed in is never looked at by another thread.
+Values are encoded before a transaction and decoded after it, in the caller's thread or event loop: no other
+thread reads an object of the caller.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from langchain_threadmem.checkpoints import lists
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.checkpoints.known_lists import (
     START,
-    Latecomer,
-    Listed,
     ListMemory,
-    Remembered,
-    awaiting,
+    PreparedList,
+    RememberedList,
+    UnboundValue,
     bound,
     packed,
     scope_of,
     sought,
+    waiting_for,
 )
 from langchain_threadmem.checkpoints.lists import Located
 from langchain_threadmem.checkpoints.queries import CheckpointRow, WriteRow, pack_id
-from langchain_threadmem.checkpoints.values import KIND, Run, Said, StoredValue, take_apart
+from langchain_threadmem.checkpoints.values import KIND, EncodedMessage, Span, StoredValue, take_apart
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Resources, Runtime
@@ -52,41 +51,36 @@ from langchain_threadmem.storage.statements import Asked, Conn
 from langchain_threadmem.tree import trees
 
 FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
-"""What nearly every checkpoint has, and is therefore stored without its name."""
+"""Fields that are stored without their names if a checkpoint has all of them."""
 
 
 def check_serializer(resources: Resources, serde: object) -> None:
-    """Encrypt as a serializer encrypts, for owners whose runtime is made from now on.
+    """Use the key of an encrypting serializer in all runtimes that are made later.
 
     Raises:
-        InputError: The system is encrypted, and the serializer is not, or with another key.
+        InputError: The system is encrypted, and the serializer is not or has another key.
     """
     if isinstance(serde, EncryptedSerializer):
         resources.encrypt(serde.cipher)
     elif resources.seal is not None:
         raise InputError(
-            f"the system is encrypted, and {type(serde).__name__} is not; pass the saver "
-            "serde=EncryptedSerializer(cipher, serde), or none"
+            f"the system is encrypted, and the serializer {type(serde).__name__} is not; pass "
+            "serde=EncryptedSerializer(cipher, serde) to the saver, or no serde"
         )
 
 
 @dataclass(frozen=True)
 class Archive:
-    """Where checkpoints go, and how.
-
-    Attributes:
-        runtime: Database and owner.
-        serde: The serializer.
-    """
+    """Database and serializer of checkpoints."""
 
     runtime: Runtime
     serde: Serializer
 
     def __post_init__(self) -> None:
-        """Let the tree be encrypted as the serializer is.
+        """Encrypt the tree with the key of the serializer.
 
         Raises:
-            InputError: The system is encrypted already, and the serializer is not, or with another key.
+            InputError: The system is encrypted, and the serializer is not or has another key.
         """
         check_serializer(self.runtime.resources, self.serde)
         if isinstance(self.serde, EncryptedSerializer):
@@ -94,25 +88,25 @@ class Archive:
 
     @property
     def lists(self) -> ListMemory:
-        """The lists that were stored before."""
         return self.runtime.get(ListMemory)
 
     @property
     def parts(self) -> Parts:
-        """What writes and reads parts of messages that JSON does not know."""
+        """Writes and reads parts of messages of types that JSON does not have."""
         return Parts(self.serde)
 
     def verbatim(self, value: Any) -> Stored:
-        """A value as the serializer writes it."""
+        """Format name and bytes of a value from the serializer."""
         kind, data = self.serde.dumps_typed(value)
         return (KIND + kind if kind.startswith(KIND) else kind), data
 
     def load(self, kind: str, data: bytes) -> Any:
-        """Read what `verbatim` wrote.
+        """Read the result of `verbatim`.
 
         Raises:
-            PersistenceError: It has a format that the serializer never writes, or should be encrypted and is
-                not: it is not read, whoever put it there. Or it is damaged.
+            PersistenceError: The value is damaged, or has a format that the serializer does not write.
+            EncryptionError: The value cannot be decrypted, or is not encrypted although the serializer
+                encrypts.
         """
         kind = kind.removeprefix(KIND)
         serde, plain = self.serde, kind
@@ -120,13 +114,14 @@ class Archive:
             plain, mark, _ = kind.partition("+")
             if not mark:
                 raise EncryptionError(
-                    f"a stored value of format {kind!r} is not encrypted, as this saver's serializer "
-                    "demands; it was written without encryption, or by somebody else"
+                    f"a stored value of format {kind!r} is not encrypted, but the saver's serializer "
+                    "requires encryption; read it with the serializer that wrote it"
                 )
             serde = serde.serde
         if not is_written_by(serde, plain):
             raise PersistenceError(
-                f"a stored value has the format {plain!r}, which this saver never writes; it is not read"
+                f"a stored value has the format {plain!r}, which the saver's serializer does not write, so "
+                "it is not read; use the serializer that wrote it"
             )
         try:
             return self.serde.loads_typed((kind, data))
@@ -134,25 +129,25 @@ class Archive:
             kind_of = EncryptionError if isinstance(self.serde, EncryptedSerializer) else PersistenceError
             raise kind_of(f"a stored value of format {kind!r} cannot be read: {error!r}") from error
 
-    def channel(self, thread: str, ns: str, channel: str, value: Any) -> Stored | Listed | StoredValue:
-        """A channel's value made ready: its messages for the tree, or the whole as it is."""
+    def channel(self, thread: str, ns: str, channel: str, value: Any) -> Stored | PreparedList | StoredValue:
+        """Prepare the value of a channel for storing: as a list for the tree, or with the serializer."""
         if channel == START:
             return self.written(value)
-        known = self.lists.lists(thread, scope_of(ns, channel))
-        listed = Listed.of(value, known, self.parts.write)
-        if listed is not None:
-            return listed
+        remembered = self.lists.lists(thread, scope_of(ns, channel))
+        prepared = PreparedList.of(value, remembered, self.parts.write)
+        if prepared is not None:
+            return prepared
         if isinstance(value, list):
             say_what_stays_outside(value)
         return self.verbatim(value)
 
     def written(self, value: Any) -> Stored | StoredValue:
-        """The value of a pending write made ready."""
+        """Prepare the value of a pending write for storing."""
         return take_apart(value, self.verbatim, self.parts.write) or self.verbatim(value)
 
 
 def compact(state: dict[str, Any], metadata: Mapping[str, Any]) -> list[Any]:
-    """A checkpoint without its values and its metadata, with few names."""
+    """A checkpoint without its values, and its metadata, with few field names."""
     if all(field in state for field in FIELDS):
         rest = {name: value for name, value in state.items() if name not in FIELDS}
         return [[state[field] for field in FIELDS], rest, dict(metadata)]
@@ -160,17 +155,17 @@ def compact(state: dict[str, Any], metadata: Mapping[str, Any]) -> list[Any]:
 
 
 def expand(compacted: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The checkpoint and the metadata that `compact` put together."""
+    """The checkpoint and its metadata from the result of `compact`."""
     fields, rest, metadata = compacted
     return (rest if fields is None else {**dict(zip(FIELDS, fields, strict=True)), **rest}), metadata
 
 
 class _Stored(NamedTuple):
-    """What is learnt from storing a checkpoint, once it is committed."""
+    """The trees, lists and unbound values of a stored checkpoint, to be cached after the commit."""
 
     trees: Mapping[str, int]
-    lists: dict[str, Remembered]
-    waiting: list[Latecomer | None]
+    lists: dict[str, RememberedList]
+    waiting: list[UnboundValue | None]
 
 
 @telemetry.observed("put_checkpoint", telemetry.of_name)
@@ -183,7 +178,7 @@ def put(
     metadata: Mapping[str, Any],
     new_versions: Mapping[str, Any],
 ) -> Flow[None]:
-    """Store a checkpoint; one with the same id is replaced."""
+    """Store a checkpoint, or replace the checkpoint with its id."""
     state = dict(checkpoint)
     values, checkpoint_id = state.pop("channel_values"), pack_id(state.pop("id"))
     versions: dict[str, Any] = state.get("channel_versions", {})
@@ -197,13 +192,17 @@ def put(
         for channel in versions
         if channel in new_versions and channel in values
     }
-    mixtures = [(channel, value) for channel, value in outgoing.items() if isinstance(value, StoredValue)]
-    kept = {name: version for name, version in versions.items() if name not in new_versions}
-    inherits = bool(kept) and above is not None
-    known = archive.lists.trees(thread)
+    stored_values = [
+        (channel, value) for channel, value in outgoing.items() if isinstance(value, StoredValue)
+    ]
+    unchanged = {name: version for name, version in versions.items() if name not in new_versions}
+    inherits = bool(unchanged) and above is not None
+    cached_trees = archive.lists.trees(thread)
 
-    def write(conn: Conn, listed: Mapping[str, Listed], late: Sequence[Latecomer]) -> _Stored | None:
-        scopes = {channel: scope_of(ns, channel) for channel in listed}
+    def write(
+        conn: Conn, prepared: Mapping[str, PreparedList], unbound: Sequence[UnboundValue]
+    ) -> _Stored | None:
+        scopes = {channel: scope_of(ns, channel) for channel in prepared}
 
         def ask(homes: Mapping[str, int]) -> Iterator[Asked]:
             tree = homes[""]
@@ -211,35 +210,35 @@ def put(
             yield checkpoint_queries.asking_last_blob(tree)
             if inherits:
                 yield checkpoint_queries.getting(tree, ns, above)
-            for channel, value in listed.items():
-                yield from lists.surveying(homes[scopes[channel]], value.rest, value.after)
-            yield from finder.ask(mixtures, ns, homes)
+            for channel, value in prepared.items():
+                yield from lists.asking_placement(homes[scopes[channel]], value.rest, value.after)
+            yield from finder.ask(stored_values, ns, homes)
 
         finder = _Finder(conn, owner, thread)
-        homes, rows = trees.take(conn, owner, thread, {"", *scopes.values()}, now, known, ask)
+        homes, rows = trees.take(conn, owner, thread, {"", *scopes.values()}, now, cached_trees, ask)
         tree, answers = homes[""], iter(rows)
         same, last_blob = next(answers), next(answers)
         before = checkpoint_queries.got(next(answers)) if inherits else None
-        grounds = {channel: lists.ground(answers) for channel in listed}
+        placements = {channel: lists.placement_rows(answers) for channel in prepared}
         if not all(
-            value.is_current(homes[scopes[name]], grounds[name].head) for name, value in listed.items()
+            value.is_current(homes[scopes[name]], placements[name].head) for name, value in prepared.items()
         ):
             return None
         finder.answered(homes, answers)
-        learnt = {}
-        for channel, new in listed.items():
+        remembered = {}
+        for channel, new in prepared.items():
             home = homes[scopes[channel]]
-            placed, head = lists.place(conn, home, new.rest, new.after, now, grounds[channel], new.ending)
-            learnt[channel] = new.learnt(home, head, placed)
+            placed, head = lists.place(conn, home, new.rest, new.after, now, placements[channel], new.ending)
+            remembered[channel] = new.remembered(home, head, placed)
             finder.placed(scopes[channel], new.rest, placed.located)
-        taken_apart = {channel: bound(value, ns, channel, finder) for channel, value in mixtures}
+        bound_values = {channel: bound(value, ns, channel, finder) for channel, value in stored_values}
         stored: dict[str, Stored] = {}
         for channel, value in outgoing.items():
-            if isinstance(value, Listed):
-                runs = tuple(Run(*ends) for ends in learnt[channel].runs)
-                stored[channel] = (KIND, StoredValue({None: runs}, True).pack())
+            if isinstance(value, PreparedList):
+                spans = tuple(Span(*ends) for ends in remembered[channel].spans)
+                stored[channel] = (KIND, StoredValue({None: spans}, True).pack())
             elif isinstance(value, StoredValue):
-                stored[channel] = (KIND, packed(conn, taken_apart[channel]))
+                stored[channel] = (KIND, packed(conn, bound_values[channel]))
             else:
                 stored[channel] = value
         numbers = dict(
@@ -249,40 +248,40 @@ def put(
                 strict=True,
             )
         )
-        refs = {**_inherited(archive, conn, tree, ns, before, kept), **numbers}
+        refs = {**_inherited(archive, conn, tree, ns, before, unchanged), **numbers}
         checkpoint_queries.put(
             conn, row._replace(tree=tree, refs=[refs.get(channel, 0) for channel in versions])
         )
         if same:
             checkpoint_queries.collect(conn, tree)
-        waiting: list[Latecomer | None] = [one.meet(conn, finder) for one in late]
+        waiting: list[UnboundValue | None] = [value.rewrite(conn, finder) for value in unbound]
         waiting += [
-            Latecomer.of(ns, channel, mixture, (tree, numbers[channel]), stored[channel][1])
-            for channel, mixture in taken_apart.items()
-            if mixture.inline()
+            UnboundValue.of(ns, channel, stored_value, (tree, numbers[channel]), stored[channel][1])
+            for channel, stored_value in bound_values.items()
+            if stored_value.inline()
         ]
-        return _Stored(homes, learnt, waiting)
+        return _Stored(homes, remembered, waiting)
 
     done = None
-    for anew in (False, True):
-        # The second time somebody else has changed a tree: what was known of it is out of date.
-        listed = {
-            channel: value.anew(archive.parts.write) if anew else value
+    for again in (False, True):
+        # Another writer may have changed a tree: the second attempt uses no remembered list.
+        prepared = {
+            channel: value.without_base(archive.parts.write) if again else value
             for channel, value in outgoing.items()
-            if isinstance(value, Listed)
+            if isinstance(value, PreparedList)
         }
-        ids = {message.id for value in listed.values() for message in value.rest}
-        late = awaiting(archive.lists.latecomers(thread), ids)
-        done = yield from Sql(partial(write, listed=listed, late=late), write=True)
+        ids = {message.id for value in prepared.values() for message in value.rest}
+        unbound = waiting_for(archive.lists.unbound(thread), ids)
+        done = yield from Sql(partial(write, prepared=prepared, unbound=unbound), write=True)
         if done is not None:
             break
-    assert done is not None, "a list of which nothing is known cannot be out of date"
+    assert done is not None, "without a remembered list no tree is out of date"
     archive.lists.know_trees(thread, done.trees)
-    for channel, learnt in done.lists.items():
-        archive.lists.learn(thread, scope_of(ns, channel), learnt)
+    for channel, remembered in done.lists.items():
+        archive.lists.remember(thread, scope_of(ns, channel), remembered)
     archive.lists.place(thread, ids)
-    archive.lists.replace(thread, late, done.waiting)
-    yield from _meet(archive, thread, awaiting(archive.lists.latecomers(thread), ids))
+    archive.lists.replace(thread, unbound, done.waiting)
+    yield from _rewrite_unbound(archive, thread, waiting_for(archive.lists.unbound(thread), ids))
 
 
 @telemetry.observed("put_writes", telemetry.of_name)
@@ -295,9 +294,7 @@ def put_writes(
     task: str,
     path: str,
 ) -> Flow[None]:
-    """Store pending writes of a task; those that are stored already stay, but for errors, interrupts and
-    their like.
-    """
+    """Store the pending writes of a task; only LangGraph's special channels replace stored writes."""
     now, owner = time.time(), archive.runtime.owner
     at, by = pack_id(checkpoint), pack_id(task)
     prepared = [
@@ -305,16 +302,16 @@ def put_writes(
         for n, (channel, value) in enumerate(writes)
     ]
 
-    mixtures = [(channel, value) for _, channel, value in prepared if isinstance(value, StoredValue)]
-    known = archive.lists.trees(thread)
+    stored_values = [(channel, value) for _, channel, value in prepared if isinstance(value, StoredValue)]
+    cached_trees = archive.lists.trees(thread)
 
-    def write(conn: Conn) -> tuple[Mapping[str, int], list[Latecomer]]:
+    def write(conn: Conn) -> tuple[Mapping[str, int], list[UnboundValue]]:
         def ask(homes: Mapping[str, int]) -> Iterator[Asked]:
             yield checkpoint_queries.asking_indexes(homes[""], ns, at, by)
-            yield from finder.ask(mixtures, ns, homes)
+            yield from finder.ask(stored_values, ns, homes)
 
         finder = _Finder(conn, owner, thread)
-        homes, rows = trees.take(conn, owner, thread, [""], now, known, ask)
+        homes, rows = trees.take(conn, owner, thread, [""], now, cached_trees, ask)
         answers = iter(rows)
         stored = {idx for (idx,) in next(answers)}
         finder.answered(homes, answers)
@@ -324,10 +321,10 @@ def put_writes(
             if idx in stored and idx >= 0:
                 continue
             if isinstance(value, StoredValue):
-                mixture = bound(value, ns, channel, finder)
-                row = row._replace(kind=KIND, data=packed(conn, mixture))
-                if mixture.inline():
-                    waiting.append(Latecomer.of(ns, channel, mixture, row, row.data))
+                stored_value = bound(value, ns, channel, finder)
+                row = row._replace(kind=KIND, data=packed(conn, stored_value))
+                if stored_value.inline():
+                    waiting.append(UnboundValue.of(ns, channel, stored_value, row, row.data))
             else:
                 row = row._replace(kind=value[0], data=value[1])
             added.append(row)
@@ -337,73 +334,73 @@ def put_writes(
     homes, waiting = yield from Sql(write, write=True)
     archive.lists.know_trees(thread, homes)
     archive.lists.replace(thread, (), waiting)
-    # Whichever comes last, the call that waits for a message or the one that has placed it, lets them meet.
-    yield from _meet(archive, thread, awaiting(waiting, archive.lists.placed(thread)) if waiting else ())
+    # The messages may have been placed before this write; `put` binds the value otherwise.
+    yield from _rewrite_unbound(
+        archive, thread, waiting_for(waiting, archive.lists.placed(thread)) if waiting else ()
+    )
 
 
-def _meet(archive: Archive, thread: str, due: Sequence[Latecomer]) -> Flow[None]:
-    """Write values again whose messages were placed in the meantime."""
+def _rewrite_unbound(archive: Archive, thread: str, due: Sequence[UnboundValue]) -> Flow[None]:
+    """Bind values whose messages were placed after the values were stored."""
     if not due:
         return
     now, owner = time.time(), archive.runtime.owner
 
-    def write(conn: Conn) -> list[Latecomer | None]:
+    def write(conn: Conn) -> list[UnboundValue | None]:
         homes, _ = trees.take(conn, owner, thread, [""], now, {}, lambda homes: ())
         finder = _Finder(conn, owner, thread)
         finder.answered(homes, iter(()))
-        return [one.meet(conn, finder) for one in due]
+        return [value.rewrite(conn, finder) for value in due]
 
     archive.lists.replace(thread, due, ())
     archive.lists.replace(thread, (), (yield from Sql(write, write=True)))
 
 
 class _Finder:
-    """Where messages live, by scope: those that this transaction has placed, those that it has asked for
-    beforehand, and any others.
-    """
+    """Finds the places of messages: first among those this transaction placed, then with queries."""
 
     def __init__(self, conn: Conn, owner: str, thread: str) -> None:
         self._conn = conn
         self._named = owner, thread
         self._homes: Mapping[str, int] = {}
-        self._asked: list[tuple[str, list[Said]]] = []
+        self._asked: list[tuple[str, list[EncodedMessage]]] = []
         self._answers: list[Sequence[tuple[Any, ...]]] = []
         self._placed: dict[tuple[str, str], tuple[str, Located]] = {}
 
     def ask(
-        self, mixtures: Sequence[tuple[str, StoredValue]], ns: str, homes: Mapping[str, int]
+        self, stored_values: Sequence[tuple[str, StoredValue]], ns: str, homes: Mapping[str, int]
     ) -> Iterator[Asked]:
-        """The questions for the messages of mixtures, each with its channel."""
+        """The queries for the messages of values, given with their channels."""
         self._asked = [
             (scope, list(asked.values()))
-            for channel, mixture in mixtures
-            for _, scope, asked in sought(mixture, ns, channel)
+            for channel, stored_value in stored_values
+            for _, scope, asked in sought(stored_value, ns, channel)
             if scope in homes
         ]
         for scope, messages in self._asked:
             yield lists.finding(homes[scope], messages)
 
     def answered(self, homes: Mapping[str, int], answers: Iterator[Sequence[tuple[Any, ...]]]) -> None:
-        """Take the answers to these questions, which are last."""
+        """Use the rows of the queries `ask`."""
         self._homes, self._answers = homes, list(answers)
 
-    def placed(self, scope: str, messages: Sequence[Said], located: Sequence[Located]) -> None:
-        """Note where messages were placed."""
-        for message, where in zip(messages, located, strict=False):  # what follows it is not looked for
+    def placed(self, scope: str, messages: Sequence[EncodedMessage], located: Sequence[Located]) -> None:
+        """Use the places of messages that this transaction wrote."""
+        for message, where in zip(messages, located, strict=False):  # `located` may have a shared end more
             self._placed[scope, message.id] = message.body, where
 
-    def __call__(self, scope: str, messages: Sequence[Said]) -> Sequence[Located | None]:
-        known = [self._placed.get((scope, message.id)) for message in messages]
-        here = [
-            found[1]
-            for message, found in zip(messages, known, strict=True)
-            if found is not None and found[0] == message.body
+    def __call__(self, scope: str, messages: Sequence[EncodedMessage]) -> Sequence[Located | None]:
+        placed = [self._placed.get((scope, message.id)) for message in messages]
+        located = [
+            place[1]
+            for message, place in zip(messages, placed, strict=True)
+            if place is not None and place[0] == message.body
         ]
-        if len(here) == len(messages):
-            return here
+        if len(located) == len(messages):
+            return located
         asked = (scope, list(messages))
-        if not any(known) and asked in self._asked:
-            return lists.found(self._conn, messages, self._answers[self._asked.index(asked)])
+        if not any(placed) and asked in self._asked:
+            return lists.places_from(self._conn, messages, self._answers[self._asked.index(asked)])
         tree = self._homes.get(scope) or trees.find(self._conn, *self._named, scope)
         return [None] * len(messages) if tree is None else lists.find(self._conn, tree, messages)
 
@@ -421,23 +418,21 @@ def _inherited(
     parent: CheckpointRow | None,
     versions: Mapping[str, Any],
 ) -> dict[str, int]:
-    """Blobs of channels that did not change: those of the checkpoint before, else of the newest that had this
-    version.
-    """
-    found: dict[str, int] = {}
+    """Blobs of unchanged channels: those of the parent, else of the newest checkpoint with the version."""
+    refs: dict[str, int] = {}
     missing = dict(versions)
     if missing and parent is not None:
-        found = _refs(archive, parent, missing)
-    missing = {name: version for name, version in missing.items() if name not in found}
+        refs = _refs(archive, parent, missing)
+    missing = {name: version for name, version in missing.items() if name not in refs}
     if missing:
         rows = [row for row in checkpoint_queries.of_tree(conn, tree) if row.ns == ns]
         for row in sorted(rows, key=lambda row: row.id, reverse=True):
-            found = {**_refs(archive, row, missing), **found}
-    return found
+            refs = {**_refs(archive, row, missing), **refs}
+    return refs
 
 
 def _refs(archive: Archive, row: CheckpointRow, versions: Mapping[str, Any]) -> dict[str, int]:
-    """Those blobs of a checkpoint whose channels have the versions that are asked for."""
+    """The blobs of a checkpoint whose channels have the given versions."""
     state, _ = expand(archive.load(row.kind, row.data))
     pairs = zip(state.get("channel_versions", {}).items(), row.refs, strict=True)
     return {name: ref for (name, version), ref in pairs if name in versions and versions[name] == version}

@@ -1,4 +1,4 @@
-"""SQL: reading the spans of many lists as few ranges of keys."""
+"""SQL: the messages of spans, read as few ranges of keys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, func, select
 
-from langchain_threadmem.checkpoints.values import Run
+from langchain_threadmem.checkpoints.values import Span
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage.schema import POSITION_BITS, State, node, segment, tree
@@ -16,21 +16,21 @@ from langchain_threadmem.storage.statements import Asked, Conn, Statement
 from langchain_threadmem.tree import nodes
 
 Ranges = Sequence[tuple[int, int]]
-"""First and last key of each."""
-MOST_HOT = 10_000
-"""Longer runs than this are not kept at hand."""
+"""First and last key of each range."""
+MOST_CACHED = 10_000
+"""The maximum number of rows of a cached segment."""
 
 
 NodePart = tuple[int, str, str, int, str]
 """Key, message id, body, state and role of a node."""
 
 
-class Hot(NamedTuple):
-    """Rows of a segment that were read before.
+class CachedSegment(NamedTuple):
+    """Rows of a segment.
 
     Attributes:
-        version: Epoch and version of its tree at that time: as long as they are the same, so are the rows.
-        rows: One node after the other.
+        version: Epoch and version of the tree when the rows were read; a change makes the rows invalid.
+        rows: The nodes in the order of their keys.
     """
 
     version: tuple[int, int]
@@ -56,31 +56,33 @@ _RANGE = Statement(
 
 
 class Reader:
-    """Stored messages by runs, once they are loaded.
+    """Reads the messages of spans.
 
     Args:
-        hot: Segments that were read before, by their numbers: of these, only what is new is read.
+        cache: Cached segments by number; of a cached segment only the new rows are read.
     """
 
-    def __init__(self, hot: LruCache[int, Hot] | None = None) -> None:
-        self._hot = hot
-        self._ranges: dict[Run, list[tuple[int, int]]] = {}
+    def __init__(self, cache: LruCache[int, CachedSegment] | None = None) -> None:
+        self._cache = cache
+        self._ranges: dict[Span, list[tuple[int, int]]] = {}
         self._rows: dict[int, list[NodePart]] = {}
         self._above: dict[int, list[tuple[int, int]]] = {}
 
-    def load(self, conn: Conn, runs: Sequence[Run]) -> None:
-        """Read what the runs lead through."""
-        there = [run for run in runs if self._leads(conn, run)]
-        wanted = {number: list(_merged(ranges)) for number, ranges in self._by_segment(conn, there).items()}
-        held = {number: self._held(number, ranges) for number, ranges in wanted.items()}
+    def load(self, conn: Conn, spans: Sequence[Span]) -> None:
+        """Read the messages of spans."""
+        existing = [span for span in spans if self._exists(conn, span)]
+        ranges_of = {
+            number: list(_merged(ranges)) for number, ranges in self._by_segment(conn, existing).items()
+        }
+        cached = {number: self._cached(number, ranges) for number, ranges in ranges_of.items()}
         asked: list[Asked] = []
-        for number, ranges in wanted.items():
-            # Before the rows: what changes in between is then read again the next time.
+        for number, ranges in ranges_of.items():
+            # The version is read before the rows, so that a change in between makes the cached rows invalid.
             asked.append((_VERSION, (number,)))
-            asked += [(_RANGE, range_) for range_ in _missing(held[number], ranges)]
+            asked += [(_RANGE, range_) for range_ in _missing(cached[number], ranges)]
         answers = iter(conn.each(*asked))
-        for number, ranges in wanted.items():
-            before = held[number]
+        for number, ranges in ranges_of.items():
+            before = cached[number]
             version = next(answers)
             rows = _opened(conn, [row for _ in _missing(before, ranges) for row in next(answers)])
             if before is not None:
@@ -89,101 +91,100 @@ class Reader:
                 else:
                     rows = before.rows + rows if rows else before.rows
             self._rows[number] = rows
-            if self._hot is not None and len(ranges) == 1 and version and rows and len(rows) <= MOST_HOT:
-                self._hot.put(number, Hot((version[0][0], version[0][1]), rows))
+            if self._cache is not None and len(ranges) == 1 and version and rows and len(rows) <= MOST_CACHED:
+                self._cache.put(number, CachedSegment((version[0][0], version[0][1]), rows))
 
-    def _held(self, number: int, ranges: Ranges) -> Hot | None:
-        """What was read before of a segment, if it can be continued."""
-        if self._hot is None or len(ranges) > 1 or (held := self._hot.get(number)) is None:
+    def _cached(self, number: int, ranges: Ranges) -> CachedSegment | None:
+        """The cached rows of a segment if new rows can follow them."""
+        if self._cache is None or len(ranges) > 1 or (cached := self._cache.get(number)) is None:
             return None
-        return held if held.rows[0][0] <= ranges[0][0] <= held.rows[-1][0] + 1 else None
+        return cached if cached.rows[0][0] <= ranges[0][0] <= cached.rows[-1][0] + 1 else None
 
-    def _leads(self, conn: Conn, run: Run) -> bool:
-        """Whether there is such a run: one that there is not keeps nobody from reading the others."""
+    def _exists(self, conn: Conn, span: Span) -> bool:
         try:
-            self._by_segment(conn, [run])
+            self._by_segment(conn, [span])
         except PersistenceError:
             return False
         return True
 
-    def keys(self, conn: Conn, runs: Iterable[Run]) -> set[int]:
-        """The keys that runs lead through."""
-        found: set[int] = set()
-        for ranges in self._by_segment(conn, runs).values():
+    def keys(self, conn: Conn, spans: Iterable[Span]) -> set[int]:
+        """The keys of the messages of spans."""
+        keys: set[int] = set()
+        for ranges in self._by_segment(conn, spans).values():
             for first, last in _merged(ranges):
-                found.update(range(first, last + 1))
-        return found
+                keys.update(range(first, last + 1))
+        return keys
 
-    def holds(self, conn: Conn, runs: Iterable[Run], keys: Collection[int]) -> bool:
-        """Whether runs lead through one of some keys."""
+    def contains(self, conn: Conn, spans: Iterable[Span], keys: Collection[int]) -> bool:
+        """Whether spans contain at least one of `keys`."""
         return any(
             first <= key <= last
-            for ranges in self._by_segment(conn, runs).values()
+            for ranges in self._by_segment(conn, spans).values()
             for first, last in ranges
             for key in keys
         )
 
-    def gaps(self, conn: Conn, runs: Iterable[Run]) -> list[tuple[int, int]]:
-        """The ranges of keys that runs lead through and that have no longer a message for each key."""
+    def gaps(self, conn: Conn, spans: Iterable[Span]) -> list[tuple[int, int]]:
+        """The ranges of keys in spans with a missing message."""
         return [
             (first, last)
-            for ranges in self._by_segment(conn, runs).values()
+            for ranges in self._by_segment(conn, spans).values()
             for first, last in _merged(ranges)
             if conn.all(_COUNT, first, last)[0][0] < last - first + 1
         ]
 
-    def _by_segment(self, conn: Conn, runs: Iterable[Run]) -> dict[int, list[tuple[int, int]]]:
-        wanted: dict[int, list[tuple[int, int]]] = {}
-        for run in runs:
-            if run not in self._ranges:
-                self._ranges[run] = self._expand(conn, run)
-            for first, last in self._ranges[run]:
-                wanted.setdefault(first >> POSITION_BITS, []).append((first, last))
-        return wanted
+    def _by_segment(self, conn: Conn, spans: Iterable[Span]) -> dict[int, list[tuple[int, int]]]:
+        ranges_of: dict[int, list[tuple[int, int]]] = {}
+        for span in spans:
+            if span not in self._ranges:
+                self._ranges[span] = self._expand(conn, span)
+            for first, last in self._ranges[span]:
+                ranges_of.setdefault(first >> POSITION_BITS, []).append((first, last))
+        return ranges_of
 
-    def rows(self, run: Run) -> list[tuple[str, str, str]]:
-        """Message ids, bodies and roles of a run; what was purged of it is left out.
+    def rows(self, span: Span) -> list[tuple[str, str, str]]:
+        """Ids, bodies and roles of the messages of a span, without purged messages.
 
         Raises:
-            PersistenceError: A message of it is no longer stored.
+            PersistenceError: A message of the span is missing.
         """
-        if run not in self._ranges:
-            raise _no_thread(run)
-        found: list[tuple[str, str, str]] = []
-        for first, last in self._ranges[run]:
+        if span not in self._ranges:
+            raise _no_thread(span)
+        messages: list[tuple[str, str, str]] = []
+        for first, last in self._ranges[span]:
             rows = self._rows[first >> POSITION_BITS]
             at = bisect_left(rows, (first,))
             part = rows[at : at + last - first + 1]
             if len(part) != last - first + 1 or part[-1][0] != last:
                 raise PersistenceError(
-                    f"a checkpoint refers to the messages {first} to {last}, some of which are gone; "
+                    f"a checkpoint refers to the messages {first} to {last}, but some of them are missing; "
                     "run verify()"
                 )
-            found += [(row[1], row[2], row[4]) for row in part if row[3] != State.PURGED]
-        return found
+            messages += [(row[1], row[2], row[4]) for row in part if row[3] != State.PURGED]
+        return messages
 
-    def _expand(self, conn: Conn, run: Run) -> list[tuple[int, int]]:
-        number = run.last >> POSITION_BITS
-        if run.first >> POSITION_BITS == number:
-            return [(run.first, run.last)]
+    def _expand(self, conn: Conn, span: Span) -> list[tuple[int, int]]:
+        number = span.last >> POSITION_BITS
+        if span.first >> POSITION_BITS == number:
+            return [(span.first, span.last)]
         if number not in self._above:
             self._above[number] = nodes.written_spans(conn, number << POSITION_BITS)[:-1]
-        path = [*self._above[number], (number << POSITION_BITS, run.last)]
+        path = [*self._above[number], (number << POSITION_BITS, span.last)]
         for at, (first, last) in enumerate(path):
-            if first <= run.first <= last:
-                return [(run.first, last), *path[at + 1 :]]
-        raise _no_thread(run)
+            if first <= span.first <= last:
+                return [(span.first, last), *path[at + 1 :]]
+        raise _no_thread(span)
 
 
-def _no_thread(run: Run) -> PersistenceError:
-    return PersistenceError(f"no thread leads from message {run.first} to {run.last}; run verify()")
+def _no_thread(span: Span) -> PersistenceError:
+    return PersistenceError(f"no thread leads from message {span.first} to {span.last}; run verify()")
 
 
-def _missing(held: Hot | None, ranges: Ranges) -> Ranges:
-    """The ranges of a segment that are not held."""
-    if held is None:
+def _missing(cached: CachedSegment | None, ranges: Ranges) -> Ranges:
+    """The ranges of a segment that are not cached."""
+    if cached is None:
         return ranges
-    newest, last = held.rows[-1][0], ranges[0][1]
+    newest, last = cached.rows[-1][0], ranges[0][1]
     return [(newest + 1, last)] if last > newest else []
 
 
@@ -197,7 +198,7 @@ def _opened(conn: Conn, rows: list[Any]) -> list[NodePart]:
 
 
 def _merged(ranges: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Ranges of one segment as few that do not overlap, in their order."""
+    """Sorted ranges of one segment, with overlapping and adjacent ranges merged."""
     begin, end = None, -1
     for first, last in sorted(ranges):
         if begin is None or first > end + 1:

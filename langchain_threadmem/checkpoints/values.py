@@ -1,13 +1,13 @@
-"""Values of channels as references to stored messages and a rest.
+"""Channel values with references in place of stored messages.
 
-A checkpoint, a pending write or a graph's input holds lists of messages, most of which the tree has already.
-Such a value becomes a *mixture*: its lists as runs of stored messages (two keys each, however long), messages
-that are not stored yet as bodies, and everything else through the saver's serializer. Only messages of the
-codec's own classes are taken out of a value, only lists and dictionaries of exactly those types are looked
-into, and what comes back is equal to what went in.
+A checkpoint, a pending write or the input of a graph contains lists of messages, most of which the tree
+already stores. A `StoredValue` keeps such a list as spans of stored messages (two keys each, whatever the
+length), new messages as bodies, and everything else as bytes of the saver's serializer. Only messages of the
+codec's classes are taken out of a value, only from values of the exact types `list` and `dict`; the value
+read back is equal to the value written.
 
-A list is found again by its full contents, since messages are mutable and the identity of an object says
-nothing: in chunks of 32, each a digest of what the messages hold.
+Messages are mutable, so object identity does not identify a list. Its fingerprints do: a hash of the full
+contents of each chunk of 32 messages.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from langchain_threadmem.messages.typed_json import Reader, Writer
 
 CHUNK = 32
 KIND = "#"
-"""How a mixture is marked, where other values carry the name of their serializer's format."""
+"""The format name of a `StoredValue`; other values have the name of their serializer's format."""
 
 _CLASSES = frozenset(MESSAGE_CLASSES.values())
-# What msgpack would write like something else is refused instead: a list with such a value gets no digest.
+# msgpack would write values of different types alike; with these options it refuses them instead, and a list
+# with such a value has no fingerprint.
 _EXACTLY = (
     ormsgpack.OPT_PASSTHROUGH_TUPLE
     | ormsgpack.OPT_PASSTHROUGH_SUBCLASS
@@ -43,23 +44,23 @@ _EXACTLY = (
 )
 
 
-class Said(NamedTuple):
-    """A message ready to be looked up or stored: its id, its body, and who says it."""
+class EncodedMessage(NamedTuple):
+    """A message encoded for storage."""
 
     id: str
     body: str
     role: str
 
 
-class Run(NamedTuple):
-    """Stored messages from one key down the tree to another."""
+class Span(NamedTuple):
+    """The stored messages on the path from one key down to another."""
 
     first: int
     last: int
 
 
 class Inline(NamedTuple):
-    """A message that was not stored yet; `message` is the object itself, if it is at hand."""
+    """A message that the tree does not store; `message` is `None` if the value was read from bytes."""
 
     id: str | None
     body: str
@@ -67,19 +68,19 @@ class Inline(NamedTuple):
 
 
 class Other(NamedTuple):
-    """Values that are no messages of the codec; the serializer keeps them."""
+    """A number of consecutive elements that the serializer stores."""
 
     number: int
 
 
-Item = Run | Inline | Other
+Item = Span | Inline | Other
 Items = tuple[Item, ...]
 Closing = Callable[[str | None, str], str]
-"""From a message's id and body to the body encrypted, or back."""
+"""Encrypts or decrypts a body, given the id of its message."""
 
 
 def is_message_list(value: Any) -> bool:
-    """Whether a value is a list that can be stored as messages alone: not empty, each with an id of its own.
+    """Whether a value is a non-empty list of messages of the codec's classes, each with an id of its own.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -92,20 +93,21 @@ def is_message_list(value: Any) -> bool:
     return len(ids) == len(value) and not (None in ids or "" in ids)
 
 
-def digests(messages: Sequence[BaseMessage], other: Writer | None = None) -> list[bytes]:
-    """Digests of a list's whole chunks, over all that the messages hold; shorter where one cannot be taken.
+def fingerprints(messages: Sequence[BaseMessage], other: Writer | None = None) -> list[bytes]:
+    """Fingerprints of the full chunks of a list, up to the first chunk that has none.
 
-    Costs about 0.3 µs a message.
+    The cost is about 0.3 µs per message.
 
     Args:
         messages: The list.
-        other: Writes the parts that msgpack does not know; without it their chunk has no digest.
+        other: Writes parts of types that msgpack does not support; without it, a chunk with such a part has
+            no fingerprint.
     """
 
     def written(value: Any) -> ormsgpack.Ext:
         return ormsgpack.Ext(0, typed_json.dumps(value, other=other).encode())
 
-    found = []
+    hashes = []
     for start in range(0, len(messages) - CHUNK + 1, CHUNK):
         chunk = messages[start : start + CHUNK]
         try:
@@ -114,31 +116,33 @@ def digests(messages: Sequence[BaseMessage], other: Writer | None = None) -> lis
                 default=other and written,
                 option=_EXACTLY,
             )
-        except (TypeError, ValueError):  # such as an object: encoded and compared one by one instead
+        except (TypeError, ValueError):  # the messages from here on are encoded and compared one by one
             break
-        found.append(hashlib.blake2b(packed, digest_size=16).digest())
-    return found
+        hashes.append(hashlib.blake2b(packed, digest_size=16).digest())
+    return hashes
 
 
-def said(messages: Iterable[BaseMessage], other: Writer | None = None) -> list[Said] | None:
-    """Messages as they are stored; `None` if one of them cannot be stored exactly."""
+def said(messages: Iterable[BaseMessage], other: Writer | None = None) -> list[EncodedMessage] | None:
+    """Encode messages; `None` if the codec cannot store one of them exactly."""
     try:
-        found = [Said(message.id or "", encode(message, other), message.type) for message in messages]
-        for message in found:
+        encoded = [
+            EncodedMessage(message.id or "", encode(message, other), message.type) for message in messages
+        ]
+        for message in encoded:
             check_name("a message id", message.id)
     except InputError:
         return None
-    return found
+    return encoded
 
 
 @dataclass(frozen=True, slots=True)
 class StoredValue:
-    """A value taken apart.
+    """A value with its lists of messages taken out.
 
     Attributes:
-        lists: Its lists of messages: by key, or under `None` if the value is a list itself.
+        lists: The lists of messages by key; by `None` if the value is a list.
         whole: Whether the value is a list.
-        rest: What the serializer made of everything else: the name of its format, and bytes.
+        rest: Format name and bytes of everything else, as the serializer wrote it.
     """
 
     lists: Mapping[str | None, Items]
@@ -146,30 +150,29 @@ class StoredValue:
     rest: tuple[str, bytes] | None = None
 
     def pack(self, close: Closing | None = None) -> bytes:
-        """The value as it is stored: a line of JSON, then the rest as the serializer wrote it.
+        """The bytes to store: a line of JSON, then `rest`.
 
         Args:
-            close: Encrypts the bodies in it, given the ids of their messages.
+            close: Encrypts the bodies.
 
         Example:
-            >>> StoredValue({None: (Run(5, 9), Inline("a1", "{}"))}, True).pack()
+            >>> StoredValue({None: (Span(5, 9), Inline("a1", "{}"))}, True).pack()
             b'[[5,9],["a1","{}"]]'
         """
-        sealed = self if close is None else self._with_bodies(close)
-        lists = {key: [_written(item) for item in items] for key, items in sealed.lists.items()}
+        encrypted = self if close is None else self._with_bodies(close)
+        lists = {key: [_written(item) for item in items] for key, items in encrypted.lists.items()}
         head = json.dumps(lists[None] if self.whole else lists, separators=(",", ":")).encode()
         return head if self.rest is None else b"\n".join((head, self.rest[0].encode(), self.rest[1]))
 
-    def runs(self) -> Iterator[Run]:
-        """Every run in it."""
-        return (item for items in self.lists.values() for item in items if isinstance(item, Run))
+    def spans(self) -> Iterator[Span]:
+        return (item for items in self.lists.values() for item in items if isinstance(item, Span))
 
     def inline(self) -> bool:
-        """Whether it holds messages that were not stored yet."""
+        """Whether the value contains messages that the tree does not store."""
         return any(isinstance(item, Inline) for items in self.lists.values() for item in items)
 
     def opened(self, open_: Closing) -> StoredValue:
-        """The mixture that `pack` was given, once it is unpacked: its bodies decrypted."""
+        """The value with its bodies decrypted."""
         return self._with_bodies(open_)
 
     def _with_bodies(self, change: Closing) -> StoredValue:
@@ -179,7 +182,7 @@ class StoredValue:
         return self.mapped(changed)
 
     def mapped(self, change: Callable[[str | None, Item], Item]) -> StoredValue:
-        """The same mixture with items changed, given the key of their list."""
+        """The value with `change` applied to each item, given the key of its list."""
         return replace(
             self,
             lists={key: tuple(change(key, item) for item in items) for key, items in self.lists.items()},
@@ -189,10 +192,10 @@ class StoredValue:
 def take_apart(
     value: Any, dumps: Callable[[Any], tuple[str, bytes]], other: Writer | None = None
 ) -> StoredValue | None:
-    """Take the messages out of a value; `None` if it holds none that could be stored.
+    """Take the messages out of a value; `None` if it contains no message of the codec.
 
     Args:
-        value: Anything; a list, or a dictionary with lists under some keys, may hold messages.
+        value: Any value; messages are taken out of a list, or of the lists in a dictionary.
         dumps: The serializer.
         other: As for `messages.codec.encode`.
     """
@@ -218,10 +221,10 @@ def take_apart(
 
 
 def unpack(data: bytes) -> StoredValue:
-    """Read a mixture as `Mixture.pack` wrote it.
+    """Read the bytes that `StoredValue.pack` wrote.
 
     Raises:
-        InputError: It is none.
+        InputError: The bytes cannot be read.
     """
     head, _, rest = data.partition(b"\n")
     kind, mark, payload = rest.partition(b"\n")
@@ -239,32 +242,29 @@ def unpack(data: bytes) -> StoredValue:
 
 
 def put_together(
-    mixture: StoredValue,
-    rows: Callable[[Run], Sequence[Stored]],
+    stored_value: StoredValue,
+    rows: Callable[[Span], Sequence[Stored]],
     loads: Callable[[str, bytes], Any],
     parsed: Parsed | None = None,
     other: Reader | None = None,
 ) -> Any:
-    """Make the value again.
+    """Restore a value, with new message objects.
 
     Args:
-        mixture: The value taken apart.
-        rows: Message ids and bodies of a run.
+        stored_value: The stored value.
+        rows: Reads message ids and bodies of a span.
         loads: The serializer.
         parsed: As for `messages.codec.decode`.
         other: As for `messages.codec.decode`.
-
-    Returns:
-        A new value, with messages that nothing else holds.
     """
-    rest, others = loads(*mixture.rest) if mixture.rest else ({}, [])
+    rest, others = loads(*stored_value.rest) if stored_value.rest else ({}, [])
     following = iter(others)
-    lists = {key: _list(items, rows, following, parsed, other) for key, items in mixture.lists.items()}
-    return lists[None] if mixture.whole else {**rest, **lists}
+    lists = {key: _list(items, rows, following, parsed, other) for key, items in stored_value.lists.items()}
+    return lists[None] if stored_value.whole else {**rest, **lists}
 
 
 def _items(value: list[Any], other: Writer | None) -> tuple[Items | None, list[Any]]:
-    """A list's messages and others in their order; `None` if there is no message to be taken out."""
+    """The items of a list and its elements for the serializer; `None` if no message can be taken out."""
     if _CLASSES.isdisjoint(map(type, value)):
         return None, []
     items: list[Item] = []
@@ -291,7 +291,7 @@ def _body(message: BaseMessage, other: Writer | None) -> str | None:
 
 def _list(
     items: Items,
-    rows: Callable[[Run], Sequence[Stored]],
+    rows: Callable[[Span], Sequence[Stored]],
     others: Iterator[Any],
     parsed: Parsed | None,
     other: Reader | None,
@@ -299,7 +299,7 @@ def _list(
     pairs: list[Stored] = []
     made: list[tuple[int, Any]] = []
     for item in items:
-        if isinstance(item, Run):
+        if isinstance(item, Span):
             pairs += rows(item)
         elif isinstance(item, Inline):
             pairs.append((item.id, item.body))
@@ -321,4 +321,4 @@ def _read(item: Any) -> Item:
     if type(item) is int:
         return Other(item)
     first, second = item
-    return Run(first, second) if type(first) is int else Inline(first, second)
+    return Span(first, second) if type(first) is int else Inline(first, second)

@@ -1,1 +1,1 @@
-"""Filters: what a caller wants to see, as a yes or no question."""
+"""Filters of memory units and store items."""

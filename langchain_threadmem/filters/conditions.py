@@ -1,20 +1,20 @@
-"""Mongo-like filters over named fields, as predicates of one value.
+"""Mongo-like filters on named fields, parsed to conditions.
 
-A filter of fields comes in either of two shapes, which mean the same:
+A filter has one of two equivalent forms:
 
 - `{"source": {"$eq": "ai"}, "rank": {"$gte": 1}}`, with `$and`, `$or` and `$not` around such dictionaries;
-- `[("source", "==", "ai"), ("rank", ">=", 1)]`, all of which have to hold.
+- `[("source", "==", "ai"), ("rank", ">=", 1)]`, all of which must hold.
 
-`parse` reads both against a list of the fields that there are, and gives a `Condition`. A field, an operator
-or an operand that means nothing there is an `InputError` that shows it, before anything is read: it is never
-passed over, which would show more than was asked for. No part of a filter becomes part of a statement
-(CVE-2025-67644, CVE-2025-8709): conditions are compared here, and `filters.sql` binds what it hands on.
+`parse` checks a filter against the existing fields and returns a `Condition`. An unknown field or operator,
+or an operand of the wrong type, raises an `InputError` before anything is read; if it were ignored, the
+result would contain too much. No part of a filter becomes part of a statement (CVE-2025-67644,
+CVE-2025-8709): conditions are evaluated here, and `filters.sql` binds their values.
 
-A value that is not there passes no comparison but with `None`. Text that reads as a number is ordered as a
-number, and values that have no common order do not match.
+A missing value matches only `None`. Text that represents a number is ordered as a number, and values without
+a common order do not match.
 
-A store's filters, over values of any shape, mean what they mean to LangGraph: see `filters.store`, which
-compares with the same functions.
+Filters of store items, on values of any shape, have LangGraph's meaning: see `filters.store`, which uses the
+same comparisons.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from langchain_threadmem.errors import InputError
 
 
 class Kind(Enum):
-    """What a field holds, and so what it is compared with."""
+    """The type of a field, with the operands that it is compared with."""
 
     TEXT = "text"
     NUMBER = "a number"
     TIME = "a datetime, ISO text or seconds since 1970"
     FLAG = "True or False"
     MAP = "text, a number, True, False or None"
-    """A dictionary, asked for by its keys: `metadata.topic` or `metadata["topic"]`."""
+    """A dictionary, of which filters name keys: `metadata.topic` or `metadata["topic"]`."""
 
 
 Fields = Mapping[str, Kind]
 """The fields that a filter may name."""
 FieldFilter = Mapping[str, Any] | Sequence[tuple[str, str, Any]]
-"""A filter of fields, in either shape."""
+"""A filter in either form."""
 
 _EQUALITY = ("$eq", "$ne")
 _LISTS = ("$in", "$nin")
@@ -56,7 +56,7 @@ ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "$lt": lambda a, b: a < b,
     "$lte": lambda a, b: a <= b,
 }
-"""The operators that need an order, and what they ask of two values that have one."""
+"""The operators that compare the order of two values."""
 _TEXTS = ("$contains", "$like")
 OPERATORS = (*_EQUALITY, *ORDER, *_LISTS, *_TEXTS)
 _SIGNS = {
@@ -76,22 +76,22 @@ _STEP = re.compile(r"""\.([^.\[\]]+)|\["([^"]*)"\]|\['([^']*)'\]""")
 
 
 class Condition(ABC):
-    """A question about a record: an object with attributes, or a dictionary."""
+    """A condition on a record, which is an object with attributes or a dictionary."""
 
     @abstractmethod
     def holds(self, record: object) -> bool:
-        """Whether the record is wanted."""
+        """Whether the record passes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Condition):
-    """One field compared with one operand.
+    """The comparison of a field with an operand.
 
     Attributes:
-        path: The field, and the keys below it.
+        path: The field and the keys below it.
         operator: One of `OPERATORS`.
-        operand: What it is compared with, checked for the kind of the field; times are datetimes with a zone.
-        kind: What the field holds.
+        operand: The operand, checked for the kind of the field; times are datetimes with a time zone.
+        kind: The type of the field.
     """
 
     path: tuple[str, ...]
@@ -122,7 +122,7 @@ class Comparison(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Every(Condition):
-    """All of some conditions."""
+    """A condition that all of several conditions hold."""
 
     parts: tuple[Condition, ...]
 
@@ -132,7 +132,7 @@ class Every(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Either(Condition):
-    """At least one of some conditions."""
+    """A condition that at least one of several conditions holds."""
 
     parts: tuple[Condition, ...]
 
@@ -142,7 +142,7 @@ class Either(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Inverse(Condition):
-    """The opposite of a condition."""
+    """The negation of a condition."""
 
     part: Condition
 
@@ -151,17 +151,17 @@ class Inverse(Condition):
 
 
 def parse(wanted: FieldFilter | None, fields: Fields) -> Condition | None:
-    """Read a filter of fields in either shape.
+    """Parse a filter in either form.
 
     Args:
-        wanted: The filter; `None`, `{}` and `[]` ask for nothing.
-        fields: The fields that it may name.
+        wanted: The filter; `None`, `{}` and `[]` are the empty filter.
+        fields: The existing fields.
 
     Returns:
-        The condition, or `None` if nothing is asked for.
+        The condition, or `None` for the empty filter.
 
     Raises:
-        InputError: It has no such shape, or names a field, an operator or an operand that means nothing.
+        InputError: The filter has another form, an unknown field or operator, or an operand of a wrong type.
 
     Example:
         >>> fields = {"source": Kind.TEXT, "rank": Kind.NUMBER, "metadata": Kind.MAP}
@@ -179,7 +179,7 @@ def parse(wanted: FieldFilter | None, fields: Fields) -> Condition | None:
     try:
         return _parse(wanted, fields)
     except RecursionError as error:
-        raise InputError("a filter holds itself, or has too many levels; flatten it") from error
+        raise InputError("a filter contains itself, or has too many levels; flatten it") from error
 
 
 def _parse(wanted: object, fields: Fields) -> Condition:
@@ -194,8 +194,8 @@ def _parse(wanted: object, fields: Fields) -> Condition:
 
 
 def _every(parts: Iterable[Condition]) -> Condition:
-    found = tuple(parts)
-    return found[0] if len(found) == 1 else Every(found)
+    conditions = tuple(parts)
+    return conditions[0] if len(conditions) == 1 else Every(conditions)
 
 
 def _entry(key: object, part: object, fields: Fields) -> Condition:
@@ -203,13 +203,13 @@ def _entry(key: object, part: object, fields: Fields) -> Condition:
         return Inverse(_parse(part, fields))
     if key in ("$and", "$or"):
         if not isinstance(part, list | tuple) or not part:
-            raise InputError(f"{key} takes a list of filters that is not empty, not {part!r:.200}")
+            raise InputError(f"{key} needs a non-empty list of filters, not {part!r:.200}")
         parts = tuple(_parse(item, fields) for item in part)
         return Every(parts) if key == "$and" else Either(parts)
     if not isinstance(part, Mapping):
         return _comparison(key, "$eq", part, fields)
     if not part:
-        raise InputError(f"the filter of {key!r} names no operator; use one of {', '.join(OPERATORS)}")
+        raise InputError(f"the filter of {key!r} has no operator; use one of {', '.join(OPERATORS)}")
     return _every(_comparison(key, operator, operand, fields) for operator, operand in part.items())
 
 
@@ -218,7 +218,7 @@ def _triple(part: object, fields: Fields) -> Condition:
         raise InputError(f'each part of a filter is like ("source", "==", "ai"), not {part!r:.200}')
     key, sign, operand = part
     if not isinstance(sign, str) or sign not in _SIGNS:
-        raise InputError(f"{sign!r:.200} is no operator of a filter; use one of {', '.join(_SIGNS)}")
+        raise InputError(f"{sign!r:.200} is not an operator of a filter; use one of {', '.join(_SIGNS)}")
     return _comparison(key, _SIGNS[sign], operand, fields)
 
 
@@ -227,43 +227,43 @@ def _comparison(key: object, operator: object, operand: object, fields: Fields) 
     kind = fields[path[0]]
     if operator not in OPERATORS:
         raise InputError(
-            f"{operator!r:.200} is no operator of a filter: use {', '.join(OPERATORS)}; for the keys of a "
-            'dictionary write "metadata.key"'
+            f"{operator!r:.200} is not an operator of a filter; use {', '.join(OPERATORS)}; for the keys of "
+            'a dictionary write "metadata.key"'
         )
     operator = str(operator)
     if operator in _LISTS:
         if not isinstance(operand, list | tuple | set | frozenset):
-            raise InputError(f"{operator} of {key!r} takes a list, not {operand!r:.200}")
+            raise InputError(f"{operator} of {key!r} needs a list, not {operand!r:.200}")
         return Comparison(path, operator, tuple(_operand(kind, key, item) for item in operand), kind)
     if operator in _TEXTS and (kind not in (Kind.TEXT, Kind.MAP)):
-        raise InputError(f"{operator} looks inside of text, and {key!r} is {kind.value}; compare it instead")
-    if operator == "$like" and not isinstance(operand, str):
         raise InputError(
-            f"$like of {key!r} takes text with % and _ for what may stand there, not {operand!r}"
+            f"{operator} searches text, but {key!r} is {kind.value}; use $eq or another comparison"
         )
+    if operator == "$like" and not isinstance(operand, str):
+        raise InputError(f"$like of {key!r} needs text, with the wildcards % and _, not {operand!r}")
     checked = _operand(kind, key, operand)
-    blank = checked is None and operator in (*ORDER, "$contains")
-    if blank or (isinstance(checked, bool) and operator in ORDER):
-        raise InputError(f"{operator} of {key!r} has nothing to compare with in {operand!r}; use $eq or $ne")
+    is_none = checked is None and operator in (*ORDER, "$contains")
+    if is_none or (isinstance(checked, bool) and operator in ORDER):
+        raise InputError(f"{operator} of {key!r} cannot compare with {operand!r}; use $eq or $ne")
     return Comparison(path, operator, checked, kind)
 
 
 def _path(key: object, fields: Fields) -> tuple[str, ...]:
-    found = _PATH.fullmatch(key) if isinstance(key, str) else None
-    if found is None or found[1] not in fields:
+    match = _PATH.fullmatch(key) if isinstance(key, str) else None
+    if match is None or match[1] not in fields:
         raise InputError(f"there is no field {key!r:.200} to filter by; use {', '.join(fields)}")
-    steps = tuple("".join(step) for step in _STEP.findall(found[2]))
-    if bool(steps) != (fields[found[1]] is Kind.MAP):
+    steps = tuple("".join(step) for step in _STEP.findall(match[2]))
+    if bool(steps) != (fields[match[1]] is Kind.MAP):
         raise InputError(
             f"{key!r:.200} has no keys; leave them out"
             if steps
             else f'{key!r} is a dictionary; name one of its keys, like "{key}.topic"'
         )
-    return (found[1], *steps)
+    return (match[1], *steps)
 
 
 def _operand(kind: Kind, key: object, operand: object) -> Any:
-    """What a field is compared with; a time becomes a datetime with a zone."""
+    """Check an operand; a time becomes a datetime with a time zone."""
     if operand is None:
         return None
     number = isinstance(operand, int | float) and operand == operand
@@ -295,7 +295,7 @@ def _time(operand: object) -> datetime | None:
 
 
 def _at(record: object, path: tuple[str, ...]) -> object:
-    """The value of a field, or of a key below it; `None` if it is not there."""
+    """The value of a field or of a key below it; `None` if it does not exist."""
     name, *steps = path
     value = record.get(name) if isinstance(record, Mapping) else getattr(record, name, None)
     for step in steps:
@@ -311,10 +311,11 @@ def _contains(value: object, operand: object) -> bool:
 
 @cache_of_texts(256)
 def _like(pattern: str) -> Callable[[str], bool]:
-    """A test of text: `%` is any run of characters, `_` any one; without `%` it may stand anywhere.
+    """A test of text by a pattern.
 
-    The pieces between `%` are looked for from left to right, each as early as it can be, so that no pattern
-    takes longer than the text times its pieces.
+    `%` matches any characters and `_` a single character; a pattern without `%` matches anywhere in the text.
+    The pieces between `%` are searched from left to right, each at its first place, so the cost is at most
+    the length of the text times the number of pieces.
     """
     if "%" not in pattern:
         pattern = f"%{pattern}%"
@@ -325,27 +326,27 @@ def _like(pattern: str) -> Callable[[str], bool]:
     tail = len(pattern) - pattern.rindex("%") - 1
 
     def test(text: str) -> bool:
-        found = first.match(text)
+        match = first.match(text)
         for piece in middle:
-            if found is None:
+            if match is None:
                 return False
-            found = piece.search(text, found.end())
+            match = piece.search(text, match.end())
         end = len(text) - tail
-        return found is not None and found.end() <= end and last.match(text, end) is not None
+        return match is not None and match.end() <= end and last.match(text, end) is not None
 
     return test
 
 
 def equal(value: Any, operand: Any) -> bool:
-    """Whether two values are equal; what cannot be compared is not."""
+    """Whether two values are equal; values that cannot be compared are not."""
     try:
         return bool(value == operand)
     except ArithmeticError:
-        return False  # A signalling NaN equals nothing, and says so by raising.
+        return False  # a signalling NaN raises an error
 
 
 def ordered(value: Any, operand: Any, compare: Callable[[Any, Any], bool]) -> bool:
-    """Whether two numbers, texts or times stand in an order; those that have none in common do not."""
+    """Whether two numbers, texts or times have an order; values without a common order have none."""
     left, right = number_of(value), number_of(operand)
     if left is not None and right is not None:
         return compare(left, right)
@@ -354,7 +355,7 @@ def ordered(value: Any, operand: Any, compare: Callable[[Any, Any], bool]) -> bo
 
 
 def number_of(value: object) -> float | None:
-    """The number that a value is or reads as."""
+    """The number that a value is or represents."""
     if isinstance(value, int | float):
         return value
     try:

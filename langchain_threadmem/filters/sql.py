@@ -1,9 +1,9 @@
 """SQL expressions for filter conditions, as far as SQL can evaluate them.
 
-What SQL cannot say exactly as `filters.conditions` does (a key of a dictionary, a pattern, the order of
-texts, which depends on a server's language) is left out, so the rows that come back are asked again
-in Python. Values are bound, and columns come from a table of the caller's: nothing of a
-filter is ever text of a statement.
+Conditions that SQL cannot evaluate exactly like `filters.conditions` (on a key of a dictionary, a pattern, or
+the order of texts, which depends on the locale of the server) are left out, so the caller evaluates the whole
+condition on the returned rows. Values are bound, and the caller provides the columns: no text of a filter is
+part of a statement.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from langchain_threadmem.filters.conditions import ORDER, Comparison, Condition,
 
 _LARGEST = (1 << 63) - 1
 _INSTANT = 1e-5
-"""Seconds by which a time may differ from what is stored of it: microseconds are rounded."""
+"""The tolerance of times in seconds, since stored microseconds are rounded."""
 _MOST = 500
-"""Operands of one list that are bound."""
+"""The maximum number of operands of a list that are bound."""
 _NEVER: ColumnElement[bool] = literal_column("1 = 0")
 
 Columns = Mapping[str, ColumnElement[Any]]
-"""The columns of fields; times are seconds since 1970."""
+"""The columns of fields; times are in seconds since 1970."""
 
 
 class _Part(NamedTuple):
-    """What SQL can say of a condition, and whether that is all of it."""
+    """The SQL expression of a condition, and whether it is equivalent to the condition."""
 
     element: ColumnElement[bool]
     exact: bool
 
 
 def where(condition: Condition | None, columns: Columns) -> list[ColumnElement[bool]]:
-    """What to add to a WHERE so that few rows come back that a condition does not want.
+    """The WHERE clause that selects the rows of a condition, and possibly more rows.
 
     Args:
-        condition: As `filters.conditions.parse` gives it.
-        columns: The fields that are columns; others are left to Python.
+        condition: The result of `filters.conditions.parse`.
+        columns: The fields that are columns; conditions on other fields are left out.
 
     Returns:
-        One element, or none if SQL can say nothing.
+        One expression; an empty list if SQL cannot evaluate any part of the condition.
 
     Example:
         >>> from sqlalchemy import column
@@ -61,18 +61,16 @@ def _part(condition: Condition, columns: Columns) -> _Part | None:
         case Comparison():
             return _comparison(condition, columns)
         case Every(parts):
-            found = [_part(part, columns) for part in parts]
-            known = [part for part in found if part is not None]
-            if not known:
+            elements = [part for part in (_part(part, columns) for part in parts) if part is not None]
+            if not elements:
                 return None
-            exact = len(known) == len(found) and all(part.exact for part in known)
-            return _Part(and_(*(part.element for part in known)), exact)
+            exact = len(elements) == len(parts) and all(part.exact for part in elements)
+            return _Part(and_(*(part.element for part in elements)), exact)
         case Either(parts):
-            found = [_part(part, columns) for part in parts]
-            known = [part for part in found if part is not None]
-            if len(known) < len(found):
+            elements = [part for part in (_part(part, columns) for part in parts) if part is not None]
+            if len(elements) < len(parts):
                 return None
-            return _Part(or_(*(part.element for part in known)), all(part.exact for part in known))
+            return _Part(or_(*(part.element for part in elements)), all(part.exact for part in elements))
         case Inverse(part):
             inner = _part(part, columns)
             return _Part(not_(inner.element), True) if inner is not None and inner.exact else None
@@ -89,18 +87,18 @@ def _comparison(condition: Comparison, columns: Columns) -> _Part | None:
         return _time(column, operator, operand)
     if condition.kind is Kind.FLAG or len(operands) > _MOST or not all(map(_is_bindable, operands)):
         return None
-    there = column.is_not(None)
+    exists = column.is_not(None)
     values = [value for value in operands if value is not None]
     match operator:
         case "$eq" | "$in":
-            # Written out: a list that SQLAlchemy expands needs all values of the statement at once.
-            known = and_(there, or_(_NEVER, *(column == value for value in values)))
-            return _Part(known if None not in operands else or_(column.is_(None), known), True)
+            # Not IN: a list that SQLAlchemy expands needs all values of the statement at once.
+            matches = and_(exists, or_(_NEVER, *(column == value for value in values)))
+            return _Part(matches if None not in operands else or_(column.is_(None), matches), True)
         case "$ne" | "$nin":
-            return _Part(and_(there, *(column != value for value in values)), True)
+            return _Part(and_(exists, *(column != value for value in values)), True)
         case "$gt" | "$gte" | "$lt" | "$lte" if condition.kind is Kind.NUMBER:
             compared = cast("ColumnElement[bool]", ORDER[operator](column, operand))
-            return _Part(and_(there, compared), True)
+            return _Part(and_(exists, compared), True)
     return None
 
 
@@ -119,7 +117,7 @@ def _time(column: ColumnElement[Any], operator: str, operand: Any) -> _Part | No
 
 
 def _is_bindable(value: object) -> bool:
-    """Whether both databases take a value as it is; they compare no others."""
+    """Whether both databases store a value unchanged."""
     if value is None:
         return True
     if isinstance(value, int):

@@ -1,8 +1,8 @@
-"""The filter dialect of LangGraph's store, over values of any shape.
+"""The filter dialect of LangGraph's store, on values of any shape.
 
-They mean what they mean to LangGraph's own stores; what those pass over or fail on is an `InputError` before
-anything is read, never a wider result. Filters are compared here, in Python, so no key and no operator ever
-becomes part of a statement (CVE-2025-67644, CVE-2025-8709).
+A filter has the meaning that it has in LangGraph's own stores. A filter that those ignore or fail on raises
+an `InputError` before anything is read. Filters are evaluated in Python, so no key and no operator becomes
+part of a statement (CVE-2025-67644, CVE-2025-8709).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _LEAVES = (str, int, float, bytes, date, Decimal, UUID, type(None))
 
 
 def check_filter(wanted: object) -> None:
-    """Refuse a filter of a store's items that means nothing.
+    """Check a filter of store items.
 
     Raises:
-        InputError: It is no dictionary with text as keys, holds an operator that is not known or mixes
-            operators with keys, orders by something that has no order, or compares with something that no
-            store holds.
+        InputError: The filter is not a dictionary with text as keys, contains an unknown operator or mixes
+            operators with keys, orders by a value without an order, or compares with a value that a store
+            cannot contain.
 
     Example:
         >>> check_filter({"score": {"$gte": 3}, "color": "red"})
@@ -44,7 +44,7 @@ def check_filter(wanted: object) -> None:
     try:
         _check_data(dict(wanted))
     except RecursionError as error:
-        raise InputError("a filter holds itself, or has too many levels; flatten it") from error
+        raise InputError("a filter contains itself, or has too many levels; flatten it") from error
 
 
 def _check(wanted: object) -> None:
@@ -54,7 +54,7 @@ def _check(wanted: object) -> None:
     for name, operand in wanted.items():
         if name not in _OPERATORS:
             raise InputError(
-                f"{name!r} is no operator of a filter: use {', '.join(_OPERATORS)} and no other keys beside; "
+                f"{name!r} is not an operator of a filter; use {', '.join(_OPERATORS)} without other keys; "
                 'to compare with a dictionary that has such keys, write {"$eq": {...}}'
             )
         if name in ("$eq", "$ne"):
@@ -75,7 +75,9 @@ def _check_data(wanted: object, check: Callable[[object], None] = _check) -> Non
     elif isinstance(wanted, set | frozenset):
         return
     elif not isinstance(wanted, _LEAVES):
-        raise InputError(f"a filter compares with values that a store holds, which {wanted!r} is not")
+        raise InputError(
+            f"a store item cannot contain {wanted!r}; compare with text, numbers, lists or dictionaries"
+        )
 
 
 def _check_plain(wanted: object) -> None:
@@ -83,9 +85,9 @@ def _check_plain(wanted: object) -> None:
 
 
 def passes(value: Mapping[str, Any], wanted: Filter | None) -> bool:
-    """Whether a stored value is what a checked filter asks for; a key that is not there counts as `None`.
+    """Whether a stored value passes a checked filter; a missing key counts as `None`.
 
-    Text that reads as a number is ordered as a number; values that have no common order do not match.
+    Text that represents a number is ordered as a number; values without a common order do not match.
 
     Example:
         >>> passes({"score": 4.5, "color": "red"}, {"score": {"$gt": 4, "$lt": 5}, "color": "red"})

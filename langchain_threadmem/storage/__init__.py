@@ -1,1 +1,1 @@
-"""Everything that touches a database or an index."""
+"""Databases: connections, transactions, statements, tables and encryption."""

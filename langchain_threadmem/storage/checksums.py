@@ -1,13 +1,14 @@
-"""Checksums of rows on SQLite, by which damage is found.
+"""Checksums of rows on SQLite, which detect damage.
 
-SQLite trusts its file: if the disk turns over a bit of a text, a number or a state, it is read as if it had
-been written. So every table of `schema` has one more column there, `checksum`, which no other statement
-names. Triggers fill it in on the connection that writes. They are temporary and no part of the file, which
-any SQL tool can read and write as before; what it writes without a checksum is named by `verify`. A damaged
-row keeps its wrong checksum when its state changes; one whose text is replaced or removed gets a right one.
+SQLite does not check its file: a bit of a text, a number or a state that changes on disk is read without an
+error. So on SQLite each table of `schema` has an additional column `checksum`, which no other statement
+names. Triggers on the writing connection compute it. The triggers are temporary and not part of the file, so
+other SQL tools can read and write the file; `verify` reports rows that they wrote without a checksum. A
+damaged row keeps its wrong checksum if only its state changes, and gets a correct checksum if its text is
+replaced or removed.
 
-PostgreSQL checks its own pages (`initdb --data-checksums`, the default since version 18); nothing is added
-there.
+PostgreSQL has checksums of pages (`initdb --data-checksums`, the default since version 18), so its tables
+have no such column.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from langchain_threadmem.storage.statements import Conn, Statement
 COLUMN = "checksum"
 _FUNCTION = "threadmem_checksum"
 NULL = -0x6E756C6C
-"""Stands for no value among numbers."""
+"""The number that represents SQL's NULL."""
 _INTEGER, _FLOAT, _NODE = (struct.Struct(form).pack for form in ("<q", "<d", "<4qd4q"))
 _NO_NUMBER = "WHEN 'text' THEN NULL WHEN 'blob' THEN NULL"
 _CHANGED_IN_PART = (
@@ -48,11 +49,11 @@ _CHANGED_IN_PART = (
     schema.item,
     schema.blob,
 )
-"""Tables with rows of which some columns stay what they were when others change."""
+"""Tables in whose rows some columns change and others stay."""
 
 
 def checksum(values: Iterable[object]) -> int:
-    """The checksum of a row, as a number of 32 bits: over its numbers, then over its texts and bytes.
+    """The checksum of a row, a 32-bit number, of its numbers and then of its texts and bytes.
 
     Example:
         >>> checksum([1, "Hello", None]) == crc32(b"'Hello", crc32(struct.pack("<qq", 1, NULL)))
@@ -73,7 +74,7 @@ def checksum(values: Iterable[object]) -> int:
 
 
 def of_node(row: Sequence[Any]) -> int:
-    """`checksum` of a row of `node`, in a fifth of its time: every append waits for it."""
+    """`checksum` of a row of `node`, five times as fast, since it is computed in each append."""
     key, tree, seq, parent, message, role, body, created, state, superseded_by, named, opens = row
     numbers = _NODE(
         *(key, tree, seq, NULL if parent is None else parent, created),
@@ -83,13 +84,13 @@ def of_node(row: Sequence[Any]) -> int:
 
 
 def tables() -> list[Table]:
-    """The tables with checksums: all but the record of migrations, which comes before them."""
+    """The tables with checksums: all except the record of migrations, which is created first."""
     return [table for table in schema.metadata.sorted_tables if table is not schema.migration]
 
 
 @cache
 def with_checksums() -> MetaData:
-    """The tables as SQLite has them."""
+    """The tables with the additional column."""
     stored = MetaData()
     for table in schema.metadata.sorted_tables:
         table.to_metadata(stored)
@@ -99,7 +100,7 @@ def with_checksums() -> MetaData:
 
 
 def add(conn: Conn) -> None:
-    """Give the rows of a database that was made without them their checksums."""
+    """Add checksums to a database without them."""
     if conn.dialect != "sqlite":
         return
     columns = Statement.of(sqlite="SELECT 1 FROM pragma_table_info(?) WHERE name = ?", postgresql="")
@@ -110,12 +111,12 @@ def add(conn: Conn) -> None:
 
 
 def connect(connection: sqlite3.Connection) -> None:
-    """Let a connection compute checksums."""
+    """Register the checksum function of a connection."""
     connection.create_function(_FUNCTION, -1, _computed, deterministic=True)
 
 
 def keep(connection: sqlite3.Connection) -> None:
-    """Let every row that a connection writes get its checksum."""
+    """Create the triggers of a connection that writes."""
     for table in tables():
         for trigger in _triggers(table):
             connection.execute(trigger)
@@ -124,13 +125,13 @@ def keep(connection: sqlite3.Connection) -> None:
 def wrong(
     conn: Conn, table: Table, within: ColumnElement[bool] | None = None, *under: int
 ) -> list[tuple[Any, ...]]:
-    """The primary keys of the rows of a table that are not what was written; none on PostgreSQL.
+    """The primary keys of the damaged rows of a table; an empty list on PostgreSQL.
 
     Args:
         conn: A transaction.
         table: The table.
-        within: Which of its rows, with the parameter `under`; `None` for all.
-        under: The value of it.
+        within: The condition of the rows to check, with the parameter `under`; `None` for all rows.
+        under: The value of the parameter.
     """
     if conn.dialect != "sqlite":
         return []
@@ -163,11 +164,11 @@ def _triggers(table: Table) -> tuple[str, ...]:
 
 
 def _expression(table: Table, prefix: str = "") -> str:
-    """The checksum of a row in SQL; of a value that is not of its column's kind, that it is not."""
+    """The SQL expression of a row's checksum; a value of the wrong type changes the checksum."""
     kinds, values = "", []
     for column in table.columns:
         value = prefix + column.name
-        if isinstance(column.type, Text):  # As bytes: a damaged text may be none.
+        if isinstance(column.type, Text):  # as bytes, since a damaged text may be invalid UTF-8
             kinds += "t"
             cases = f"WHEN 'text' THEN CAST({value} AS BLOB) WHEN 'blob' THEN 0"
         else:

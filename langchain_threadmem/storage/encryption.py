@@ -1,10 +1,9 @@
 """Encryption of message content before it reaches the database.
 
-A database that holds a `Seal` writes message bodies, summaries and vectors encrypted and reads nothing else:
-a plain row where an encrypted one belongs was written without the key, or by somebody who has none, and is
-refused. The cipher is the caller's. Since it may write the same text differently each time, nothing is ever
-found by what was written: rows are found by message id, and compared once they are open. So equal messages
-are not to be told by looking at the file; ids, roles, times and lengths are.
+A transaction with a `Seal` encrypts message bodies, summaries and vectors, and raises an error for a row that
+is not encrypted, since such a row was written without the key. The caller provides the cipher. A cipher may
+encrypt the same text differently each time, so rows are found by message id and compared after decryption.
+The file therefore does not show which messages are equal; it shows ids, roles, times and lengths.
 """
 
 from __future__ import annotations
@@ -19,28 +18,28 @@ from langchain_threadmem.errors import EncryptionError, InputError
 from langchain_threadmem.messages.codec import unreadable
 
 REMEMBERED = 8192
-"""How many opened texts are kept at hand; deciphering a thread of a thousand at each turn takes 0.1 s."""
+"""The number of cached decrypted texts; to decrypt a thread of a thousand messages takes 0.1 s."""
 UNREADABLE_NOTE = "[This cannot be read.]"
-"""In the place of a summary or a reason that is damaged, or encrypted with another key."""
+"""Replaces a summary or a reason that is damaged, or encrypted with another key."""
 SEALED_ITEM = "!"
-"""Comes before an encrypted value of a store: no JSON text begins with it."""
+"""The prefix of an encrypted value of a store; no JSON text begins with it."""
 _HEAD = '{"sealed":'
 
 
 class Cipher(Protocol):
-    """LangGraph's `CipherProtocol`. A good one also notices what was tampered with, as AES-EAX does."""
+    """LangGraph's `CipherProtocol`. An authenticated cipher, such as AES-EAX, also detects changed data."""
 
     def encrypt(self, plaintext: bytes) -> tuple[str, bytes]: ...
     def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes: ...
 
 
 def is_sealed(text: str) -> bool:
-    """Whether a stored text is an encrypted one."""
+    """Whether a stored text is encrypted."""
     return text.startswith(_HEAD)
 
 
 def name_of_item(path: bytes, key: bytes) -> str:
-    """What an encrypted value of a store belongs to."""
+    """The name that an encrypted value of a store is bound to."""
     return f"{bytes(path).hex()}/{bytes(key).hex()}"
 
 
@@ -49,7 +48,7 @@ class Seal:
 
     Args:
         cipher: Encrypts and decrypts bytes.
-        owner: Whose memory it is for.
+        owner: The owner of the memory.
 
     Example:
         >>> class Mirror:
@@ -68,9 +67,9 @@ class Seal:
         self.cipher = cipher
         self.owner = owner
         self.proven = False
-        """Whether the owner's memory is known to be written with this key."""
+        """Whether the database has a proof that the owner's memory was written with this key."""
         self._opened = LruCache[str, tuple[str | None, str]](REMEMBERED)
-        self._equal = deque([cipher], maxlen=8)  # ciphers that were found to have the same key
+        self._equal = deque([cipher], maxlen=8)  # ciphers with the same key
 
     def for_owner(self, owner: str) -> Seal:
         """The seal of another owner with the same key; both share the cache of decrypted texts."""
@@ -83,24 +82,24 @@ class Seal:
         self._opened.clear()
 
     def text(self, name: str | None, text: str) -> str:
-        """A text encrypted, as JSON text; `name` is what it belongs to, and goes into it."""
+        """Encrypt a text, bound to the name of its row; returns JSON text."""
         kind, data = self._encrypted(json.dumps([name, text]).encode())
         sealed = json.dumps({"sealed": kind, "data": base64.b64encode(data).decode()}, separators=(",", ":"))
         self._opened.put(sealed, (name, text))
         return sealed
 
     def open_text(self, name: str | None, sealed: str) -> str:
-        """The text that `text` was given.
+        """Decrypt a text that `text` has encrypted.
 
         Raises:
-            EncryptionError: It is not encrypted, does not open with this key, or belongs to something else.
+            EncryptionError: The text is not encrypted, has another key, or is bound to another name.
         """
-        found = self._opened.get(sealed)
-        if found is None:
+        opened = self._opened.get(sealed)
+        if opened is None:
             if not is_sealed(sealed):
                 raise EncryptionError(
-                    f"what is stored of {name!r} is not encrypted, as this memory demands; it was written "
-                    "without encryption, or by somebody else"
+                    f"the stored data of {name!r} is not encrypted, but this memory is; "
+                    "open it with a memory without a cipher"
                 )
             try:
                 stored = json.loads(sealed)
@@ -108,28 +107,30 @@ class Seal:
                 owner, text = json.loads(data)
             except Exception as error:  # each cipher has errors of its own
                 raise _unopened(name, error) from error
-            found = owner, text
-            self._opened.put(sealed, found)
-        if found[0] != name:
-            raise EncryptionError(f"what is stored of {name!r} was written for {found[0]!r}; it is not read")
-        return found[1]
+            opened = owner, text
+            self._opened.put(sealed, opened)
+        if opened[0] != name:
+            raise EncryptionError(
+                f"the stored data of {name!r} was written for {opened[0]!r}; run verify() to see all damage"
+            )
+        return opened[1]
 
     def open_body(self, message: str, role: str, sealed: str) -> str:
-        """`open_text` of a message's body; of one that does not open, the body of one that says so."""
+        """`open_text` of a message's body; the body of a placeholder message if it cannot be decrypted."""
         try:
             return self.open_text(message, sealed)
         except EncryptionError:
             return unreadable(role)
 
     def open_note(self, message: str, sealed: str) -> str:
-        """`open_text` of something that was written about a message, or a word that it cannot be read."""
+        """`open_text` of a summary or a reason; `UNREADABLE_NOTE` if it cannot be decrypted."""
         try:
             return self.open_text(message, sealed)
         except EncryptionError:
             return UNREADABLE_NOTE
 
     def opens(self, kind: str, data: bytes) -> bool:
-        """Whether the cipher takes what is said to be encrypted by it."""
+        """Whether the cipher decrypts data."""
         try:
             self.cipher.decrypt(kind, data)
         except Exception:  # each cipher has errors of its own
@@ -137,15 +138,15 @@ class Seal:
         return True
 
     def vector(self, data: bytes) -> bytes:
-        """A vector encrypted, with the cipher's name before it."""
+        """Encrypt a vector; the result begins with the name of the cipher."""
         kind, sealed = self._encrypted(data)
         return kind.encode() + b"\n" + sealed
 
     def open_vector(self, sealed: bytes) -> bytes:
-        """The vector that `vector` was given.
+        """Decrypt a vector that `vector` has encrypted.
 
         Raises:
-            EncryptionError: It does not open with this key.
+            EncryptionError: The vector was encrypted with another key.
         """
         kind, _, data = sealed.partition(b"\n")
         try:
@@ -154,23 +155,23 @@ class Seal:
             raise _unopened("a vector", error) from error
 
     def _encrypted(self, plain: bytes) -> tuple[str, bytes]:
-        found: object = self.cipher.encrypt(plain)
-        match found:
+        result: object = self.cipher.encrypt(plain)
+        match result:
             case str(kind), bytes(data):
                 return kind, data
-        raise _wrong(self.cipher, "encrypt", "(name, bytes)", found)
+        raise _wrong(self.cipher, "encrypt", "(name, bytes)", result)
 
     def _decrypted(self, kind: str, data: bytes) -> bytes:
-        found: object = self.cipher.decrypt(kind, data)
-        if not isinstance(found, bytes):
-            raise _wrong(self.cipher, "decrypt", "bytes", found)
-        return found
+        result: object = self.cipher.decrypt(kind, data)
+        if not isinstance(result, bytes):
+            raise _wrong(self.cipher, "decrypt", "bytes", result)
+        return result
 
     def check(self, other: Cipher) -> None:
-        """Refuse another key.
+        """Check that another cipher has the same key.
 
         Raises:
-            InputError: What one encrypts, the other does not open.
+            InputError: The other cipher has another key.
         """
         if any(other is cipher for cipher in self._equal):
             return
@@ -178,18 +179,20 @@ class Seal:
             self.open_text("key", Seal(other).text("key", "the same"))
         except EncryptionError as error:
             raise InputError(
-                "this memory is encrypted with another key; open a MemorySystem of its own for each key"
+                "this memory is encrypted with another key; open a separate MemorySystem for each key"
             ) from error
         self._equal.append(other)
 
 
-def _wrong(cipher: Cipher, verb: str, wanted: str, found: object) -> EncryptionError:
-    # Its type, not its value: that may be what is to be kept secret.
-    return EncryptionError(f"{cipher!r}.{verb}() returned {type(found).__name__}; it returns {wanted}")
+def _wrong(cipher: Cipher, method: str, expected: str, result: object) -> EncryptionError:
+    # The type only, since the value may be secret.
+    return EncryptionError(
+        f"{cipher!r}.{method}() returned {type(result).__name__}; it must return {expected}"
+    )
 
 
 def _unopened(name: str | None, error: Exception) -> EncryptionError:
     return EncryptionError(
-        f"what is stored of {name!r} does not open with this memory's key ({error!r}); "
+        f"the stored data of {name!r} cannot be decrypted with the key of this memory ({error!r}); "
         "pass the key that it was written with"
     )

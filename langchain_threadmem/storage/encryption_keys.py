@@ -1,7 +1,7 @@
 """SQL: proofs of encryption keys, by owner.
 
-The database keeps a short text of each owner, encrypted with the first key that something was written with. A
-cipher that does not open it is refused before it writes anything. Several owners may have several keys.
+A proof is a short text that is encrypted with the first key of an owner. A cipher that cannot decrypt the
+proof is refused before anything is written. Owners may have different keys.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from langchain_threadmem.storage.schema import (
 from langchain_threadmem.storage.statements import Conn, Statement
 
 SAMPLE = 32
-"""How many rows of a kind are tried if there is no proof: one may be damaged."""
+"""The number of rows per table that are tried if there is no proof, since a single row may be damaged."""
 _PROOF = "threadmem"
 _GET = Statement(select(key.c.proof).where(key.c.owner == bindparam("owner")), "owner")
 _PUT = Statement.of(
@@ -69,10 +69,10 @@ _LISTS = Statement(
 
 
 def admit(conn: Conn, seal: Seal) -> bool:
-    """Whether something was written with this key, but no proof was kept of it; changes nothing.
+    """Whether data of the owner was written with this key, but a proof is missing; changes nothing.
 
     Raises:
-        EncryptionError: What is stored of the owner does not open with it.
+        EncryptionError: The data of the owner was written with another key.
     """
     if _is_proven(conn, seal):
         return False
@@ -87,21 +87,21 @@ def admit(conn: Conn, seal: Seal) -> bool:
 
 
 def check(conn: Conn) -> None:
-    """Refuse to read with another key than was written with since this one was given.
+    """Compare the key of a transaction with the owner's proof.
 
     Raises:
-        EncryptionError: The key is another one.
+        EncryptionError: The owner's data was written with another key.
     """
     if conn.seal is not None:
         _is_proven(conn, conn.seal)
 
 
 def claim(conn: Conn, seal: Seal | None = None) -> None:
-    """`check`, before something is written: of the first key that is used, a proof is kept."""
+    """`check` before a write; stores a proof if there is none."""
     seal = seal or conn.seal
     if seal is not None and not _is_proven(conn, seal):
         conn.run(_PUT, seal.owner, seal.text(seal.owner, _PROOF))
-        if conn.dialect == "postgresql":  # Another transaction may have been first.
+        if conn.dialect == "postgresql":  # another transaction may have stored its proof first
             _refuse_other(seal, conn.all(_GET, seal.owner))
 
 
@@ -123,8 +123,8 @@ def _refuse_other(seal: Seal, rows: Sequence[Sequence[str]]) -> None:
 
 def _refused(seal: Seal, error: EncryptionError | None = None) -> EncryptionError:
     return EncryptionError(
-        f"the memory of {seal.owner!r} was written with another key than this cipher has; nothing was "
-        f"read or written: pass the cipher that it was written with{f' ({error})' if error else ''}"
+        f"the memory of {seal.owner!r} was written with another key than that of this cipher; nothing was "
+        f"read or written; pass the cipher that it was written with{f' ({error})' if error else ''}"
     )
 
 
@@ -137,7 +137,7 @@ def _opens(seal: Seal, name: str, sealed: str) -> bool:
 
 
 def _samples(conn: Conn, seal: Seal) -> Iterator[bool]:
-    """Of some of what is stored encrypted, whether it opens."""
+    """Whether the key decrypts each of several encrypted values."""
     owner = seal.owner
     for message, body in conn.all(_BODIES, owner):
         if is_sealed(body):

@@ -1,9 +1,9 @@
 """Creation and migration of the database schema.
 
-A migration is a numbered function with a name that says why. It runs in one transaction together
-with the row that records it, so a crash leaves it wholly done or not begun. An empty database gets
-the tables as `schema` defines them now and every migration is recorded; an older one gets what it lacks,
-in order; one written by a newer version is refused and left as it is.
+A migration is a numbered function. It runs in one transaction with the row that records it, so that after a
+crash it is complete or not begun. In an empty database the tables of `schema` are created and all migrations
+are recorded; in an older database the missing migrations run in order; the database of a newer version is
+refused and not changed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Migration(NamedTuple):
-    """One step from a schema to the next."""
+    """A change from one version of the schema to the next."""
 
     number: int
     name: str
@@ -31,7 +31,7 @@ class Migration(NamedTuple):
 
 
 def create_all(conn: Conn) -> None:
-    """Create every table and index as `schema` defines it."""
+    """Create the tables and indexes of `schema`."""
     tables = checksums.with_checksums() if conn.dialect == "sqlite" else schema.metadata
     for table in tables.sorted_tables:
         conn.run(Statement(CreateTable(table, if_not_exists=True)))
@@ -41,7 +41,7 @@ def create_all(conn: Conn) -> None:
 
 
 def share_what_follows(conn: Conn) -> None:
-    """Let what follows a message hang under another one, and the forks below a message be found by it."""
+    """Create the table of grafts, and index segments by the node they fork from."""
     conn.script("DROP INDEX ix_threadmem_segment_tree")
     conn.run(Statement(CreateTable(schema.graft)))
     for table in (schema.segment, schema.graft):
@@ -50,12 +50,12 @@ def share_what_follows(conn: Conn) -> None:
 
 
 def add_lineage(conn: Conn) -> None:
-    """Create the table of turns that runs of graphs begin in a conversation."""
+    """Create the table of turns that LangGraph runs begin."""
     conn.run(Statement(CreateTable(schema.lineage, if_not_exists=True)))
 
 
 def add_checksums(conn: Conn) -> None:
-    """Give every row a checksum, so that damage is found, and every owner a proof of its key."""
+    """Add checksums of rows, which detect damage, and the table of proofs of keys."""
     conn.run(Statement(CreateTable(schema.key)))
     checksums.add(conn)
 
@@ -84,62 +84,62 @@ _RECORD = insert_of(schema.migration)
 
 
 def check(conn: Conn, name: str) -> None:
-    """Make sure that a database that is only read holds a memory, of the newest schema.
+    """Check that a read-only database is a memory with the newest schema.
 
     Args:
         conn: A transaction.
         name: The database, for the error.
 
     Raises:
-        InputError: It holds none.
-        NewerDatabaseError: A newer version of this package wrote it.
-        PersistenceError: An older one did, and it has to be migrated first.
+        InputError: The database is not a memory.
+        NewerDatabaseError: A newer version of this package wrote the database.
+        PersistenceError: The database has an older schema and must be migrated first.
     """
     tables = [row[0] for row in conn.all(_TABLES)]
     if schema.migration.name not in tables:
-        known = ", ".join(map(repr, tables[:5])) + (" ..." if len(tables) > 5 else "")
+        names = ", ".join(map(repr, tables[:5])) + (" ..." if len(tables) > 5 else "")
         raise InputError(
             f"{name} is a database without a memory: it has no table {schema.migration.name!r}, but "
-            f"{known or 'none at all'}; check the path"
+            f"{names or 'none at all'}; check the path"
         )
-    found = _found(conn)
-    if found < MIGRATIONS[-1].number:
+    version = _version(conn)
+    if version < MIGRATIONS[-1].number:
         raise PersistenceError(
-            f"{name} has schema {found!r}, and looking at it would not change it to {MIGRATIONS[-1].number}; "
-            "open it once with MemorySystem, which does"
+            f"{name} has schema {version!r} and is read-only, so it is not migrated to schema "
+            f"{MIGRATIONS[-1].number}; open it once with MemorySystem to migrate it"
         )
 
 
-def _found(conn: Conn) -> int:
-    """The schema of a database; 0 for one without."""
+def _version(conn: Conn) -> int:
+    """The schema of a database; 0 for an empty database."""
     row = conn.one(_LATEST)
-    found = int(row[0] or 0) if row else 0
+    version = int(row[0] or 0) if row else 0
     newest = MIGRATIONS[-1].number
-    if found > newest:
+    if version > newest:
         raise NewerDatabaseError(
-            f"the database has schema {found!r}, this version of langchain-threadmem knows up to {newest}; "
-            "nothing was changed: upgrade the package (pip install -U langchain-threadmem)"
+            f"the database has schema {version!r}, but this version of langchain-threadmem supports schemas "
+            f"up to {newest}; nothing was changed; upgrade the package (pip install -U langchain-threadmem)"
         )
-    return found
+    return version
 
 
 def migrate(conn: Conn, now: float) -> None:
-    """Bring a database up to the newest schema; does nothing to one that is.
+    """Migrate a database to the newest schema, if it has an older one.
 
     Args:
-        conn: A write transaction; on PostgreSQL the caller holds an advisory lock.
+        conn: A write transaction; on PostgreSQL the caller has an advisory lock.
         now: Seconds since 1970, for the record.
 
     Raises:
         NewerDatabaseError: A newer version of this package wrote the database.
     """
     conn.run(_CREATE_RECORD)
-    found = _found(conn)
-    if found == 0:
+    version = _version(conn)
+    if version == 0:
         create_all(conn)
     for migration in MIGRATIONS:
-        if migration.number > found:
-            if found:
+        if migration.number > version:
+            if version:
                 log.info("migrating the database to schema %d: %s", migration.number, migration.name)
                 migration.apply(conn)
             conn.run(_RECORD, migration.number, migration.name, now)

@@ -1,9 +1,9 @@
-"""Keys of nodes: `segment << 24 | position`, and the index from node numbers to keys.
+"""SQL: keys of nodes (`segment << 24 | position`), and the index from node numbers to keys.
 
-A *stride* is a stretch of a segment whose numbers follow each other, as its keys do. Only the node that opens
-one is entered into the index over numbers; any other node's key is as far from that one's as its number is.
-So an append that continues the newest message writes no index, while a conversation that switches its thread
-at every turn has one entry a turn.
+A *stride* is a part of a segment with consecutive numbers and consecutive keys. Only its first node is in
+the index on numbers; the key of any other node is the first key plus the difference of the numbers. So an
+append that continues the newest message writes no index entry, and a conversation that switches the thread at
+each turn has one entry per turn.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _ONE: ColumnElement[int] = literal_column("1")
 
 
 def end_of(key: ColumnElement[int]) -> ColumnElement[int]:
-    """The last key that a segment can have, by any of its keys."""
-    found: ColumnElement[int] = key.op("|")(_LAST)
-    return found
+    """The highest possible key in the segment of a key."""
+    last: ColumnElement[int] = key.op("|")(_LAST)
+    return last
 
 
 def inside(key: ColumnElement[int]) -> ColumnElement[bool]:
-    """Whether a key lies in the segment that is joined."""
+    """Whether a key is in the joined segment."""
     first: ColumnElement[int] = segment.c.id.op("<<")(_BITS)
     return key.between(first, end_of(first))
 
@@ -57,13 +57,13 @@ _OPEN = Statement(update(node).where(within(node.c.key, "keys")).values(opens=_O
 
 
 def part(conn: Conn, keys: Iterable[int]) -> None:
-    """Before nodes are deleted: what follows one of them in its segment opens a stride from now on."""
+    """Make the nodes after `keys` the first of their strides, before the nodes of `keys` are deleted."""
     following = [key + 1 for key in keys if key & LAST_POSITION != LAST_POSITION]
     conn.run(_OPEN, json.dumps(following))
 
 
 def key_at(tree: ColumnElement[int], seq: ColumnElement[int]) -> ScalarSelect[int]:
-    """The key of the node of a tree that has a number, if any has: the node that is found must be asked."""
+    """The key that the node of a tree with a number has if it exists; the caller checks the node."""
     opener = node.alias()
     return _one(
         select(opener.c.key + seq - opener.c.seq)
@@ -74,12 +74,12 @@ def key_at(tree: ColumnElement[int], seq: ColumnElement[int]) -> ScalarSelect[in
 
 
 def is_at(place: FromClause, tree: ColumnElement[int], seq: ColumnElement[int]) -> ColumnElement[bool]:
-    """Whether a node is the one of a tree that has a number."""
+    """Whether a node is the node of a tree with a number."""
     return (place.c.key == key_at(tree, seq)) & (place.c.seq == seq) & (place.c.tree == tree)
 
 
 def newest(tree: ColumnElement[int], column: str = "key") -> ScalarSelect[int]:
-    """The key, or another column, of the node of a tree that was written last."""
+    """The key, or another column, of the newest node of a tree."""
     opener, last = node.alias(), node.alias()
     stride = _one(
         select(end_of(opener.c.key))
@@ -91,28 +91,28 @@ def newest(tree: ColumnElement[int], column: str = "key") -> ScalarSelect[int]:
 
 
 def marked(tree: ColumnElement[int], name: ColumnElement[str]) -> ColumnElement[int]:
-    """Up to which number an index knows the nodes of a tree, by the name of its marks; 0 if it knows none."""
-    known = select(mark.c.seq).where(mark.c.tree == tree, mark.c.name == name)
-    found: ColumnElement[int] = func.coalesce(known.correlate_except(mark).scalar_subquery(), _ZERO)
-    return found
+    """The watermark of a tree by name: the number of its last indexed node, or 0."""
+    seq = select(mark.c.seq).where(mark.c.tree == tree, mark.c.name == name)
+    watermark: ColumnElement[int] = func.coalesce(seq.correlate_except(mark).scalar_subquery(), _ZERO)
+    return watermark
 
 
 def after(
     rows: Select[Any], tree: ColumnElement[int], seq: ColumnElement[int], place: FromClause = node
 ) -> Select[Any]:
-    """Those of some rows of nodes that lie in a tree, above a number, in the order of their numbers."""
-    opener, holder = node.alias(), node.alias()
-    held = (
-        select(func.max(holder.c.seq))
-        .where(holder.c.tree == tree, holder.c.opens == _ONE, holder.c.seq <= seq)
-        .correlate_except(holder)
+    """Restrict a query of nodes to the nodes of a tree above a number, in the order of their numbers."""
+    opener, earlier = node.alias(), node.alias()
+    first = (
+        select(func.max(earlier.c.seq))
+        .where(earlier.c.tree == tree, earlier.c.opens == _ONE, earlier.c.seq <= seq)
+        .correlate_except(earlier)
         .scalar_subquery()
     )
-    # In the stride that holds the number from the next one on, in later ones all.
-    known = seq - opener.c.seq + _ONE
-    begin = opener.c.key + case((known > _ZERO, known), else_=_ZERO)
+    # The stride with the number begins after it; all later strides begin with their first node.
+    skipped = seq - opener.c.seq + _ONE
+    begin = opener.c.key + case((skipped > _ZERO, skipped), else_=_ZERO)
     return (
-        rows.where(opener.c.tree == tree, opener.c.opens == _ONE, opener.c.seq >= func.coalesce(held, _ZERO))
+        rows.where(opener.c.tree == tree, opener.c.opens == _ONE, opener.c.seq >= func.coalesce(first, _ZERO))
         .where(place.c.key.between(begin, _end(opener)))
         .order_by(opener.c.seq, place.c.key)
     )
@@ -121,7 +121,7 @@ def after(
 def before(
     rows: Select[Any], tree: ColumnElement[int], seq: ColumnElement[int], place: FromClause = node
 ) -> Select[Any]:
-    """Those of some rows of nodes that lie in a tree, below a number, the newest first."""
+    """Restrict a query of nodes to the nodes of a tree below a number, newest first."""
     opener = node.alias()
     last, end = opener.c.key + seq - opener.c.seq - _ONE, _end(opener)
     return (
@@ -132,7 +132,7 @@ def before(
 
 
 def _end(opener: FromClause) -> ColumnElement[int]:
-    """The key that a stride ends with, at the latest: that before the next one's numbers."""
+    """The highest possible key of a stride, before the numbers of the next stride."""
     following = node.alias()
     next_seq = (
         select(func.min(following.c.seq))
@@ -140,7 +140,7 @@ def _end(opener: FromClause) -> ColumnElement[int]:
         .correlate_except(following)
         .scalar_subquery()
     )
-    # The last stride of a tree goes on to the end of its segment.
+    # The last stride of a tree extends to the end of its segment.
     end: ColumnElement[int] = func.coalesce(
         opener.c.key + next_seq - opener.c.seq - _ONE, end_of(opener.c.key)
     )
@@ -148,5 +148,5 @@ def _end(opener: FromClause) -> ColumnElement[int]:
 
 
 def _one(rows: Select[Any], *own: FromClause) -> ScalarSelect[int]:
-    # Written out, or SQLite is sent parameters for them.
+    # LIMIT and OFFSET are literals, since SQLAlchemy would send them as parameters.
     return rows.limit(_ONE).offset(_ZERO).correlate_except(*own).scalar_subquery()

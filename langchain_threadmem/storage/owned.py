@@ -34,7 +34,7 @@ class OwnedDatabase:
         return self._database.closed
 
     def admit(self) -> None:
-        """Compare the key with the owner's stored data, and keep a proof of the key.
+        """Compare the key with the owner's stored data, and store a proof of the key.
 
         Raises:
             EncryptionError: The stored data was written with another key.
@@ -44,11 +44,11 @@ class OwnedDatabase:
         self._admitted = True
 
     def read(self, transaction: Transaction[T]) -> T:
-        """Run a function on one consistent state of the database."""
+        """Run a function on one snapshot of the committed data."""
         return self._database.read(self._owned(transaction))
 
     def write(self, transaction: Transaction[T]) -> T:
-        """Run a function in a transaction, in the calling thread."""
+        """Run a function in a transaction in the calling thread."""
         return self._database.write(self._owned(transaction))
 
     def aread(self, transaction: Transaction[T]) -> Coroutine[Any, Any, T]:
@@ -60,7 +60,7 @@ class OwnedDatabase:
         return self._database.awrite(self._owned(transaction))
 
     def scrub(self) -> str:
-        """Clear the bytes of deleted data; the reason why some may be left, else an empty text."""
+        """Clear the bytes of deleted data; the reason why bytes may remain, or an empty text."""
         return self._database.scrub()
 
     def _owned(self, transaction: Transaction[T]) -> Transaction[T]:

@@ -1,9 +1,9 @@
-"""PostgreSQL databases, over connection pools of SQLAlchemy and psycopg.
+"""PostgreSQL databases, with SQLAlchemy's connection pool and psycopg.
 
-A transaction is a pipeline: statements that return nothing travel with the next one that does, or with the
-COMMIT, so it takes as many round trips as it asks questions. The first statement of every write takes the row
-of its tree (`SELECT ... FOR UPDATE`), so writes to one conversation follow each other and writes to others do
-not wait.
+A transaction is a pipeline: a statement without rows is sent together with the next query or the COMMIT, so a
+transaction takes one round trip per query. The first statement of a write locks the row of its tree
+(`SELECT ... FOR UPDATE`), so writes to one conversation wait for each other, and writes to different
+conversations do not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import psycopg
 from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg_dialect
 from sqlalchemy.engine import URL
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import TimeoutError as NoneFreeError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
 from langchain_threadmem.errors import PersistenceError, StorageBusyError
@@ -33,19 +33,19 @@ _SETUP_LOCK = 0x7468_7265_6164  # "thread"
 POOL_SIZE, MAX_OVERFLOW = 5, 10
 WRITER_THREADS = 4
 POOL_SECONDS = 30.0
-"""How long to wait for a connection while nobody gives one back."""
+"""The timeout for a free connection, counted from the end of the last transaction."""
 IDLE_SECONDS = 1.0
-"""A connection that was not used for longer is asked whether it is still alive."""
+"""A connection that was idle for longer is tested before its use."""
 
 
 class PostgresDatabase(Threaded):
-    """A PostgreSQL database, reached by one pool of connections for sync and async.
+    """A PostgreSQL database with one connection pool for sync and async.
 
     Args:
         url: A SQLAlchemy URL with the psycopg driver.
-        pool_size: How many connections are kept open.
-        max_overflow: How many more may be open for a while.
-        read_only: Whether to look only.
+        pool_size: The number of connections that stay open.
+        max_overflow: The maximum number of additional connections.
+        read_only: Whether to allow reads only.
     """
 
     dialect = "postgresql"
@@ -68,9 +68,9 @@ class PostgresDatabase(Threaded):
             pool_size=pool_size,
             max_overflow=max_overflow,
             timeout=POOL_SECONDS,
-            use_lifo=True,  # The connection that was used last knows the statements.
+            use_lifo=True,  # the connection that was used last has prepared statements
         )
-        self._ended = 0  # how many transactions have
+        self._ended = 0  # the number of ended transactions
 
         def setup(conn: Conn) -> None:
             if read_only:
@@ -86,11 +86,11 @@ class PostgresDatabase(Threaded):
             raise
 
     def write(self, transaction: Transaction[T]) -> T:
-        """Run a function in a transaction, in the calling thread."""
+        """Run a function in a transaction in the calling thread."""
         return self._transact("BEGIN READ ONLY" if self._read_only else "BEGIN", transaction)
 
     def read(self, transaction: Transaction[T]) -> T:
-        """Run a function on one consistent state of what is committed."""
+        """Run a function on one snapshot of the committed data."""
         return self._transact("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", transaction)
 
     def _transact(self, begin: str, transaction: Transaction[T]) -> T:
@@ -114,13 +114,13 @@ class PostgresDatabase(Threaded):
             inside_transaction.reset(token)
 
     def scrub(self) -> str:
-        """Why the server's files may hold what was deleted: its own VACUUM is up to who runs it."""
-        return f"{self._name}: the server keeps what was deleted in its files until its own VACUUM"
+        """The reason why deleted data may remain in the files of the server."""
+        return f"{self._name}: the server keeps deleted data in its files until it runs VACUUM"
 
     def close(self) -> None:
-        """Finish what is queued and close all connections; a second call does nothing.
+        """Complete the queued writes and close all connections; a second call does nothing.
 
-        What is being done in another thread is finished, and its connection closed then.
+        A connection that another thread uses is closed after its transaction.
         """
         self._finish()
         self.closed = True
@@ -132,18 +132,17 @@ class PostgresDatabase(Threaded):
 
     @contextmanager
     def _connection(self) -> Iterator[psycopg.Connection[Any]]:
-        held = self._checked_out()
-        connection = cast("psycopg.Connection[Any]", held.driver_connection)
+        pooled = self._checked_out()
+        connection = cast("psycopg.Connection[Any]", pooled.driver_connection)
         try:
             yield connection
         finally:
             self._ended += 1
-            held.info["used"] = time.monotonic()
+            pooled.info["used"] = time.monotonic()
             if connection.closed:
-                held.invalidate()
-            held.close()
-            if self.closed:
-                # Closed meanwhile: a connection that was in use then is closed by who used it.
+                pooled.invalidate()
+            pooled.close()
+            if self.closed:  # during the transaction
                 self._connections.dispose()
 
     def _checked_out(self) -> PoolProxiedConnection:
@@ -152,22 +151,22 @@ class PostgresDatabase(Threaded):
                 raise self._closed()
             ended = self._ended
             try:
-                held = self._connections.connect()
-            except NoneFreeError as error:
+                pooled = self._connections.connect()
+            except PoolTimeoutError as error:
                 if self._ended != ended:
                     continue
                 raise StorageBusyError(
-                    f"{self._name}: no connection was given back for {POOL_SECONDS:.0f} s, and nothing was "
-                    "written: try again, or allow more connections with pool_size"
+                    f"{self._name}: no connection was free for {POOL_SECONDS:.0f} s, so nothing was written; "
+                    "try again, or allow more connections with pool_size"
                 ) from error
-            if time.monotonic() - held.info.get("used", inf) < IDLE_SECONDS:
-                return held
+            if time.monotonic() - pooled.info.get("used", inf) < IDLE_SECONDS:
+                return pooled
             try:
-                cast("psycopg.Connection[Any]", held.driver_connection).execute("")
-                return held
+                cast("psycopg.Connection[Any]", pooled.driver_connection).execute("")
+                return pooled
             except psycopg.Error:
-                held.invalidate()
-                held.close()
+                pooled.invalidate()
+                pooled.close()
 
 
 class PipelinedConn(Conn):
@@ -176,12 +175,12 @@ class PipelinedConn(Conn):
     __slots__ = ("_connection",)
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        # A cursor that is used again before its result is there would take that for the next one's.
+        # A cursor that is used again before its result arrives would read that result as the next one.
         super().__init__(connection.cursor(), "postgresql", connection.cursor())
         self._connection = connection
 
     def each(self, *asked: Asked) -> list[list[tuple[Any, ...]]]:
-        """Execute statements, none of which needs another's rows, in one round trip."""
+        """Execute independent statements in one round trip."""
         cursors = []
         for statement, values in asked:
             sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)

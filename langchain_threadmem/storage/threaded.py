@@ -1,4 +1,4 @@
-"""Databases whose async reads and writes run in threads."""
+"""`Threaded`, the base class of databases whose async reads and writes run in threads."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ READER_THREADS = 4
 
 
 class Threaded:
-    """The async half of a database, made of its sync half.
+    """The async methods of a database, implemented with its sync methods.
 
     Args:
-        most_writers: How many threads may write at the same time; the others only start where one must wait.
+        most_writers: The maximum number of writer threads; another thread starts only if a write has to wait.
     """
 
     def __init__(self, most_writers: int = 1) -> None:
@@ -46,7 +46,7 @@ class Threaded:
     def close(self) -> None: ...
 
     def awrite(self, transaction: Transaction[T]) -> Coroutine[Any, Any, T]:
-        """Queue a function for the writer thread; returns after the commit."""
+        """Run a function in a transaction in the writer thread; returns after the commit."""
         if self.closed:
             raise self._closed()
         if self._group is None:
@@ -59,7 +59,7 @@ class Threaded:
         return self.write(lambda conn: run_all(conn, writes))
 
     async def aread(self, transaction: Transaction[T]) -> T:
-        """Run `read` in a thread of its own small pool."""
+        """`read` in a thread pool."""
         if self.closed:
             raise self._closed()
         if self._pool is None:
@@ -69,15 +69,15 @@ class Threaded:
         return await asyncio.get_running_loop().run_in_executor(self._pool, guarded, self.read, transaction)
 
     async def aclose(self) -> None:
-        """`close`, without blocking the event loop."""
+        """`close` without blocking the event loop."""
         await asyncio.to_thread(self.close)
 
     def _finish(self) -> None:
-        """Finish what is queued, and end the threads."""
+        """Complete the queued writes and end the threads."""
         if self._group is not None:
             self._group.close()
         if self._pool is not None:
             self._pool.shutdown()
 
     def _closed(self) -> ClosedError:
-        return ClosedError(f"{self._name} was closed; make a new ChatMemory or MemorySystem to go on")
+        return ClosedError(f"{self._name} was closed; make a new ChatMemory or MemorySystem")

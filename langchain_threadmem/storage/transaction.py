@@ -1,17 +1,16 @@
-"""The `Database` protocol, and the mark that a transaction is open.
+"""The `Database` protocol, and a check against nested transactions.
 
-`read` and `write` take a function of one open transaction (`Conn`) and return what it returns;
-`aread` and `awrite` are the same for asyncio. Everything that a function does is committed together or
-not at all, and results are handed out only after the commit, so no cache can be filled with rows that
-were rolled back.
+`read` and `write` run a function of an open transaction (`Conn`) and return its result; `aread` and `awrite`
+do the same for asyncio. The changes of a function are committed together or not at all. Results are returned
+after the commit, so that no cache contains rows that were rolled back.
 
-`SqliteDatabase` keeps one connection for writing and a few for reading. Writes begin IMMEDIATE: a
-transaction that starts by reading and then writes fails under a second writer, whatever the time-out.
-WAL with `synchronous=NORMAL` keeps every acknowledged write
-through the death of the process; `?synchronous=FULL` in the URL also through a power cut.
+`SqliteDatabase` has one connection for writing and several for reading. Write transactions begin with BEGIN
+IMMEDIATE: a transaction that reads first and then writes would fail beside a second writer, whatever the
+timeout. WAL with `synchronous=NORMAL` preserves committed writes if the process dies; `?synchronous=FULL` in
+the URL preserves them in a power failure too.
 
-`PostgresDatabase` keeps a pool of psycopg connections. For both, async writes go through one `GroupWriter`,
-and async reads through a few threads (`threaded`).
+`PostgresDatabase` has a pool of psycopg connections. In both, async writes go through one `GroupWriter`, and
+async reads through a thread pool (`threaded`).
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ inside_transaction: ContextVar[bool] = ContextVar("threadmem_inside_transaction"
 
 
 class Database(Protocol):
-    """Runs functions in transactions, for callers with and without an event loop."""
+    """Runs functions in transactions, sync and async."""
 
     dialect: str
     path: Path | None
-    """The file, if the database is one."""
+    """The file of an SQLite database on disk."""
     closed: bool
 
     def read(self, transaction: Transaction[T]) -> T: ...
@@ -48,7 +47,7 @@ class Database(Protocol):
 
 
 def on_event_loop() -> bool:
-    """Whether this thread runs an event loop, which nothing may block."""
+    """Whether this thread runs an event loop, which must not be blocked."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -57,10 +56,10 @@ def on_event_loop() -> bool:
 
 
 def enter_transaction() -> Token[bool]:
-    """Mark that a transaction is open here, until `inside_transaction` is reset with what this returns.
+    """Mark a transaction as open, until `inside_transaction` is reset with the returned token.
 
     Raises:
-        DriverError: One is open already.
+        DriverError: A transaction is open already.
     """
     if inside_transaction.get():
         raise inside()

@@ -1,18 +1,4 @@
-"""URLs and paths of databases.
-
-`read` and `write` take a function of one open transaction (`Conn`) and return what it returns;
-`aread` and `awrite` are the same for asyncio. Everything that a function does is committed together or
-not at all, and results are handed out only after the commit, so no cache can be filled with rows that
-were rolled back.
-
-`SqliteDatabase` keeps one connection for writing and a few for reading. Writes begin IMMEDIATE: a
-transaction that starts by reading and then writes fails under a second writer, whatever the time-out.
-WAL with `synchronous=NORMAL` keeps every acknowledged write
-through the death of the process; `?synchronous=FULL` in the URL also through a power cut.
-
-`PostgresDatabase` keeps a pool of psycopg connections. For both, async writes go through one `GroupWriter`,
-and async reads through a few threads (`threaded`).
-"""
+"""URLs and paths of databases."""
 
 from __future__ import annotations
 
@@ -27,12 +13,12 @@ from langchain_threadmem.errors import InputError
 
 _FORMS = "sqlite:///memory.db or postgresql://user@host/name"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|:")
-"""How a URL begins; one letter is a drive of Windows."""
+"""The beginning of a URL; a single letter is a Windows drive."""
 _PASSWORD = re.compile(r"(://[^/:@]*):.*@")
 
 
 def with_pool(url: URL, pool: Mapping[str, int | None]) -> tuple[URL, dict[str, int]]:
-    """A URL without the size of the pool, and that size, as far as it is given."""
+    """A URL without its pool options, and the pool options of `pool` or the URL."""
     sizes: dict[str, int] = {}
     for name, least in (("pool_size", 1), ("max_overflow", 0)):
         value = pool[name] if pool[name] is not None else url.query.get(name)
@@ -47,26 +33,26 @@ def _number(name: str, value: object, least: int) -> int:
     except ValueError:
         number = None
     if type(number) is not int or number < least:
-        raise InputError(f"{name}={value!r} is no number of connections; pass {least} or more")
+        raise InputError(f"{name}={value!r} is not a number of connections; pass {least} or more")
     return number
 
 
 def sqlite_file(url: str | Path) -> Path | None:
-    """The file that a URL or a path names; `None` if it names no file.
+    """The file of a URL or a path; `None` if there is no file.
 
     Raises:
-        InputError: The URL names no database that this package can use.
+        InputError: The URL is not the URL of a supported database.
 
     Example:
         >>> str(sqlite_file("sqlite:///memory.db")), sqlite_file("postgresql://user@host/name")
         ('memory.db', None)
     """
-    found = named(url)
-    return None if isinstance(found, URL) else found[0]
+    place = named(url)
+    return None if isinstance(place, URL) else place[0]
 
 
 def is_url(place: str | Path) -> bool:
-    """Whether a place is written as a URL, right or wrong; one that begins with a drive of Windows is not.
+    """Whether a place is a URL and not a path; the URL may be invalid.
 
     Example:
         >>> [is_url(place) for place in ("sqlite:memory.db", "http://host", "C:/memory.db", "a/memory.db")]
@@ -76,24 +62,26 @@ def is_url(place: str | Path) -> bool:
 
 
 def named(url: str | Path | None) -> URL | tuple[Path | None, str]:
-    """The URL of a server, or an SQLite file (`None` for memory) and its `synchronous` setting."""
+    """The URL of a server; or an SQLite file (`None` in memory) and its `synchronous` option."""
     if url is None or str(url) == ":memory:":
         return None, "NORMAL"
     if isinstance(url, Path):
         return url, "NORMAL"
     if not isinstance(url, str) or not url.strip():
-        raise InputError(f"{url!r} is no database; pass a path, {_FORMS}, or None for one in memory")
+        raise InputError(
+            f"{url!r} is not a database; pass a path, {_FORMS}, or None for a database in memory"
+        )
     if not is_url(url):
         return Path(url), "NORMAL"
     shown = _PASSWORD.sub(r"\1:***@", url)
     if "://" not in url:
         raise InputError(
-            f"{shown!r} is no database URL; write {_FORMS}, or pass a file of this name as a pathlib.Path"
+            f"{shown!r} is not a database URL; write {_FORMS}, or pass a file of this name as a pathlib.Path"
         )
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
-        raise InputError(f"{shown!r} is no database URL; write {_FORMS}") from error
+        raise InputError(f"{shown!r} is not a database URL; write {_FORMS}") from error
     backend = parsed.get_backend_name()
     if backend in ("postgresql", "postgres"):
         return parsed
@@ -106,7 +94,9 @@ def named(url: str | Path | None) -> URL | tuple[Path | None, str]:
             "or sqlite:// for a database in memory"
         )
     if unknown := set(parsed.query) - {"synchronous"}:
-        raise InputError(f"{shown!r} has the unknown option {min(unknown)!r}; SQLite takes only synchronous=")
+        raise InputError(
+            f"{shown!r} has the unknown option {min(unknown)!r}; SQLite supports only synchronous="
+        )
     file = parsed.database
     path = None if file in (None, "", ":memory:") else Path(str(file))
     return path, str(parsed.query.get("synchronous", "NORMAL"))

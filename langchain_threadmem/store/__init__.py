@@ -1,1 +1,1 @@
-"""LangGraph's store."""
+"""LangGraph's store: items by namespace and key, and message lists."""

@@ -1,9 +1,9 @@
-"""Namespaces encoded as bytes that sort and nest as their labels do.
+"""Encoding of namespaces as bytes with the order and the nesting of their labels.
 
-A namespace is a tuple of labels. Each label is written as UTF-8 and ended by a zero byte; the bytes 0 and 1
-inside of a label are escaped. So encoding is reversible, no label has a special meaning, the bytes sort as
-tuples do, and everything below a namespace is one range of bytes: an index finds it, and `("a",)` can never
-match `("ab",)` (CVE-2026-71433) nor `("a_b",)` be taken for `("a", "b")`.
+A namespace is a tuple of labels. Each label is encoded as UTF-8 and followed by a zero byte; the bytes 0 and
+1 in a label are escaped. So the encoding is reversible, no label has a special meaning, and the bytes sort as
+the tuples do. The namespaces below a namespace are one range of bytes, which an index can search: `("a",)`
+never matches `("ab",)` (CVE-2026-71433), and `("a_b",)` differs from `("a", "b")`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from langchain_threadmem.errors import InputError
 Namespace = tuple[str, ...]
 
 LONGEST = 2000
-"""The most bytes of an encoded namespace or key, less than an index of PostgreSQL can hold."""
+"""The maximum number of bytes of an encoded namespace or key, below the limit of a PostgreSQL index."""
 ANY = "*"
-"""The label that stands for any one label when namespaces are listed."""
+"""The wildcard for a single label in a list of namespaces."""
 
 _END = b"\0"
 _ESCAPES = {b"\0": b"\1\1", b"\1": b"\1\2"}
@@ -26,37 +26,37 @@ _CHARACTERS = {escape: character for character, escape in _ESCAPES.items()}
 
 
 def encode_label(label: object) -> bytes:
-    r"""A label or a key as bytes that sort as its characters do.
+    r"""Encode a label or a key as bytes that sort as its characters do.
 
     Raises:
-        InputError: It is no text, or too long.
+        InputError: The label is not text, or too long.
 
     Example:
         >>> encode_label("Ada"), encode_label("a\0b")
         (b'Ada', b'a\x01\x01b')
     """
     if not isinstance(label, str):
-        raise InputError(f"labels and keys are text, not {label!r}; write str(...) around it")
+        raise InputError(f"labels and keys are text, not {label!r}; pass str(...) of it")
     data = label.encode("utf-8", "surrogatepass")
     if len(data) > LONGEST:
         raise InputError(f"{label[:40]!r}... takes {len(data)} bytes; a label or key has at most {LONGEST}")
     if b"\0" in data or b"\1" in data:
-        data = re.sub(b"[\0\1]", lambda found: _ESCAPES[found[0]], data)
+        data = re.sub(b"[\0\1]", lambda match: _ESCAPES[match[0]], data)
     return data
 
 
 def decode_label(data: bytes) -> str:
-    """The label or key that `encode_label` was given."""
+    """Decode a label or a key."""
     if b"\1" in data:
-        data = re.sub(b"\1[\1\2]", lambda found: _CHARACTERS[found[0]], data)
+        data = re.sub(b"\1[\1\2]", lambda match: _CHARACTERS[match[0]], data)
     return data.decode("utf-8", "surrogatepass")
 
 
 def encode(namespace: Sequence[str]) -> bytes:
-    r"""A namespace as bytes.
+    r"""Encode a namespace.
 
     Raises:
-        InputError: It is no tuple of labels, or too long.
+        InputError: The namespace is not a tuple of labels, or too long.
 
     Example:
         >>> encode(("users", "ada"))
@@ -66,12 +66,14 @@ def encode(namespace: Sequence[str]) -> bytes:
         raise InputError(f'a namespace is a tuple of labels like ("users", "ada"), not {namespace!r}')
     path = b"".join([encode_label(label) + _END for label in namespace])
     if len(path) > LONGEST:
-        raise InputError(f"the namespace {namespace[:3]!r}... takes {len(path)} bytes, at most {LONGEST} fit")
+        raise InputError(
+            f"the namespace {namespace[:3]!r}... takes {len(path)} bytes; the maximum is {LONGEST}"
+        )
     return path
 
 
 def decode(path: bytes) -> Namespace:
-    """The namespace that `encode` was given.
+    """Decode a namespace.
 
     Example:
         >>> decode(encode(("a.b", "%", "")))
@@ -81,7 +83,7 @@ def decode(path: bytes) -> Namespace:
 
 
 def below(path: bytes) -> tuple[bytes, bytes]:
-    """The range of an encoded namespace and all below it: from the first, up to but without the second.
+    """The range of an encoded namespace and the namespaces below it: the first bytes, and the end, exclusive.
 
     Example:
         >>> low, high = below(encode(("a",)))
@@ -92,10 +94,10 @@ def below(path: bytes) -> tuple[bytes, bytes]:
 
 
 def matches(namespace: Namespace, pattern: Sequence[str], kind: str) -> bool:
-    """Whether a namespace begins ("prefix") or ends ("suffix") with labels; `*` is any one label.
+    """Whether a namespace begins ("prefix") or ends ("suffix") with labels; `*` matches any single label.
 
     Raises:
-        InputError: The kind is another.
+        InputError: `kind` is neither "prefix" nor "suffix".
 
     Example:
         >>> matches(("a", "b", "c"), ("a", "*"), "prefix"), matches(("a", "b", "c"), ("b",), "suffix")
@@ -106,4 +108,4 @@ def matches(namespace: Namespace, pattern: Sequence[str], kind: str) -> bool:
     if len(namespace) < len(pattern):
         return False
     part = namespace[: len(pattern)] if kind == "prefix" else namespace[len(namespace) - len(pattern) :]
-    return all(wanted in (ANY, label) for label, wanted in zip(part, pattern, strict=True))
+    return all(expected in (ANY, label) for label, expected in zip(part, pattern, strict=True))

@@ -1,4 +1,4 @@
-"""SQL: items by owner, namespace and key; whole message lists by owner and id."""
+"""SQL: items by owner, namespace and key; message lists by owner and id."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ log = logging.getLogger(__name__)
 
 
 class Row(NamedTuple):
-    """An item as it is stored.
+    """A stored item.
 
     Attributes:
-        id: Rises with the time at which items were created.
-        path: Its encoded namespace.
-        key: Its encoded key.
+        id: Number of the item, in the order of creation.
+        path: The encoded namespace.
+        key: The encoded key.
         value: JSON text.
-        created: Seconds since 1970, UTC.
-        updated: Likewise.
-        ttl: Minutes from its last use until it expires; `None` for never.
+        created: Time of creation, in seconds since 1970, UTC.
+        updated: Time of the last change, in seconds since 1970, UTC.
+        ttl: Minutes from the last use until the item expires; `None` for never.
     """
 
     id: int
@@ -59,7 +59,7 @@ class Row(NamedTuple):
 
 
 class NewItem(NamedTuple):
-    """An item to be stored; fields as in `Row`."""
+    """An item to be stored, with the fields of `Row`."""
 
     path: bytes
     key: bytes
@@ -68,12 +68,12 @@ class NewItem(NamedTuple):
 
 
 class ItemVectors(NamedTuple):
-    """The vectors of items, at one time.
+    """The vectors of items, as read in one transaction.
 
     Attributes:
-        versions: (m, 2) id and version of each item, whether it has vectors or not; ids rise.
-        items: (n,) ids, one for each indexed text.
-        matrix: (n, d) float32 unit rows.
+        versions: (m, 2) id and version of all items, with or without vectors, in the order of ids.
+        items: (n,) item id of each indexed text.
+        matrix: (n, d) float32 unit vector of each indexed text.
     """
 
     versions: NDArray[np.int64]
@@ -139,7 +139,7 @@ _PATHS = Statement(
 
 _entered = postgresql.insert(namespace).values(owner=_OWNER, path=bindparam("path"))
 _ENTER = Statement(
-    # An update that changes nothing: it locks the row, and returns its id whether it is new or not.
+    # An update without a change locks the row and returns its id even if the row exists.
     _entered.on_conflict_do_update(
         index_elements=["owner", "path"], set_={"path": _entered.excluded.path}
     ).returning(namespace.c.id),
@@ -233,7 +233,7 @@ _PRUNE = Statement(
 
 
 def get(conn: Conn, owner: str, path: bytes, key: bytes, now: float) -> Row | None:
-    """One item, if it is there and has not expired."""
+    """An item by its key; `None` if it does not exist or has expired."""
     row = conn.one(_GET, owner, path, key, now)
     return None if row is None else _opened(conn, row)
 
@@ -241,15 +241,15 @@ def get(conn: Conn, owner: str, path: bytes, key: bytes, now: float) -> Row | No
 def below(
     conn: Conn, owner: str, bounds: tuple[bytes, bytes], now: float, most: int | None = None, skip: int = 0
 ) -> list[int]:
-    """Ids of the items in a range of namespaces, the oldest first.
+    """Ids of the items in a range of namespaces, oldest first.
 
     Args:
         conn: A transaction.
-        owner: Whose they are.
-        bounds: As `store.namespaces.below` gives them.
+        owner: The owner.
+        bounds: A range from `store.namespaces.below`.
         now: Seconds since 1970.
-        most: How many at most.
-        skip: How many to pass over; only together with `most`.
+        most: The maximum number of ids; `None` for no limit.
+        skip: The number of ids to skip; ignored without `most`.
     """
     if most is None:
         return [row[0] for row in conn.all(_BELOW, owner, *bounds, now)]
@@ -258,21 +258,21 @@ def below(
 
 def by_ids(conn: Conn, owner: str, ids: Sequence[int]) -> list[Row]:
     """Items by their ids, in this order; items that cannot be decrypted are left out, with a warning."""
-    found: dict[int, Row] = {}
+    row_of: dict[int, Row] = {}
     for row in conn.all(_BY_IDS, owner, json.dumps(ids)):
         try:
-            found[row[0]] = _opened(conn, row)
+            row_of[row[0]] = _opened(conn, row)
         except EncryptionError as error:
             if conn.seal is None:
                 raise
             log.warning("left out of a search: %s", error)
-    return [found[id] for id in ids if id in found]
+    return [row_of[id] for id in ids if id in row_of]
 
 
 def vectors(conn: Conn, versions: NDArray[np.int64], model: str, before: ItemVectors) -> ItemVectors:
-    """The vectors of items, of which only new and changed ones are read.
+    """The vectors of items; only those of new and changed items are read.
 
-    Vectors of another length are left out: another model of the same name made them.
+    Vectors of a different length are left out, since a different model with the same name made them.
 
     Args:
         conn: A transaction.
@@ -285,14 +285,14 @@ def vectors(conn: Conn, versions: NDArray[np.int64], model: str, before: ItemVec
     common, old, new = np.intersect1d(
         before.versions[:, 0], versions[:, 0], assume_unique=True, return_indices=True
     )
-    kept = common[before.versions[old, 1] == versions[new, 1]]
-    news = np.setdiff1d(versions[:, 0], kept, assume_unique=True)
+    same = common[before.versions[old, 1] == versions[new, 1]]
+    changed = np.setdiff1d(versions[:, 0], same, assume_unique=True)
     dimensions = before.matrix.shape[1]
-    rows = conn.all(_VECTORS, json.dumps(news.tolist()), model) if len(news) else []
+    rows = conn.all(_VECTORS, json.dumps(changed.tolist()), model) if len(changed) else []
     halves = [(row[0], _opened_vector(conn, row[1])) for row in rows]
     rows = [row for row in halves if len(row[1]) == 2 * dimensions]
     flat = np.frombuffer(b"".join([half for _, half in rows]), np.float16)
-    unchanged = np.isin(before.items, kept)
+    unchanged = np.isin(before.items, same)
     return ItemVectors(
         versions,
         np.concatenate([before.items[unchanged], np.array([row[0] for row in rows], np.int64)]),
@@ -301,24 +301,24 @@ def vectors(conn: Conn, versions: NDArray[np.int64], model: str, before: ItemVec
 
 
 def versions(conn: Conn, owner: str, bounds: tuple[bytes, bytes], now: float) -> NDArray[np.int64]:
-    """Id and version of the items in a range of namespaces, (n, 2), the oldest first."""
+    """Id and version of the items in a range of namespaces, (n, 2), oldest first."""
     rows = conn.all(_VERSIONS, owner, *bounds, now)
     return np.array(rows, np.int64).reshape(len(rows), 2)
 
 
 def paths(conn: Conn, owner: str, bounds: tuple[bytes, bytes], now: float) -> list[bytes]:
-    """The namespaces in a range that hold items, sorted."""
+    """The non-empty namespaces in a range, sorted."""
     return [bytes(row[0]) for row in conn.all(_PATHS, owner, *bounds, now)]
 
 
-def enter(conn: Conn, owner: str, wanted: Collection[bytes], now: float) -> dict[bytes, int]:
+def enter(conn: Conn, owner: str, paths: Collection[bytes], now: float) -> dict[bytes, int]:
     """Lock namespaces, create missing ones, and remove expired items from them.
 
     Returns:
-        The id of each.
+        The ids of the namespaces.
     """
     ids: dict[bytes, int] = {}
-    for path in sorted(wanted):
+    for path in sorted(paths):
         ((ids[path],),) = conn.all(_ENTER, owner, path)
     _remove(conn, [row[0] for row in conn.all(_EXPIRED_IN, json.dumps(list(ids.values())), now)])
     return ids
@@ -361,12 +361,12 @@ def remove(conn: Conn, ids: dict[bytes, int], names: Iterable[tuple[bytes, bytes
 
 
 def prune(conn: Conn, ids: Iterable[int]) -> None:
-    """Remove the empty ones of locked namespaces."""
+    """Remove the empty namespaces among locked namespaces."""
     conn.run(_PRUNE, json.dumps(list(ids)))
 
 
 def prune_all(conn: Conn, owner: str) -> int:
-    """Remove the empty namespaces of an owner that no writer has locked; their number."""
+    """Remove the empty namespaces of an owner that no writer has locked; returns their number."""
     empty = [row[0] for row in conn.all(_LOCK_EMPTY_OF, owner)]
     prune(conn, empty)
     return len(empty)
@@ -383,7 +383,7 @@ def owners(conn: Conn) -> list[str]:
 
 
 def sweep(conn: Conn, owner: str, now: float) -> int:
-    """Remove expired items, and namespaces that held nothing else; the number of items."""
+    """Remove expired items and the namespaces that become empty; returns the number of items."""
     rows = conn.all(_EXPIRED, owner, now)
     _remove(conn, [row[0] for row in rows])
     empty = conn.all(_LOCK_EMPTY, json.dumps(sorted({row[1] for row in rows})))
@@ -397,14 +397,14 @@ def _sealed(conn: Conn, new: NewItem) -> NewItem:
     return new._replace(value=SEALED_ITEM + seal.text(name_of_item(new.path, new.key), new.value))
 
 
-def _opened(conn: Conn, found: Sequence[Any]) -> Row:
-    row = Row(*found)
+def _opened(conn: Conn, columns: Sequence[Any]) -> Row:
+    row = Row(*columns)
     if (seal := conn.seal) is not None:
         opened = seal.open_text(name_of_item(row.path, row.key), row.value.removeprefix(SEALED_ITEM))
         return row._replace(value=opened)
     if row.value.startswith(SEALED_ITEM):
         raise EncryptionError(
-            f"what is stored under {bytes(row.key)!r} is encrypted; open the memory with the cipher it was "
+            f"the item {bytes(row.key)!r} is encrypted; open the memory with the cipher that it was "
             "written with"
         )
     return row
@@ -415,7 +415,7 @@ def _sealed_vector(conn: Conn, half: bytes) -> bytes:
 
 
 def _opened_vector(conn: Conn, stored: bytes) -> bytes:
-    """A stored vector; empty if it cannot be read: its item then counts as one without vectors."""
+    """A stored vector; empty if it cannot be decrypted, so that it is left out."""
     try:
         return bytes(stored) if conn.seal is None else conn.seal.open_vector(bytes(stored))
     except EncryptionError:
@@ -445,16 +445,15 @@ def get_list(conn: Conn, owner: str, id: str) -> list[ListRow]:
     """The list of an id; empty if there is none.
 
     Raises:
-        EncryptionError: It is encrypted where it should not be, or the other way round.
+        EncryptionError: The list is encrypted and the memory is not, or vice versa.
     """
-    found = conn.one(_GET_LIST, owner, id)
-    rows: list[ListRow] = [] if found is None else [(message, body) for message, body in json.loads(found[0])]
+    row = conn.one(_GET_LIST, owner, id)
+    rows: list[ListRow] = [] if row is None else [(message, body) for message, body in json.loads(row[0])]
     if (seal := conn.seal) is not None:
         return [(message, seal.open_text(id, body)) for message, body in rows]
     if any(is_sealed(body) for _, body in rows):
         raise EncryptionError(
-            f"chat memory {id!r} is encrypted; "
-            "pass MemorySystem(..., cipher=...) the cipher it was written with"
+            f"chat memory {id!r} is encrypted; pass its cipher to MemorySystem(..., cipher=...)"
         )
     return rows
 

@@ -1,4 +1,4 @@
-"""Verbs: a batch of LangGraph's store operations; whole message lists."""
+"""Verbs: batches of LangGraph's store operations; message lists."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ from langchain_threadmem.store.queries import ItemVectors, NewItem, Row
 log = logging.getLogger(__name__)
 
 WHOLE = "$"
-"""The field that stands for the whole value."""
+"""The path of the whole value."""
 ROWS_AT_ONCE = 500
-_MOST = 1 << 62  # The most rows that a database can be asked for.
+_MOST = 1 << 62  # the maximum of LIMIT and OFFSET
 
 Vector = NDArray[np.float32]
 Name = tuple[bytes, bytes]
@@ -87,16 +87,16 @@ class Index:
         return self._checked(texts, await self.embedder.aembed(texts, query=query))
 
     def _checked(self, texts: Sequence[str], matrix: Vector) -> dict[str, Vector]:
-        found = matrix.shape[1]
-        if not found:
+        dimensions = matrix.shape[1]
+        if not dimensions:
             raise EmbeddingError(
-                "the store has an index and no embedding model at hand; "
+                "the store has an index but no embedding model; "
                 'pass index={"embed": ...}, MemorySystem(embeddings=...), or index=None'
             )
-        if self.dimensions not in (None, found):
+        if self.dimensions not in (None, dimensions):
             raise EmbeddingError(
-                f"the embedding model makes {found} dimensions, and the index has dims={self.dimensions!r}; "
-                "pass the model's own number, or none"
+                f"the embedding model has {dimensions} dimensions, but the index has dims={self.dimensions!r}"
+                f"; pass dims={dimensions}, or leave dims out"
             )
         return dict(zip(texts, matrix, strict=True))
 
@@ -154,7 +154,7 @@ class Answer(NamedTuple):
 
 
 Read = Callable[[Conn, float], Answer]
-"""Reads at a time."""
+"""A read at a time in seconds since 1970."""
 
 
 class Write(NamedTuple):
@@ -162,7 +162,7 @@ class Write(NamedTuple):
 
     Attributes:
         item: The item to store; `None` to remove the stored one.
-        texts: The texts of it that are embedded.
+        texts: The texts of the item that are embedded.
     """
 
     item: NewItem | None
@@ -170,16 +170,16 @@ class Write(NamedTuple):
 
 
 def batch(context: StoreContext, ops: Iterable[Op]) -> Flow[list[Result]]:
-    """Run a batch of operations; one result each, in their order, `None` for a put.
+    """Run a batch of operations; returns their results in order, `None` for a put.
 
     Raises:
-        InvalidNamespaceError: A label is one that LangGraph's stores do not take.
-        InputError: One of them means nothing, or holds a value that cannot be stored exactly.
+        InvalidNamespaceError: LangGraph's stores do not allow a label.
+        InputError: An operation is invalid, or its value cannot be stored exactly.
         EmbeddingError: A text could not be embedded.
     """
     ops = list(ops)
     for op in ops:
-        # Any character could be stored here, but not in other stores, to which items may move.
+        # Other stores, to which items may be moved, do not allow all characters.
         validate_op_namespace(op)
     owner = context.runtime.owner
     writes = dict(_write(context.index, op) for op in ops if isinstance(op, PutOp))
@@ -212,7 +212,7 @@ def owners(resources: Resources) -> list[str]:
 
 
 def sweep(context: StoreContext) -> Flow[int]:
-    """Remove expired items; their number."""
+    """Remove expired items; returns their number."""
     now = context.clock()
     return (yield from Sql(lambda conn: item_queries.sweep(conn, context.runtime.owner, now), write=True))
 
@@ -237,7 +237,7 @@ def _write(index: Index | None, op: PutOp) -> tuple[Name, Write]:
     except (TypeError, ValueError) as error:
         raise InputError(f"the value of an item is a dictionary, not {op.value!r}") from error
     if op.ttl is not None and not (isinstance(op.ttl, int | float) and 0 < op.ttl < math.inf):
-        raise InputError(f"ttl is a number of minutes above 0, or None for no end, not {op.ttl!r}")
+        raise InputError(f"ttl is a number of minutes above 0, or None for no expiry, not {op.ttl!r}")
     item = NewItem(path, key, typed_json.dumps(value), op.ttl)
     return (path, key), Write(item, tuple(_texts(index, op.index, value)))
 
@@ -252,7 +252,7 @@ def _texts(index: Index | None, only: object, value: dict[str, Any]) -> Iterator
     source = value if typed_json.is_plain(value) else typed_json.tag(typed_json.based(value), "value")
     for field in fields:
         for text in get_text_at_path(source, WHOLE if field == WHOLE else tokenize_path(field)):
-            # A model is given characters only: half of a surrogate pair is none.
+            # Tokenizers refuse unpaired surrogates.
             yield text.encode("utf-8", "replace").decode()
 
 
@@ -318,14 +318,14 @@ def _search(context: StoreContext, op: SearchOp, vector: Vector | None) -> Read:
         else:
             ids = item_queries.below(conn, owner, bounds, now, limit, offset)
             page = list(_passing(conn, owner, ids, None))
-        found = [SearchItem(value=value, score=scores.get(row.id), **_head(row)) for row, value in page]
-        return Answer(found, _used([row for row, _ in page], op.refresh_ttl), found_vectors)
+        items = [SearchItem(value=value, score=scores.get(row.id), **_head(row)) for row, value in page]
+        return Answer(items, _used([row for row, _ in page], op.refresh_ttl), found_vectors)
 
     return read
 
 
 def _scores(vectors: ItemVectors, vector: Vector) -> dict[int, float]:
-    """The cosine of each item that has vectors, by its best one; the best item first."""
+    """The highest cosine of each item with vectors, in descending order."""
     cosines = np.clip(vectors.matrix @ vector, -1, 1)
     order = np.lexsort((vectors.items, -cosines))
     _, first = np.unique(vectors.items[order], return_index=True)
@@ -334,25 +334,25 @@ def _scores(vectors: ItemVectors, vector: Vector) -> dict[int, float]:
 
 
 def _passing(
-    conn: Conn, owner: str, ids: Iterable[int], wanted: store.Filter | None
+    conn: Conn, owner: str, ids: Iterable[int], filter_: store.Filter | None
 ) -> Iterator[tuple[Row, dict[str, Any]]]:
-    """The items that pass a filter, read some at a time as they are asked for."""
+    """The items that pass a filter, read lazily in batches."""
     rest = iter(ids)
-    while some := list(islice(rest, ROWS_AT_ONCE)):
-        for row in item_queries.by_ids(conn, owner, some):
+    while batch := list(islice(rest, ROWS_AT_ONCE)):
+        for row in item_queries.by_ids(conn, owner, batch):
             try:
                 value = typed_json.loads(row.value)
             except InputError as error:
                 log.warning("%r was left out of a search: %s", namespaces.decode_label(row.key), error)
                 continue
-            if store.passes(value, wanted):
+            if store.passes(value, filter_):
                 yield row, value
 
 
 def _page(
-    found: Iterator[tuple[Row, dict[str, Any]]], limit: int, offset: int
+    passing: Iterator[tuple[Row, dict[str, Any]]], limit: int, offset: int
 ) -> list[tuple[Row, dict[str, Any]]]:
-    return [pair for _, pair in zip(range(offset + limit), found, strict=False)][offset:]
+    return [pair for _, pair in zip(range(offset + limit), passing, strict=False)][offset:]
 
 
 def _names(owner: str, op: ListNamespacesOp) -> Read:
@@ -368,13 +368,13 @@ def _names(owner: str, op: ListNamespacesOp) -> Read:
     bounds = namespaces.below(namespaces.encode(head))
 
     def read(conn: Conn, now: float) -> Answer:
-        found = map(namespaces.decode, item_queries.paths(conn, owner, bounds, now))
-        kept = (
+        names = map(namespaces.decode, item_queries.paths(conn, owner, bounds, now))
+        matching = (
             name[:depth]
-            for name in found
+            for name in names
             if all(namespaces.matches(name, condition.path, condition.match_type) for condition in conditions)
         )
-        return Answer(list(dict.fromkeys(kept))[offset : offset + limit])
+        return Answer(list(dict.fromkeys(matching))[offset : offset + limit])
 
     return read
 
@@ -418,17 +418,17 @@ def get_list(runtime: Runtime, id: str) -> Flow[list[BaseMessage]]:
     """The list of an id; empty if there is none.
 
     Raises:
-        EncryptionError: It is encrypted where it should not be, or the other way round.
+        EncryptionError: The list is encrypted and the memory is not, or vice versa.
     """
     rows = yield from Sql(lambda conn: item_queries.get_list(conn, runtime.owner, id))
     return decode(rows, other=runtime.parts.read)
 
 
 def put_list(runtime: Runtime, id: str, messages: Sequence[BaseMessage]) -> Flow[None]:
-    """Store a list in the place of the one before, in one transaction.
+    """Replace a list in one transaction.
 
     Raises:
-        UnsupportedMessageError: A message cannot be kept exactly; the list before stays.
+        UnsupportedMessageError: A message cannot be stored exactly; the old list stays.
     """
     rows, now = [(message.id, encode(message, runtime.parts.write)) for message in messages], time.time()
     yield from Sql(lambda conn: item_queries.put_list(conn, runtime.owner, id, rows, now), write=True)

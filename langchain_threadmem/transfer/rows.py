@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, select, update
 
-from langchain_threadmem.checkpoints.values import KIND, Item, Run, unpack
+from langchain_threadmem.checkpoints.values import KIND, Item, Span, unpack
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.removal.tables import COPIED, Id, Part, owners, scope
@@ -88,7 +88,7 @@ class Numbers:
         return {**row, **changed}
 
     def _item(self, _: str | None, item: Item) -> Item:
-        return Run(*(self.of(Id.NODE, key) for key in item)) if isinstance(item, Run) else item
+        return Span(*(self.of(Id.NODE, key) for key in item)) if isinstance(item, Span) else item
 
 
 def check_owner(conn: Conn, owner: str) -> None:

@@ -1,8 +1,7 @@
-"""SQL: the branches of a conversation around one message: its siblings, the newest node below it.
+"""SQL: the siblings of a message, its versions, the fork above it and the newest node below it.
 
-The messages below a node are ranges of keys: the rest of its segment, and the segments and grafts that hang
-below a node of those ranges. A range ends before the next graft of its segment, whose messages hang
-elsewhere.
+The messages below a node are ranges of keys: the end of its segment, and the segments and grafts whose parent
+is in these ranges. A range ends before the next graft of its segment, which has another parent.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.nodes import NodeRow, Outline
 
 SHOWN = (State.LIVE, State.SUPERSEDED)
-"""The states of the nodes that a person can look at."""
+"""The states of the nodes that branches show."""
 
 
 def _newest_below(dialect: str) -> str:
-    """The text of the statement that finds the newest node below another one."""
+    """The SQL text for the newest node below a node."""
 
     def range_from(first: str) -> str:
         end = f"({first} | {LAST_POSITION})"
@@ -89,54 +88,58 @@ _SUPERSEDED = Statement(
 
 
 def newest_below(conn: Conn, tree_id: int, row: NodeRow) -> int:
-    """The key of the newest node below a node, or of the node itself.
+    """The key of the newest node below a node; the node's own key if there is none.
 
-    Below a live node only live nodes count. Cost grows with the forks below the node.
+    Below a live node, only live nodes are searched. The cost grows with the number of forks below the node.
     """
-    found = conn.one(_NEWEST_BELOW, tree_id, row.key, max(row.state, State.LIVE))
-    return row.key if found is None else int(found[0])
+    newest = conn.one(_NEWEST_BELOW, tree_id, row.key, max(row.state, State.LIVE))
+    return row.key if newest is None else int(newest[0])
 
 
 def siblings(conn: Conn, tree_id: int, row: NodeRow) -> list[Outline]:
-    """The nodes of the same role that continue the same node, the node itself among them, oldest first.
+    """The nodes with the role and the parent of a node, including the node, oldest first.
 
     The siblings of a root are the other roots.
     """
     if row.parent is None:
-        found = [Outline(*root) for root in conn.all(_ROOTS, tree_id)]
+        children = [Outline(*root) for root in conn.all(_ROOTS, tree_id)]
     else:
         parent = nodes.by_seq(conn, tree_id, row.parent)
         assert parent is not None, f"node {row.seq} has no parent"
-        found = nodes.children(conn, tree_id, [(parent.key, parent.seq)])
-    return [one for one in found if one.role == row.role and (one.state in SHOWN or one.key == row.key)]
+        children = nodes.children(conn, tree_id, [(parent.key, parent.seq)])
+    return [
+        child
+        for child in children
+        if child.role == row.role and (child.state in SHOWN or child.key == row.key)
+    ]
 
 
 def versions(conn: Conn, tree_id: int, row: NodeRow) -> list[Outline]:
-    """The siblings of a node that it replaced or that replaced it, itself among them, oldest first."""
-    beside = siblings(conn, tree_id, row)
-    replaced = conn.all(_SUPERSEDED, json.dumps([one.key for one in beside]))
+    """The siblings of a node that it replaced or that replaced it, including the node, oldest first."""
+    candidates = siblings(conn, tree_id, row)
+    replaced = conn.all(_SUPERSEDED, json.dumps([sibling.key for sibling in candidates]))
     joined = {row.seq}
     while more := {seq for pair in replaced if joined & set(pair) for seq in pair} - joined:
         joined |= more
-    return [one for one in beside if one.seq in joined]
+    return [sibling for sibling in candidates if sibling.seq in joined]
 
 
 def fork_above(conn: Conn, tree_id: int, row: NodeRow) -> NodeRow | None:
-    """The nearest node above a node that more than one shown node continues; `None` if there is none."""
+    """The nearest ancestor of a node with more than one live or superseded child; `None` if there is none."""
     for first, last in reversed(nodes.spans(conn, row.key)):
-        # A path leaves a segment where another thread goes on in it.
+        # A path leaves a segment at a node that also has a child in the segment.
         at = _fork_in(conn, tree_id, first, last - 1) if last == row.key else last
         while at is not None:
             above = nodes.by_key(conn, at)
             if above is not None:
                 below = nodes.children(conn, tree_id, [(above.key, above.seq)])
-                if sum(one.state in SHOWN for one in below) > 1:
+                if sum(child.state in SHOWN for child in below) > 1:
                     return above
             at = _fork_in(conn, tree_id, first, at - 1)
     return None
 
 
 def _fork_in(conn: Conn, tree_id: int, first: int, last: int) -> int | None:
-    """The highest key of a range below which a segment or a graft hangs."""
+    """The highest key in a range that is the parent of a segment or a graft."""
     row = conn.one(_FORK_IN, tree_id, first, last)
     return max((key for key in row or () if key is not None), default=None)

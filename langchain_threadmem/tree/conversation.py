@@ -17,7 +17,7 @@ from langchain_threadmem.tree.nodes import NodeRow
 
 @dataclass
 class Conversation:
-    """A conversation and its options; see `ChatMemory` for what they mean."""
+    """A conversation and its options, as in `ChatMemory`."""
 
     runtime: Runtime
     name: str
@@ -27,12 +27,12 @@ class Conversation:
 
     @property
     def tree(self) -> int:
-        """Id of its tree; 0 until it was looked up, and once it was erased."""
+        """Id of the conversation's tree; 0 if it was not read yet, or was erased."""
         return 0 if self._tree in self.runtime.gone else self._tree
 
 
 def tree_of(conversation: Conversation) -> Flow[int]:
-    """The id of the conversation's tree, made at the first use of the conversation."""
+    """The id of the conversation's tree, which the first use creates."""
     if not conversation.tree:
         owner, name, now = conversation.runtime.owner, conversation.name, time.time()
         conversation._tree = yield from Sql(

@@ -1,4 +1,4 @@
-"""SQL: copying a tree row by row, and restoring a saved tree."""
+"""SQL: copies of trees, and restored trees."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from langchain_threadmem.tree.node import MessageSummary
 
 
 class Saved(NamedTuple):
-    """A node as it was saved elsewhere, to be put back under its own number."""
+    """A saved node with its number, to be restored."""
 
     seq: int
     parent: int | None
@@ -32,13 +32,13 @@ class Saved(NamedTuple):
 
 
 def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -> None:
-    """Fill an empty tree with nodes under the numbers they had.
+    """Write saved nodes with their numbers to an empty tree.
 
     Args:
         conn: A write transaction.
         tree_id: A tree without nodes.
-        saved: Nodes, parents before children, and otherwise in the order of their numbers.
-        tip: Number of the node in which the active thread ends.
+        saved: The nodes in the order of their numbers, except that parents precede their children.
+        tip: Number of the node at the end of the active thread.
     """
     writer = NodeWriter(conn, tree_id)
     keys: dict[int | None, int] = {}
@@ -56,24 +56,24 @@ _NODES = Statement(node_keys.keys_of(bindparam("tree")).with_only_columns(node).
 _LIVE = Statement(
     select(node.c.tree, node.c.key).where(within(node.c.key, "keys"), node.c.state == int(State.LIVE)), "keys"
 )
-_SPOKEN = Statement(
+_NOT_ASIDE = Statement(
     select(node.c.key).where(within(node.c.key, "keys"), node.c.state != int(State.ASIDE)), "keys"
 )
 
 
 def moved(key: int, segments: Mapping[int, int]) -> int:
-    """The key of a copy, given the new segment of each old one."""
+    """The key of the copy of a node, given the new segment of each old segment."""
     return segments[key >> POSITION_BITS] << POSITION_BITS | key & LAST_POSITION
 
 
 def copy_tree(conn: Conn, source: int, target: int) -> dict[int, int]:
-    """Copy every message of a tree to an empty one, whatever its state, with summaries, vectors and reasons.
+    """Copy all messages of a tree to an empty tree, with their summaries, vectors and placements.
 
     Returns:
-        The new segment of each old one.
+        The new segment of each old segment.
     """
     segments: dict[int, int] = {}
-    # A segment is made after the one it forks from.
+    # A segment has a higher number than the segment it forks from.
     for old, parent in sorted(trees.segments(conn, source).items()):
         segments[old] = new_segment(conn, target, None if parent is None else moved(parent, segments))
     rows = conn.all(_NODES, source)
@@ -90,14 +90,14 @@ def copy_tree(conn: Conn, source: int, target: int) -> dict[int, int]:
 
 
 def live_by_tree(conn: Conn, keys: Iterable[int]) -> dict[int, list[int]]:
-    """Those of some nodes that are live, by their trees."""
-    found: dict[int, list[int]] = {}
-    for home, key in conn.all(_LIVE, json.dumps(sorted(keys))):
-        found.setdefault(home, []).append(key)
-    return found
+    """The keys of the live nodes among `keys`, by tree."""
+    live: dict[int, list[int]] = {}
+    for tree_id, key in conn.all(_LIVE, json.dumps(sorted(keys))):
+        live.setdefault(tree_id, []).append(key)
+    return live
 
 
-def spoken(conn: Conn, keys: Sequence[int]) -> int | None:
-    """The last of some nodes that is part of the conversation."""
-    said = {row[0] for row in conn.all(_SPOKEN, json.dumps(keys))}
-    return next((key for key in reversed(keys) if key in said), None)
+def last_not_aside(conn: Conn, keys: Sequence[int]) -> int | None:
+    """The last key in `keys` whose node is not an aside."""
+    not_aside = {row[0] for row in conn.all(_NOT_ASIDE, json.dumps(keys))}
+    return next((key for key in reversed(keys) if key in not_aside), None)

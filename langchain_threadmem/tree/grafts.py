@@ -1,7 +1,7 @@
-"""SQL: grafts: messages that hang below another message than they were written below.
+"""SQL: grafts, which are nodes that were moved under another parent.
 
-What follows a message is neither copied nor touched when the message is replaced or moved: the first message
-of it is grafted, and its row names its new parent. See `schema`.
+If a message is replaced or moved, the messages below it are not written again: only its children become
+grafts, whose rows name the new parent. See `schema`.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ _HUNG = Statement(
 
 
 def hang(conn: Conn, tree_id: int, key: int, under: int, under_seq: int) -> None:
-    """Let a node, and all that follows it, hang under another node, given by key and number."""
+    """Move a node, with all nodes below it, under another node, given by key and number."""
     record(conn, tree_id, key, under)
     conn.run(_HANG, under_seq, key)
 
 
 def record(conn: Conn, tree_id: int, key: int, under: int) -> None:
-    """Record where a node hangs whose row names its parent already."""
+    """Record a graft whose node row already names its parent."""
     conn.run(_RECORD, key, tree_id, under)
 
 
 def of_tree(conn: Conn, tree_id: int) -> dict[int, int]:
-    """The keys of the grafted nodes of a tree, each with the key of the node that it hangs under."""
+    """Key and parent key of the grafts of a tree."""
     return dict(conn.all(_OF_TREE, tree_id))
 
 
 def below(conn: Conn, tree_id: int, keys: Iterable[int]) -> list[tuple[int, int, str]]:
-    """The grafted nodes that hang under some nodes: its key, and key and message id of that node."""
+    """Key, parent key and message id of the parent, of the grafts under the given nodes."""
     return [(row[0], row[1], row[2]) for row in conn.all(_BELOW, tree_id, json.dumps(list(keys)))]
 
 
 def hung(conn: Conn, tree_id: int) -> list[tuple[int, int]]:
-    """The numbers of the grafted nodes of a tree, each with the number of its parent."""
+    """Number and parent number of the grafts of a tree."""
     return [(row[0], row[1]) for row in conn.all(_HUNG, tree_id)]

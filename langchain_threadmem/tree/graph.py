@@ -1,4 +1,4 @@
-"""Graph algorithms over nodes: paths, roots, leaves, threads, validation."""
+"""Graph algorithms over nodes: paths, roots, leaves, threads and validation."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 def to_graph(nodes: Sequence[ConversationNode]) -> networkx.DiGraph[int]:
-    """Build the NetworkX graph of a conversation, with edges from parent to child.
+    """Build the NetworkX graph of a conversation with edges from parent to child.
 
     Args:
         nodes: All nodes of a conversation, in any order and of any state.
 
     Returns:
-        A graph whose nodes are the node ids, each with its `ConversationNode` as `"node"`.
+        A graph of the node ids; the attribute `"node"` of each is its `ConversationNode`.
 
     Raises:
         InvalidGraphStateError: The nodes do not form a forest; see `validate`.
 
-    Costs about a kilobyte and a few microseconds a node: build it when asked for, not ahead.
+    The cost is about a kilobyte and a few microseconds per node.
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
@@ -36,7 +36,7 @@ def to_graph(nodes: Sequence[ConversationNode]) -> networkx.DiGraph[int]:
         >>> list(graph.edges), graph.nodes[2]["node"].message.text
         ([(1, 2)], 'Hi!')
     """
-    # NetworkX takes longer to import than all the rest of this package.
+    # The import of NetworkX takes longer than the import of this package.
     import networkx
 
     validate(nodes)
@@ -47,17 +47,17 @@ def to_graph(nodes: Sequence[ConversationNode]) -> networkx.DiGraph[int]:
 
 
 def path(nodes_by_id: Mapping[int, ConversationNode], node_id: int) -> list[ConversationNode]:
-    """Give the messages from the root down to a node.
+    """Return the nodes from the root to a node.
 
     Args:
-        nodes_by_id: At least the node and its ancestors.
-        node_id: The node to end in.
+        nodes_by_id: The node and its ancestors; more nodes are allowed.
+        node_id: The last node of the path.
 
     Returns:
-        The root first, the node last. Linear in the length of the path.
+        The path, root first. The cost is linear in its length.
 
     Raises:
-        NodeNotFoundError: There is no such node.
+        NodeNotFoundError: No node has this id.
         InvalidGraphStateError: An ancestor is missing, or the path is a circle.
 
     Example:
@@ -70,17 +70,17 @@ def path(nodes_by_id: Mapping[int, ConversationNode], node_id: int) -> list[Conv
 
 
 def traverse(nodes_by_id: Mapping[int, ConversationNode], node_id: int, depth: int) -> list[ConversationNode]:
-    """Give the last `depth` messages of the path to a node.
+    """Return the last `depth` nodes of the path to a node.
 
-    Here `depth` counts nodes, the start included; the `context_depth` of recall counts ancestors.
+    `depth` includes the node itself; the `context_depth` of recall counts ancestors only.
 
     Args:
-        nodes_by_id: At least the node and as many ancestors as are asked for.
-        node_id: The node to end in.
-        depth: How many nodes to give at most, 0 or more.
+        nodes_by_id: The node and the ancestors to return; more nodes are allowed.
+        node_id: The last node of the path.
+        depth: The maximum number of nodes, 0 or more.
 
     Returns:
-        The oldest first, the node last; nothing if there is no such node. Linear in `depth`.
+        The nodes, oldest first; an empty list if no node has this id. The cost is linear in `depth`.
 
     Raises:
         InputError: `depth` is negative.
@@ -93,22 +93,20 @@ def traverse(nodes_by_id: Mapping[int, ConversationNode], node_id: int, depth: i
         [2, 3, 4]
     """
     if depth < 0:
-        raise InputError(
-            f"depth counts nodes and cannot be negative, not {depth!r}; use 1 for the node alone"
-        )
+        raise InputError(f"depth must be 0 or more, not {depth!r}; pass 1 for the node alone")
     if node_id not in nodes_by_id:
         return []
     return list(islice(_upwards(nodes_by_id, node_id), depth))[::-1]
 
 
 def living(nodes: Sequence[ConversationNode]) -> list[ConversationNode]:
-    """Select what threads show: live nodes, and superseded ones that a live node descends from.
+    """Select the nodes of threads: live nodes and their ancestors.
 
     Args:
         nodes: All nodes of a conversation, in any order and of any state.
 
     Returns:
-        The living nodes, by id.
+        The selected nodes, ordered by id.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -121,13 +119,13 @@ def living(nodes: Sequence[ConversationNode]) -> list[ConversationNode]:
 
 
 def roots(nodes: Sequence[ConversationNode]) -> list[ConversationNode]:
-    """Give the nodes that the conversation's threads start with.
+    """Return the first nodes of the threads of a conversation.
 
     Args:
         nodes: All nodes of a conversation, in any order and of any state.
 
     Returns:
-        The nodes without a parent that are live or lead to a live node, by id. Linear, but for sorting.
+        The nodes without a parent that are live or have a live descendant, ordered by id.
 
     Raises:
         InvalidGraphStateError: A parent is missing.
@@ -144,13 +142,13 @@ def roots(nodes: Sequence[ConversationNode]) -> list[ConversationNode]:
 
 
 def leaves(nodes: Sequence[ConversationNode]) -> list[ConversationNode]:
-    """Give the live nodes that no live node descends from.
+    """Return the live nodes without a live descendant.
 
     Args:
         nodes: All nodes of a conversation, in any order and of any state.
 
     Returns:
-        The leaves by id. Linear, but for sorting.
+        The leaves, ordered by id.
 
     Raises:
         InvalidGraphStateError: A parent is missing.
@@ -167,16 +165,16 @@ def leaves(nodes: Sequence[ConversationNode]) -> list[ConversationNode]:
 
 
 def threads(nodes: Sequence[ConversationNode]) -> list[list[ConversationNode]]:
-    """Give every thread of a conversation: the path from the root to each leaf.
+    """Return the threads of a conversation: the path from the root to each leaf.
 
-    A system message alone is no thread: nobody has said anything yet.
+    A system message alone is not a thread.
 
     Args:
         nodes: All nodes of a conversation, in any order and of any state.
 
     Returns:
-        The threads ordered by the id of their leaf, each with its root first. Cost is linear in
-        the nodes and in the length of the threads together.
+        The threads, root first, ordered by the id of their leaf. The cost is linear in the number of nodes
+        and in the total length of the threads.
 
     Raises:
         InvalidGraphStateError: A parent is missing.
@@ -189,19 +187,19 @@ def threads(nodes: Sequence[ConversationNode]) -> list[list[ConversationNode]]:
         [[1, 2], [1, 3]]
     """
     nodes_by_id = {node.id: node for node in nodes}
-    found = (path(nodes_by_id, leaf.id) for leaf in leaves(nodes))
-    return [thread for thread in found if len(thread) > 1 or thread[0].message.type != "system"]
+    paths = (path(nodes_by_id, leaf.id) for leaf in leaves(nodes))
+    return [thread for thread in paths if len(thread) > 1 or thread[0].message.type != "system"]
 
 
 def validate(nodes: Sequence[ConversationNode]) -> None:
-    """Refuse nodes that do not form a forest.
+    """Check that nodes form a forest.
 
     Args:
         nodes: All nodes of a conversation, in any order and of any state.
 
     Raises:
-        InvalidGraphStateError: Two nodes share an id, a parent is missing, or nodes descend from
-            themselves; the message names the ids. Linear in the number of nodes.
+        InvalidGraphStateError: Two nodes share an id, a parent is missing, or nodes form a circle; the
+            message names the ids.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -212,11 +210,10 @@ def validate(nodes: Sequence[ConversationNode]) -> None:
     counts = Counter(node.id for node in nodes)
     if len(counts) < len(nodes):
         twice = [node_id for node_id, count in counts.items() if count > 1]
-        raise InvalidGraphStateError(f"node ids used more than once: {twice!r}; give each node its own")
+        raise InvalidGraphStateError(f"node ids used more than once: {twice!r}; give each node its own id")
     for node in nodes:
         if node.parent_id is not None and node.parent_id not in counts:
             raise _missing_parent(node)
-    # Peel off the nodes that hang under a root, layer by layer: what is left hangs in a circle.
     children = _children((node.parent_id, node.id) for node in nodes)
     reached = _preorder(children)
     if len(reached) < len(nodes):
@@ -224,21 +221,21 @@ def validate(nodes: Sequence[ConversationNode]) -> None:
 
 
 def orderly(nodes_by_id: Mapping[int, ConversationNode], ids: Iterable[int]) -> list[int]:
-    """Order selected nodes oldest first, each thread in one piece.
+    """Order selected nodes oldest first, with the nodes of a thread next to each other.
 
-    Each selected node hangs under its nearest selected ancestor; the result is the preorder of
-    that forest, with roots and children by id.
+    The result is the preorder of the forest in which each selected node is a child of its nearest selected
+    ancestor, with roots and children by id. Each ancestor is visited once.
 
     Args:
-        nodes_by_id: At least the selected nodes and all their ancestors.
-        ids: The selected nodes, in any order; each is given once.
+        nodes_by_id: The selected nodes and all their ancestors; more nodes are allowed.
+        ids: The ids of the selected nodes, in any order.
 
     Returns:
-        The ids in order. Every ancestor is visited once, however many nodes are selected.
+        The ids in order.
 
     Raises:
         NodeNotFoundError: A selected node does not exist.
-        InvalidGraphStateError: An ancestor is missing, or nodes descend from themselves.
+        InvalidGraphStateError: An ancestor is missing, or nodes form a circle.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -251,16 +248,16 @@ def orderly(nodes_by_id: Mapping[int, ConversationNode], ids: Iterable[int]) -> 
     nearest: dict[int, int | None] = {}
     for node_id in selected:
         trail = [node_id]
-        found: int | None = None
+        above: int | None = None
         for ancestor in islice(_upwards(nodes_by_id, node_id), 1, None):
             if ancestor.id in selected:
-                found = ancestor.id
+                above = ancestor.id
                 break
             if ancestor.id in nearest:
-                found = nearest[ancestor.id]
+                above = nearest[ancestor.id]
                 break
             trail.append(ancestor.id)
-        nearest.update(dict.fromkeys(trail, found))
+        nearest.update(dict.fromkeys(trail, above))
     order = _preorder(_children((nearest[node_id], node_id) for node_id in selected))
     if len(order) < len(selected):
         raise _circle(selected - set(order))
@@ -268,9 +265,9 @@ def orderly(nodes_by_id: Mapping[int, ConversationNode], ids: Iterable[int]) -> 
 
 
 def _upwards(nodes_by_id: Mapping[int, ConversationNode], node_id: int) -> Iterator[ConversationNode]:
-    """Walk from a node to its parent, and so on up to the root."""
+    """A node and its ancestors up to the root."""
     if node_id not in nodes_by_id:
-        raise NodeNotFoundError(f"no node {node_id!r} in this conversation; `threads` shows those there are")
+        raise NodeNotFoundError(f"no node {node_id!r} in this conversation; `threads` returns its nodes")
     node = nodes_by_id[node_id]
     yield node
     steps = 1
@@ -285,7 +282,7 @@ def _upwards(nodes_by_id: Mapping[int, ConversationNode], node_id: int) -> Itera
 
 
 def _above_live(nodes: Sequence[ConversationNode]) -> set[int]:
-    """Collect the ids of the nodes that a live node descends from."""
+    """The ids of the ancestors of live nodes."""
     nodes_by_id = {node.id: node for node in nodes}
     above: set[int] = set()
     for node in nodes:
@@ -299,7 +296,7 @@ def _above_live(nodes: Sequence[ConversationNode]) -> set[int]:
 
 
 def _children(edges: Iterable[tuple[int | None, int]]) -> dict[int | None, list[int]]:
-    """Group children by parent, the highest id first; roots stand under `None`."""
+    """Children by parent, the highest id first; the parent of a root is `None`."""
     children: dict[int | None, list[int]] = defaultdict(list)
     for parent, child in edges:
         children[parent].append(child)
@@ -309,7 +306,7 @@ def _children(edges: Iterable[tuple[int | None, int]]) -> dict[int | None, list[
 
 
 def _preorder(children: Mapping[int | None, list[int]]) -> list[int]:
-    """List every node that hangs under a root, parents first, siblings by id."""
+    """The descendants of roots, parents first, siblings by id."""
     order: list[int] = []
     waiting = list(children.get(None, ()))
     while waiting:
@@ -332,17 +329,16 @@ def _missing_parent(node: ConversationNode) -> InvalidGraphStateError:
 
 def _circle(ids: Iterable[int]) -> InvalidGraphStateError:
     return InvalidGraphStateError(
-        f"nodes that descend from themselves, or from such a node: {sorted(ids)!r}; "
-        "make one of them a root with parent_id=None"
+        f"nodes in a circle or below a circle: {sorted(ids)!r}; make one of them a root with parent_id=None"
     )
 
 
 def spliced(parents: Mapping[int, int | None], gone: Collection[int]) -> dict[int, int | None]:
-    """The nodes that hung under one that is gone, and what they hang under now: the nearest that is left.
+    """The new parent of each node whose parent is removed: its nearest remaining ancestor.
 
     Args:
-        parents: The parent of each node, of those that are gone too.
-        gone: The nodes that go.
+        parents: The parent of each node, including the removed nodes.
+        gone: The removed nodes.
 
     Example:
         >>> spliced({1: None, 2: 1, 3: 2, 4: 3}, {2, 3})
@@ -356,17 +352,17 @@ def spliced(parents: Mapping[int, int | None], gone: Collection[int]) -> dict[in
 
 
 def left_of(node: int | None, parents: Mapping[int, int | None], gone: Collection[int]) -> int | None:
-    """A node, or the nearest above it that is left; `None` if none is."""
+    """A node if it is not removed, else its nearest remaining ancestor or `None`."""
     while node is not None and node in gone:
         node = parents.get(node)
     return node
 
 
 def parents_first(parents: Mapping[int, int | None]) -> list[int]:
-    """Nodes in their order, but each parent before its children. Linear.
+    """Nodes in the order of `parents`, except that parents precede their children.
 
     Args:
-        parents: The parent of each node; one that is not among them counts as none.
+        parents: The parent of each node; a parent that is not a key counts as `None`.
 
     Example:
         >>> parents_first({1: None, 2: 4, 3: 2, 4: 1})
@@ -384,17 +380,17 @@ def parents_first(parents: Mapping[int, int | None]) -> list[int]:
 
 
 def circular(parents: Mapping[int, int | None]) -> list[int]:
-    """The nodes that descend from themselves, or from such a node. Linear but for those.
+    """The nodes in a circle or below a circle.
 
     Example:
         >>> circular({1: None, 2: 1, 3: 4, 4: 3})
         [3, 4]
     """
     reached: set[int | None] = {None}
-    lost = []
+    unreached = []
     for node in parents_first(parents):
         if parents[node] in reached or parents[node] not in parents:
             reached.add(node)
         else:
-            lost.append(node)
-    return sorted(lost)
+            unreached.append(node)
+    return sorted(unreached)

@@ -1,13 +1,11 @@
-"""SQL: turns that runs of graphs began, and the turns that each run did not see.
+"""SQL: the turns that LangGraph runs began, and the turns that each run does not see.
 
-A run begins at a checkpoint. What other runs have said since that checkpoint is a branch that this run never
-saw: its turns stay in the conversation, and this run and those after it do not continue them. So for each
-turn that a run has begun it is kept which others it did not see, as ranges of turns in the order in which
-they were begun.
+A run begins at a checkpoint. Turns that other runs began after that checkpoint are on a branch that the run
+does not see: the turns stay in the conversation, but the run and its successors do not continue them. So each
+turn is stored with ranges of the turns that its run does not see, in the order in which turns began.
 
-A node belongs to the turn with whose human message it began, else to the newest that was begun before it, as
-what was appended by other means. So what is appended between two runs is seen by the later one, and by
-whoever asks that question once more.
+A node belongs to the newest turn that began with it or before it. So a message that was appended between two
+runs is seen by the later run, and by a run that repeats the later run's question.
 """
 
 from __future__ import annotations
@@ -28,11 +26,11 @@ ENDLESS = 1 << 62
 
 
 class Begun(NamedTuple):
-    """A turn that a run has begun.
+    """A turn that a run began.
 
     Attributes:
-        turn: Its number: 1, 2, 3 ... in the order in which a conversation's turns were begun.
-        node: Number of the node with which it began.
+        turn: Number of the turn: 1, 2, 3 ... in the order in which the turns of the conversation began.
+        node: Number of the first node of the turn.
         thread: The LangGraph thread of the run.
     """
 
@@ -42,23 +40,23 @@ class Begun(NamedTuple):
 
 
 def joined(spans: Iterable[Span]) -> list[Span]:
-    """Ranges in order, those that touch made one.
+    """Sorted ranges, with overlapping and adjacent ranges merged.
 
     Example:
         >>> joined([(5, 6), (1, 2), (3, 4), (9, 9)])
         [(1, 6), (9, 9)]
     """
-    found: list[Span] = []
+    merged: list[Span] = []
     for first, last in sorted(spans):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
         else:
-            found.append((first, last))
-    return found
+            merged.append((first, last))
+    return merged
 
 
 def within(spans: Sequence[Span], number: int) -> bool:
-    """Whether a number is in one of some ranges, which are in order and apart from each other.
+    """Whether a number is in one of several ranges, which are sorted and do not overlap.
 
     Example:
         >>> within([(1, 2), (5, 6)], 5), within([(1, 2), (5, 6)], 3)
@@ -69,23 +67,23 @@ def within(spans: Sequence[Span], number: int) -> bool:
 
 
 def belonging(begun: Sequence[Begun], turns: Sequence[Span], thread: str) -> list[Span]:
-    """The numbers of the nodes that belong to some turns.
+    """The numbers of the nodes that belong to turns of a thread, as ranges.
 
     Args:
         begun: Turns in the order of their nodes.
         turns: Ranges of turns.
-        thread: Whose turns in them count: threads that share a conversation have checkpoints of their own.
+        thread: The LangGraph thread of the turns; several threads may share a conversation.
 
     Example:
         >>> begun = [Begun(1, 1, ""), Begun(2, 5, ""), Begun(3, 7, "other"), Begun(4, 9, "")]
         >>> belonging(begun, [(2, 3)], "")
         [(5, 6)]
     """
-    ends = [*(one.node - 1 for one in begun[1:]), ENDLESS]
+    ends = [*(turn.node - 1 for turn in begun[1:]), ENDLESS]
     return joined(
-        (one.node, end)
-        for one, end in zip(begun, ends, strict=False)
-        if one.thread == thread and within(turns, one.turn)
+        (turn.node, end)
+        for turn, end in zip(begun, ends, strict=False)
+        if turn.thread == thread and within(turns, turn.turn)
     )
 
 
@@ -130,14 +128,13 @@ _COPY = Statement(
 
 
 def unseen(conn: Conn, tree_id: int, thread: str, since: int) -> Sequence[Span]:
-    """The numbers of the nodes that a run does not see which goes on from a turn of its thread.
+    """The numbers of the nodes that a run does not see, as ranges.
 
     Args:
         conn: A transaction.
         tree_id: The tree of the conversation.
-        thread: The LangGraph thread; empty for the one that is named as the conversation.
-        since: Number of the node with which the turn that the run goes on from began; 0 if it goes on from
-            the beginning.
+        thread: The LangGraph thread; empty for the thread with the name of the conversation.
+        since: Number of the first node of the turn that the run continues; 0 if it continues no turn.
     """
     turns = _unseen_turns(conn, tree_id, thread, since)
     if not turns:
@@ -153,19 +150,19 @@ def _unseen_turns(conn: Conn, tree_id: int, thread: str, since: int) -> list[Spa
 
 
 def is_begun(conn: Conn, tree_id: int, thread: str, seq: int) -> bool:
-    """Whether a run of a thread has begun a turn with a node."""
+    """Whether a node is the first of a turn that a run of the thread began."""
     return conn.one(_AT, tree_id, thread, seq) is not None
 
 
 def begin(conn: Conn, tree_id: int, thread: str, seq: int, since: int | None) -> None:
-    """Keep that a run has begun a turn with a node, and what that run does not see.
+    """Store a turn that a run began, with the turns that the run does not see.
 
     Args:
         conn: A write transaction.
         tree_id: The tree of the conversation.
         thread: As for `unseen`.
-        seq: The number of the first version of the turn's human message.
-        since: As for `unseen`; `None` if the run sees everything.
+        seq: Number of the first version of the turn's human message.
+        since: As for `unseen`; `None` if the run sees all turns.
     """
     turns = [] if since is None else _unseen_turns(conn, tree_id, thread, since)
     (last,) = conn.one(_LAST, tree_id) or (0,)
@@ -173,10 +170,10 @@ def begin(conn: Conn, tree_id: int, thread: str, seq: int, since: int | None) ->
 
 
 def clear(conn: Conn, tree_id: int) -> None:
-    """Forget it for a tree that is emptied."""
+    """Delete the turns of a tree."""
     conn.run(_CLEAR, tree_id)
 
 
 def copy(conn: Conn, source: int, target: int) -> None:
-    """Keep it for a copy of a tree, whose nodes have the same numbers."""
+    """Copy the turns of a tree to a copy of the tree, which has the same node numbers."""
     conn.run(_COPY, target, source)

@@ -1,4 +1,4 @@
-"""Verbs by message: siblings, versions, the fork point, the thread of a message, switching to it."""
+"""Verbs by message: its siblings, its versions, its fork point, its thread, and the switch to its thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MessageRef = str | int
 
 
 def message_in(conn: Conn, tree: int, message: MessageRef) -> NodeRow:
-    """The node of a message: of the places of a message the live one, else the newest.
+    """The node of a message: the live node with its id, else the newest.
 
     Raises:
         NodeNotFoundError: The conversation has no such message.
@@ -38,48 +38,48 @@ def _read(
     conversation: Conversation, message: MessageRef, rows: Callable[[Conn, int, NodeRow], Iterable[NodeRow]]
 ) -> Flow[list[ConversationNode]]:
     tree = yield from tree_of(conversation)
-    found = yield from Sql(lambda conn: list(rows(conn, tree, message_in(conn, tree, message))))
-    return nodes_of(found, conversation.runtime.parts.read)
+    stored = yield from Sql(lambda conn: list(rows(conn, tree, message_in(conn, tree, message))))
+    return nodes_of(stored, conversation.runtime.parts.read)
 
 
 def siblings(conversation: Conversation, message: MessageRef) -> Flow[list[ConversationNode]]:
-    """The messages of the same role that continue the same message."""
+    """The messages with the role and the parent of a message, including the message."""
     return (
         yield from _read(
             conversation,
             message,
             lambda conn, tree, row: nodes.by_keys(
-                conn, [one.key for one in branches.siblings(conn, tree, row)]
+                conn, [sibling.key for sibling in branches.siblings(conn, tree, row)]
             ),
         )
     )
 
 
 def versions(conversation: Conversation, message: MessageRef) -> Flow[list[ConversationNode]]:
-    """The messages that replaced a message or that it replaced."""
+    """The messages that replaced a message or that it replaced, including the message."""
     return (
         yield from _read(
             conversation,
             message,
             lambda conn, tree, row: nodes.by_keys(
-                conn, [one.key for one in branches.versions(conn, tree, row)]
+                conn, [version.key for version in branches.versions(conn, tree, row)]
             ),
         )
     )
 
 
 def fork_point(conversation: Conversation, message: MessageRef) -> Flow[ConversationNode | None]:
-    """The nearest message above a message that more than one message continues."""
+    """The nearest ancestor of a message with more than one child."""
 
     def above(conn: Conn, tree: int, row: NodeRow) -> list[NodeRow]:
-        found = branches.fork_above(conn, tree, row)
-        return [] if found is None else [found]
+        fork = branches.fork_above(conn, tree, row)
+        return [] if fork is None else [fork]
 
     return next(iter((yield from _read(conversation, message, above))), None)
 
 
 def thread_of(conversation: Conversation, message: MessageRef) -> Flow[list[ConversationNode]]:
-    """The thread that a message is in: from its root through the message to the newest message below it."""
+    """The messages from the root through a message to the newest message below it."""
     return (
         yield from _read(
             conversation,
@@ -90,7 +90,7 @@ def thread_of(conversation: Conversation, message: MessageRef) -> Flow[list[Conv
 
 
 def switch(conversation: Conversation, message: MessageRef) -> Flow[ConversationNode]:
-    """Make the thread that a message is in the active thread; the node that the thread ends in."""
+    """Make the thread of a message the active thread; returns the node at its end."""
     tree = yield from tree_of(conversation)
 
     def write(conn: Conn) -> NodeRow:

@@ -1,4 +1,4 @@
-"""Nodes of a conversation: `ConversationNode`, its state, placement and summary."""
+"""`ConversationNode`, a node of a conversation, with its placement and summary."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class MessageSummary(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Why a human message was placed where it is.
+    """The reason for the place of a human message.
 
     Attributes:
-        reason: In a few words.
-        chances: The likeliest candidates, each with its probability: the `id` of the turn end to continue, or
-            `None` for a new root. Empty where no probabilities were weighed.
+        reason: The reason in a few words.
+        chances: The most probable candidates with their probabilities. A candidate is the `id` of the turn
+            end to continue, or `None` for a new root. Empty if no probabilities were computed.
 
     Example:
         >>> str(Placement("continues the last thread", ((2, 0.9), (None, 0.1))))
@@ -52,7 +52,7 @@ class Placement:
 
 
 BY_HAND = Placement("moved by hand")
-"""Why a message is where a person placed it."""
+"""The placement of a message that a person moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,14 @@ class ConversationNode:
 
     Attributes:
         id: Number of the node within its conversation, from 1, in the order of writing.
-        message: The LangChain message, with its own `id` set.
-        parent_id: `id` of the node it continues; `None` for a root.
-        summary: What `ChatMemory.summarize` wrote about it, if anything.
-        timestamp: When it was said, with its time zone.
+        message: The LangChain message, with its own `id`.
+        parent_id: `id` of the parent; `None` for a root.
+        summary: The summary that `ChatMemory.summarize` wrote, if there is one.
+        timestamp: Time of the message, with a time zone.
         state: Live, superseded or aside.
-        superseded_by: `id` of the node that replaced it, if one did.
-        placement: Why it is where it is, if that was weighed: of a node that was just appended or placed, and
-            of all nodes where the whole history was read. No part of what the node is: nodes that differ in
-            nothing else are equal.
+        superseded_by: `id` of the node that replaced this node, if there is one.
+        placement: The reason for the place of the node, if a selector or a person chose it. Only verbs that
+            append or place a node or read the whole history set it. It is not compared by `==`.
 
     Raises:
         ValueError: `id` or `parent_id` is not positive.

@@ -41,7 +41,7 @@ from langchain_threadmem.tree.node import MessageSummary
 
 
 class NodeRow(NamedTuple):
-    """A stored node with its summary, as it lies in the database."""
+    """A row of a node with its summary."""
 
     key: int
     seq: int
@@ -57,7 +57,7 @@ class NodeRow(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """A node without what was said in it."""
+    """A node without its message."""
 
     key: int
     seq: int
@@ -67,7 +67,7 @@ class Outline(NamedTuple):
 
 
 STORED = node.c.state != literal_column(str(int(State.PURGED)))
-"""Whether a node still holds its message."""
+"""Whether a node is not purged."""
 
 
 def _rows() -> Select[tuple[int]]:
@@ -84,9 +84,10 @@ _IN_TREE = node.c.tree == _TREE
 
 
 def of_message(rows: Select[Any]) -> CompoundSelect[Any]:
-    """Of some rows those that are or were places of a message: parameters `tree`, `message` and `number`.
+    """Restrict a query to the nodes of a message: parameters `tree`, `message` and `number`.
 
-    Asked by state, as the indexes over ids are, and by the number that the id ends in (`messages.ids`).
+    The query is a union by state, like the indexes on message ids, and by the number at the end of an id that
+    the package assigned (`messages.ids`).
     """
     here = rows.where(_IN_TREE, node.c.message == bindparam("message"))
     named = here.where(node.c.named == literal_column("1"))
@@ -100,14 +101,14 @@ def of_message(rows: Select[Any]) -> CompoundSelect[Any]:
 OF_MESSAGE = ("tree", "message", "number")
 _RANGE = node.c.key.between(bindparam("first"), bindparam("last"))
 
-# PostgreSQL shifts by an INTEGER, not by a BIGINT as a parameter beside a key would be.
+# PostgreSQL shifts by an INTEGER only; a parameter beside a key would be a BIGINT.
 _BITS: ColumnElement[int] = literal_column(str(POSITION_BITS))
 _ZERO: ColumnElement[int] = literal_column("0")
 _ONE: ColumnElement[int] = literal_column("1")
 
 
 def _grafted(last: ColumnElement[int], column: ColumnElement[int]) -> ColumnElement[int]:
-    """A column of the last graft in the segment of a key, up to it."""
+    """A column of the last graft at or before a key, in the segment of the key."""
     first = last.op(">>")(_BITS).op("<<")(_BITS)
     return (
         select(column)
@@ -121,12 +122,12 @@ def _grafted(last: ColumnElement[int], column: ColumnElement[int]) -> ColumnElem
 
 
 def _spans(starts: Select[int, int, int], name: str, *, written: bool = False) -> Statement:
-    """The ranges that lead to some nodes, root first, as they hang now or as they were written.
+    """The query for the ranges of keys from the root to nodes, root first.
 
     Args:
-        starts: For each node a name, the depth 0 and its key.
+        starts: A name, the depth 0 and the key of each node.
         name: The parameter of `starts`.
-        written: Whether as they were written.
+        written: Whether to follow the parents that the nodes were written under, not their present parents.
     """
     path = starts.cte("path", recursive=True)
     above: ColumnElement[int] = segment.c.parent
@@ -170,7 +171,7 @@ _SINCE = Statement(
     "seq",
     "most",
 )
-# Nodes are found by their range of keys: joined by their tree, SQLite would index all nodes for it.
+# Nodes are selected by their range of keys, since SQLite would build an index for a join on their tree.
 _AFTER_MARKS = Statement(
     node_keys.after(
         _rows().add_columns(tree.c.id).where(within(tree.c.id, "trees")),
@@ -217,25 +218,25 @@ EVERYTHING = (1 << 62) - 1
 
 
 def spans(conn: Conn, key: int) -> list[tuple[int, int]]:
-    """The ranges of keys that lead from the root to a node, root first."""
+    """The ranges of keys from the root to a node, root first."""
     return [(row[0], row[1]) for row in conn.all(_SPANS, key)]
 
 
 def written_spans(conn: Conn, key: int) -> list[tuple[int, int]]:
-    """Like `spans`, but as the messages were written: what stored lists refer to."""
+    """Like `spans`, along the parents that the nodes were written under, as stored lists refer to them."""
     return [(row[0], row[1]) for row in conn.all(_WRITTEN_SPANS, key)]
 
 
 def spans_of(conn: Conn, keys: Collection[int]) -> dict[int, list[tuple[int, int]]]:
-    """The ranges of keys that lead from the root to each of some nodes, root first; one statement."""
-    found: dict[int, list[tuple[int, int]]] = {key: [] for key in keys}
-    for first, last, key in conn.all(_SPANS_OF, json.dumps(list(found))) if found else ():
-        found[key].append((first, last))
-    return found
+    """`spans` of several nodes by key, in one statement."""
+    spans_by_key: dict[int, list[tuple[int, int]]] = {key: [] for key in keys}
+    for first, last, key in conn.all(_SPANS_OF, json.dumps(list(spans_by_key))) if spans_by_key else ():
+        spans_by_key[key].append((first, last))
+    return spans_by_key
 
 
 def newest(spans: Sequence[tuple[int, int]], most: int) -> list[tuple[int, int]]:
-    """Ranges of keys, cut to the last `most` nodes."""
+    """Ranges of keys, limited to the last `most` nodes."""
     cut: list[tuple[int, int]] = []
     for first, last in reversed(spans):
         if most <= 0:
@@ -246,96 +247,94 @@ def newest(spans: Sequence[tuple[int, int]], most: int) -> list[tuple[int, int]]
 
 
 def thread(conn: Conn, key: int, most: int | None = None) -> list[NodeRow]:
-    """The nodes from the root to a node (or the last `most` of them), oldest first."""
+    """The nodes from the root to a node, or the last `most` of them, oldest first."""
     ranges = spans(conn, key) if most is None else newest(spans(conn, key), most)
     return _opened(conn, [row for first, last in ranges for row in conn.all(_ROWS_OF_RANGE, first, last)])
 
 
 def threads(conn: Conn, keys: Collection[int], most: int) -> dict[int, list[NodeRow]]:
-    """For each of some nodes, the last `most` nodes from its root to it, oldest first.
+    """`thread` of several nodes by key.
 
-    Two statements, and some more for each node with an ancestor that hangs elsewhere than it was written.
+    The cost is two statements, and more for each node with a graft among its ancestors.
     """
     near = spans_of(conn, [key for key in keys if key & LAST_POSITION < most - 1])
     paths = {}
     for key in keys:
         ranges = newest(near[key], most) if key in near else [(key - most + 1, key)]
-        paths[key] = [one for first, last in ranges for one in range(first, last + 1)]
-    row_of = {row.key: row for row in by_keys(conn, {one for path in paths.values() for one in path})}
-    found = {key: [row_of[one] for one in path if one in row_of] for key, path in paths.items()}
-    for key, rows in found.items():
+        paths[key] = [node_key for first, last in ranges for node_key in range(first, last + 1)]
+    row_of = {row.key: row for row in by_keys(conn, {key for path in paths.values() for key in path})}
+    threads = {key: [row_of[above] for above in path if above in row_of] for key, path in paths.items()}
+    for key, rows in threads.items():
         if any(row.parent != above.seq for above, row in pairwise(rows)):
-            found[key] = thread(conn, key, most)  # Something on the way hangs elsewhere.
-    return found
+            threads[key] = thread(conn, key, most)  # a graft is on the path
+    return threads
 
 
 def below(conn: Conn, key: int, most: int) -> list[NodeRow]:
-    """The live nodes of the segment of one that follow it, up to `most` places further, oldest first."""
+    """The live nodes below a node in its segment, within `most` positions, oldest first."""
     rows = _opened(conn, conn.all(_ROWS_OF_RANGE, key, min(key + most, key | LAST_POSITION)))
     end = next((n for n, (above, row) in enumerate(pairwise(rows), 1) if row.parent != above.seq), len(rows))
     return [row for row in rows[1:end] if row.state == State.LIVE]
 
 
 def thread_messages(conn: Conn, key: int, most: int | None = None) -> list[tuple[str, str, str, int]]:
-    """Message id, body, role and number from the root to a node (or of the last `most` nodes): what is needed
-    to show a thread.
-    """
-    found: list[Any] = []
+    """Message id, body, role and number of the nodes that `thread` returns."""
+    rows: list[Any] = []
     for first, last in spans(conn, key) if most is None else newest(spans(conn, key), most):
-        found += conn.all(_MESSAGES_OF_RANGE, first, last)
+        rows += conn.all(_MESSAGES_OF_RANGE, first, last)
     if (seal := conn.seal) is not None:
-        return [(row[0], seal.open_body(row[0], row[2], row[1]), row[2], row[3]) for row in found]
-    return found
+        return [(row[0], seal.open_body(row[0], row[2], row[1]), row[2], row[3]) for row in rows]
+    return rows
 
 
 def by_key(conn: Conn, key: int) -> NodeRow | None:
-    """One node by its key."""
+    """A node by its key."""
     row = conn.one(_BY_KEY, key)
     return _opened(conn, [row])[0] if row else None
 
 
 def by_seq(conn: Conn, tree_id: int, seq: int) -> NodeRow | None:
-    """One node of a tree by its number."""
+    """A node of a tree by its number."""
     row = conn.one(_BY_SEQ, tree_id, seq)
     return _opened(conn, [row])[0] if row else None
 
 
 def by_keys(conn: Conn, keys: Iterable[int]) -> list[NodeRow]:
-    """Nodes by their keys, in the order of their numbers; unknown keys are left out."""
+    """Nodes by their keys, in the order of their numbers, without unknown keys."""
     return _opened(conn, conn.all(_BY_KEYS, json.dumps(list(keys))))
 
 
 def since(conn: Conn, tree_id: int, seq: int = 0, most: int = EVERYTHING) -> list[NodeRow]:
-    """The nodes of a tree that were written after the one numbered `seq`, oldest first."""
+    """The nodes of a tree with numbers above `seq`, oldest first."""
     return _opened(conn, conn.all(_SINCE, tree_id, seq, most))
 
 
 def after_marks(conn: Conn, name: str, trees: Mapping[int, int], most: int) -> list[tuple[int, NodeRow]]:
-    """The nodes of trees that an index does not know yet, each with its tree, in the order of their numbers.
+    """The nodes of trees that are not in an index yet, each with its tree, in the order of their numbers.
 
     Args:
         conn: A transaction.
-        name: What the marks of the index are kept under.
-        trees: Up to which number it knows each.
-        most: How many nodes of a single tree; of several trees all are read.
+        name: Name of the index's watermarks.
+        trees: Number of the last indexed node of each tree.
+        most: The maximum number of nodes if `trees` is a single tree; several trees have no limit.
     """
     if len(trees) == 1:
         ((single, seq),) = trees.items()
         return [(single, row) for row in since(conn, single, seq, most)]
     rows = conn.all(_AFTER_MARKS, json.dumps(list(trees)), name)
-    found = _opened(conn, [row[:-1] for row in rows])
-    return [(row[-1], one) for row, one in zip(rows, found, strict=True)]
+    nodes = _opened(conn, [row[:-1] for row in rows])
+    return [(row[-1], node) for row, node in zip(rows, nodes, strict=True)]
 
 
 def of_owner(conn: Conn, owner: str, keys: Iterable[int]) -> list[tuple[NodeRow, int, str]]:
-    """Those of some nodes that are in an owner's memory of conversations, with tree and conversation."""
+    """The nodes that belong to an owner's conversations and are not forgotten, with tree and conversation."""
     rows = conn.all(_OF_OWNER, json.dumps(list(keys)), owner)
-    found = _opened(conn, [row[:-2] for row in rows])
-    return [(node, row[-2], row[-1]) for node, row in zip(found, rows, strict=True)]
+    nodes = _opened(conn, [row[:-2] for row in rows])
+    return [(node, row[-2], row[-1]) for node, row in zip(nodes, rows, strict=True)]
 
 
 def reach(conn: Conn, newer: int, older: int) -> int:
-    """How many nodes of a tree lie between two keys; 0 if they are in different trees."""
+    """The number of nodes of a tree from one key to another; 0 if the keys are in different trees."""
     ends = conn.one(_PLACE, newer), conn.one(_PLACE, older)
     if ends[0] is None or ends[1] is None or ends[0][0] != ends[1][0]:
         return 0
@@ -343,7 +342,7 @@ def reach(conn: Conn, newer: int, older: int) -> int:
 
 
 def nearest_above(conn: Conn, rows: Collection[NodeRow]) -> dict[int, int | None]:
-    """For each of some nodes of a tree, by number, the nearest of them that it descends from, if any."""
+    """The nearest ancestor of each node among `rows`, by number; `None` if no ancestor is among them."""
     seq_of = {row.key: row.seq for row in rows}
     seqs, keys = set(seq_of.values()), sorted(seq_of)
     above = {row.seq: row.parent if row.parent in seqs else None for row in rows}
@@ -358,38 +357,37 @@ def nearest_above(conn: Conn, rows: Collection[NodeRow]) -> dict[int, int | None
 
 
 def by_message(conn: Conn, tree_id: int, message: str) -> NodeRow | None:
-    """The place of a message: the live one, else the newest."""
+    """The live node of a message, else its newest node."""
     return next(iter(versions(conn, tree_id, message)), None)
 
 
 def versions(conn: Conn, tree_id: int, message: str) -> list[NodeRow]:
-    """All places of a message: the live one first, then the newest."""
+    """All nodes of a message: the live node, then the others from the newest to the oldest."""
     return _opened(conn, conn.all(_VERSIONS, tree_id, message, number_in(message)))
 
 
 def children(conn: Conn, tree_id: int, above: Iterable[tuple[int, int]]) -> list[Outline]:
-    """The nodes directly below some nodes, whatever their state, in the order of their numbers.
+    """The children of nodes in any state, in the order of their numbers.
+
+    The children of a purged node count as children of its parent. The cost grows with the number of children.
 
     Args:
         conn: A transaction.
         tree_id: The tree.
-        above: Key and number of each of those nodes.
-
-    What hung below a purged node hangs below what that hung under. Cost grows with what is below, not with
-    what was written since.
+        above: Key and number of each parent.
     """
     keys, found = [], []
-    inside = set()
+    parents = set()
     for key, seq in above:
         keys.append(key)
-        inside.add(seq)
+        parents.add(seq)
     while keys:
         below = [key + 1 for key in keys if key & LAST_POSITION != LAST_POSITION]
         listed = json.dumps(keys)
         below += [row[0] << POSITION_BITS for row in conn.all(_FORKS, tree_id, listed)]
         below += [row[0] for row in conn.all(_GRAFTS, tree_id, listed)]
         rows = [Outline(*row) for row in conn.all(_OUTLINES, json.dumps(below))]
-        found += [row for row in rows if row.state != State.PURGED and row.parent in inside]
+        found += [row for row in rows if row.state != State.PURGED and row.parent in parents]
         keys = [row.key for row in rows if row.state == State.PURGED]
     return sorted(found, key=lambda row: row.seq)
 
@@ -397,14 +395,14 @@ def children(conn: Conn, tree_id: int, above: Iterable[tuple[int, int]]) -> list
 def answers(
     conn: Conn, tree_id: int, key: int, seq: int, among: Callable[[Outline], bool] = lambda row: True
 ) -> list[Outline]:
-    """Every AI and tool message that answers a message, on all branches of its turn, whatever their state.
+    """The AI and tool messages that answer a message, in any state, on all branches of its turn.
 
     Args:
         conn: A transaction.
         tree_id: The tree.
-        key: Of the message.
-        seq: Its number.
-        among: Which of them count; what is below others does not.
+        key: Key of the message.
+        seq: Number of the message.
+        among: Which answers to include; the answers below an excluded answer are excluded too.
     """
     found: list[Outline] = []
     above = [(key, seq)]
@@ -417,17 +415,17 @@ def answers(
 
 
 def _opened(conn: Conn, rows: Sequence[Sequence[Any]]) -> list[NodeRow]:
-    """Rows as nodes, what was said in them open."""
-    found = [NodeRow(*row) for row in rows]
+    """Rows as nodes with decrypted texts."""
+    nodes = [NodeRow(*row) for row in rows]
     if (seal := conn.seal) is None:
-        return found
+        return nodes
     return [
         row._replace(
             body=seal.open_body(row.message, row.role, row.body),
             title=None if row.title is None else seal.open_note(row.message, row.title),
             summary=None if row.summary is None else seal.open_note(row.message, row.summary),
         )
-        for row in found
+        for row in nodes
     ]
 
 
@@ -435,7 +433,7 @@ _PUT_SUMMARY = insert_of(summary, replace=True)
 
 
 def put_summaries(conn: Conn, tree_id: int, key: int, message: str, written: MessageSummary) -> None:
-    """Store the summary of a node with this message, over an older one if there is one."""
+    """Store the summary of a node, or replace it."""
     title, text = written.title, written.summary
     if (seal := conn.seal) is not None:
         title, text = seal.text(message, title), seal.text(message, text)

@@ -1,4 +1,4 @@
-"""SQL: the placement of human messages: reasons and probabilities."""
+"""SQL: the reasons and probabilities of the placement of human messages."""
 
 from __future__ import annotations
 
@@ -24,32 +24,37 @@ _BY_KEY = Statement(_CHOSEN.where(node.c.key == bindparam("key")), "key")
 
 
 def put(conn: Conn, placed: Iterable[tuple[int, str, Placement]]) -> None:
-    """Keep why nodes were placed where they are, by their keys and messages; a reason quotes messages, and
-    is sealed like one.
+    """Store placements, given with the keys and message ids of their nodes.
+
+    A reason quotes messages, so it is encrypted like a message.
     """
     seal = conn.seal
     rows = [
-        (key, kept.reason if seal is None else seal.text(message, kept.reason), json.dumps(kept.chances))
-        for key, message, kept in placed
+        (
+            key,
+            placement.reason if seal is None else seal.text(message, placement.reason),
+            json.dumps(placement.chances),
+        )
+        for key, message, placement in placed
     ]
     conn.many(_PUT, rows)
 
 
 def since(conn: Conn, tree_id: int, seq: int = 0) -> dict[int, Placement]:
-    """The choices for the nodes of a tree that were written after the one numbered `seq`."""
-    return {found: placement or _UNREADABLE for found, placement in read(conn, tree_id, seq)}
+    """The placements of the nodes with numbers above `seq`, by number."""
+    return {number: placement or _UNREADABLE for number, placement in read(conn, tree_id, seq)}
 
 
 def by_key(conn: Conn, key: int) -> Placement | None:
-    """The choice for one node, by its key."""
+    """The placement of a node, by its key."""
     row = conn.one(_BY_KEY, key)
     return None if row is None else _placement(conn, *row[1:]) or _UNREADABLE
 
 
 def read(conn: Conn, tree_id: int, seq: int = 0) -> Iterator[tuple[int, Placement | None]]:
-    """`since`, with `None` for a choice that cannot be read."""
-    for found, *row in conn.all(_SINCE, tree_id, seq):
-        yield found, _placement(conn, *row)
+    """Like `since`, with `None` for a placement that cannot be read."""
+    for number, *row in conn.all(_SINCE, tree_id, seq):
+        yield number, _placement(conn, *row)
 
 
 def _placement(conn: Conn, message: str, reason: str, chances: str) -> Placement | None:

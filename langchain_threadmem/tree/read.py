@@ -1,4 +1,4 @@
-"""Verbs that read: the tip, a thread, the messages through a window, the history."""
+"""Verbs that read the tip, a thread, the messages through a window and the history."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import DecodedMessages, nodes_of
 
 _TAIL = 64
-"""How many of the newest messages are read first for a window."""
+"""The number of newest messages that are read first for a window."""
 _MORE = 8
-"""How many times as many are read next, if the window shows more."""
+"""The factor by which this number grows while the window shows more messages."""
 
 
 class Seen(NamedTuple):
-    """The active thread at one moment.
+    """The active thread as read in one transaction.
 
     Attributes:
-        messages: As a model is shown them.
-        tip: Number of the node that the thread ended in; `None` if nothing was said.
+        messages: The messages for a model.
+        tip: Number of the node at the end of the thread; `None` for an empty conversation.
     """
 
     messages: list[BaseMessage]
@@ -37,14 +37,14 @@ class Seen(NamedTuple):
 
 
 def messages(conversation: Conversation) -> Flow[list[BaseMessage]]:
-    """The active thread as a model is shown it: the newest system message first, then the window's view."""
+    """The messages of the active thread for a model: the newest system message, then those in the window."""
     return (yield from seen(conversation)).messages
 
 
 def seen(conversation: Conversation) -> Flow[Seen]:
-    """`messages`, with the tip they end in.
+    """The messages as in `messages`, with the tip.
 
-    Through a window of newest messages no more of a long thread is read than about what it shows.
+    If the window shows the newest messages, about as many messages are read as it shows.
     """
     window, runtime = conversation.window, conversation.runtime
     tail = window if isinstance(window, BoundWindow) and window.reads_from_end else None
@@ -63,10 +63,10 @@ def seen(conversation: Conversation) -> Flow[Seen]:
 def _active(
     conversation: Conversation, most: int | None
 ) -> Flow[tuple[list[tuple[str, str, str]], int | None, bool]]:
-    """The active thread, or the last `most` messages of it, with the newest system message in front.
+    """The active thread, or its last `most` messages, after the newest system message.
 
     Returns:
-        Ids, bodies and roles; the number of the tip; whether this is the whole thread.
+        Ids, bodies and roles; the number of the tip; whether these are all messages of the thread.
     """
     tree = conversation.tree or (yield from tree_of(conversation))
 
@@ -84,11 +84,11 @@ def _active(
 
 
 class Whole(NamedTuple):
-    """A conversation at one moment.
+    """A conversation as read in one transaction.
 
     Attributes:
-        history: All nodes, as `everything` gives them.
-        tip: The node in which the active thread ends; `None` if nothing was said.
+        history: All nodes, in the order of writing.
+        tip: The node at the end of the active thread; `None` for an empty conversation.
     """
 
     history: list[ConversationNode]
@@ -96,7 +96,7 @@ class Whole(NamedTuple):
 
 
 def whole(conversation: Conversation) -> Flow[Whole]:
-    """The conversation as it is at one moment."""
+    """All nodes of the conversation with their placements, and the tip."""
     tree = yield from tree_of(conversation)
     rows, placements, key = yield from Sql(
         lambda conn: (
@@ -105,18 +105,19 @@ def whole(conversation: Conversation) -> Flow[Whole]:
             trees.head(conn, tree).tip,
         )
     )
-    found = nodes_of(rows, conversation.runtime.parts.read)
+    history = nodes_of(rows, conversation.runtime.parts.read)
     if placements:
-        found = [
-            replace(node, placement=placements[node.id]) if node.id in placements else node for node in found
+        history = [
+            replace(node, placement=placements[node.id]) if node.id in placements else node
+            for node in history
         ]
-    return Whole(found, next((node for row, node in zip(rows, found, strict=True) if row.key == key), None))
+    return Whole(
+        history, next((node for row, node in zip(rows, history, strict=True) if row.key == key), None)
+    )
 
 
 def everything(conversation: Conversation) -> Flow[list[ConversationNode]]:
-    """All nodes of the conversation, whatever their state, in the order they were written, each with why it
-    is where it is.
-    """
+    """All nodes of the conversation with their placements, in the order of writing."""
     return (yield from whole(conversation)).history
 
 
@@ -128,7 +129,7 @@ def thread(conversation: Conversation, node_id: int) -> Flow[list[ConversationNo
 
 
 def tip(conversation: Conversation) -> Flow[ConversationNode | None]:
-    """The node in which the active thread ends; `None` in an empty conversation."""
+    """The node at the end of the active thread; `None` for an empty conversation."""
     tree = yield from tree_of(conversation)
 
     def read(conn: Conn) -> list[NodeRow]:
@@ -136,5 +137,5 @@ def tip(conversation: Conversation) -> Flow[ConversationNode | None]:
         row = None if key is None else nodes.by_key(conn, key)
         return [row] if row else []
 
-    found = nodes_of((yield from Sql(read)), conversation.runtime.parts.read)
-    return found[0] if found else None
+    nodes_read = nodes_of((yield from Sql(read)), conversation.runtime.parts.read)
+    return nodes_read[0] if nodes_read else None

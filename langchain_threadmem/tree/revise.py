@@ -1,4 +1,4 @@
-"""Verbs that change a tree: edit, regenerate, place, checkout, restore."""
+"""Verbs that change a tree: edit, regenerate, place, checkout and restore."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ HIGHEST_ID = 2**62
 
 
 def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[ConversationNode]:
-    """Put a new version beside a message; what answered the old version is superseded with it."""
+    """Write a new version of a message; the old version and its answers are superseded."""
     tree = yield from tree_of(conversation)
     old_role = (yield from Sql(lambda conn: node_in(conn, tree, node_id))).role
     versions = messages_of(given, old_role)
     if len(versions) != 1:
-        raise InputError(f"edit() puts one message in the place of node {node_id!r}, not {len(versions)}")
+        raise InputError(
+            f"edit() replaces node {node_id!r} by one message, not by {len(versions)}; pass one message"
+        )
     message = versions[0]
     drafts = drafts_of(versions, other=conversation.runtime.parts.write)
 
@@ -51,7 +53,7 @@ def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[Convers
             if passed:
                 revision.supersede(conn, tree, passed, written[0].id)
             return written
-        # What the program says is no part of the conversation: nothing answers it, and the thread goes on.
+        # A system message has no answers, and the active thread does not change.
         tip = trees.head(conn, tree).tip
         written = _replace(conn, tree, drafts, old.parent, [old])
         if tip != old.key:
@@ -62,22 +64,24 @@ def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[Convers
 
 
 def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[list[ConversationNode]]:
-    """Put a new answer beside the AI and tool messages of a turn; later turns stay as they are."""
+    """Write a new answer of a turn; the old AI and tool messages are superseded, later turns stay."""
     tree = yield from tree_of(conversation)
     messages = messages_of(given, "ai")
     drafts = drafts_of(messages, other=conversation.runtime.parts.write)
     if not messages:
-        raise InputError("regenerate() was given no message; pass the new answer")
+        raise InputError("regenerate() needs at least one message; pass the new answer")
     for message in messages:
         if message.type in OPENING:
-            raise InputError(f"an answer is made of AI and tool messages, not of a {message.type} message")
+            raise InputError(
+                f"an answer consists of AI and tool messages; leave out the {message.type} message"
+            )
 
     def write(conn: Conn) -> list[ConversationNode]:
         trees.lock(conn, tree)
         asked = node_in(conn, tree, node_id)
         while asked.role != "human":
             if asked.parent is None:
-                raise InputError(f"node {node_id!r} answers no human message; edit() it instead")
+                raise InputError(f"node {node_id!r} does not answer a human message; call edit() instead")
             asked = node_in(conn, tree, asked.parent)
         return _replace(conn, tree, drafts, asked.seq, nodes.answers(conn, tree, asked.key, asked.seq))
 
@@ -87,29 +91,31 @@ def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[l
 def place(
     conversation: Conversation, node_id: int, parent_id: int | None, why: Placement | None = BY_HAND
 ) -> Flow[ConversationNode]:
-    """Move a turn, and what follows it, below the message that it really answers, and keep why.
+    """Move a turn, and the messages after it, under another message, and store the reason.
 
-    The message gets a new place; what follows it keeps its own, and hangs under the new one.
+    The moved message gets a new node; the messages after it keep their nodes.
     """
     tree = yield from tree_of(conversation)
-    row, kept = yield from Sql(lambda conn: placed(conn, tree, node_id, parent_id, why), write=True)
-    return replace(nodes_of([row], conversation.runtime.parts.read)[0], placement=kept)
+    row, placement = yield from Sql(lambda conn: placed(conn, tree, node_id, parent_id, why), write=True)
+    return replace(nodes_of([row], conversation.runtime.parts.read)[0], placement=placement)
 
 
 def placed(
     conn: Conn, tree: int, node_id: int, parent_id: int | None, why: Placement | None
 ) -> tuple[NodeRow, Placement | None]:
-    """Move a turn in a write transaction; its place, and why it is there.
+    """Move a turn in a write transaction; returns its new node and its placement.
 
     Raises:
-        InputError: It was superseded, or its new parent calls tools.
-        InvalidGraphStateError: Its new parent descends from it.
+        InputError: The node is not live, or its new parent calls tools.
+        InvalidGraphStateError: The new parent is the node or descends from it.
     """
     trees.lock(conn, tree)
     node = node_in(conn, tree, node_id)
     if node.state != State.LIVE:
-        now = f"; node {node.superseded_by} has taken its place" if node.superseded_by else ""
-        raise InputError(f"node {node_id!r} is {State(node.state).name.lower()} and cannot be moved{now}")
+        successor = f"; pass node {node.superseded_by}, which replaced it" if node.superseded_by else ""
+        raise InputError(
+            f"node {node_id!r} is {State(node.state).name.lower()} and cannot be moved{successor}"
+        )
     below = nodes.children(conn, tree, [(node.key, node.seq)])
     following = [row for row in below if row.state == State.LIVE]
     if parent_id is not None:
@@ -137,16 +143,15 @@ def checkout(conversation: Conversation, node_id: int) -> Flow[ConversationNode]
 
 
 def _current(conn: Conn, tree: int, row: NodeRow) -> tuple[NodeRow, list[int]]:
-    """The version that has taken a message's place, so that an edit of an old version leaves none behind.
+    """The current version of a message, and the keys of the older versions on the way to it.
 
-    Also the keys of the older versions on the way to it. They are to point at the next version, or the way
-    would grow with every edit.
+    The older versions are made to point at the next version; otherwise the way would grow with each edit.
     """
     passed: list[int] = []
     while row.superseded_by is not None:
         newer = node_in(conn, tree, row.superseded_by)
         if newer.role != row.role:
-            break  # It went with the turn that was replaced; no version of it is left.
+            break  # it was superseded together with its turn and has no newer version
         passed.append(row.key)
         row = newer
     return row, passed
@@ -155,7 +160,7 @@ def _current(conn: Conn, tree: int, row: NodeRow) -> tuple[NodeRow, list[int]]:
 def _replace(
     conn: Conn, tree: int, drafts: Sequence[Draft], parent: int | None, old: Sequence[NodeRow | Outline]
 ) -> list[ConversationNode]:
-    """Write a new version, unless the very same one is there already."""
+    """Write a new version, unless the same version is stored already."""
     first = nodes.by_message(conn, tree, drafts[0].id) if drafts[0].given else None
     if first and (first.state, first.body, first.parent) == (State.LIVE, drafts[0].body, parent):
         written = writer.append(conn, tree, drafts)
@@ -169,22 +174,23 @@ def _check_parent(conn: Conn, parent: NodeRow, moved: set[int], node_id: int) ->
     above = nodes.spans(conn, parent.key)
     if any(first <= key <= last for key in moved for first, last in above):
         raise InvalidGraphStateError(
-            f"node {node_id!r} cannot be placed below node {parent.seq}, which is itself or descends from it"
+            f"node {node_id!r} cannot be placed below node {parent.seq}, which is the same node or descends "
+            "from it; choose a parent outside the turn"
         )
     message = nodes_of([parent])[0].message
     if calls_tools(message):
         raise InputError(
-            f"node {parent.seq} calls tools, and their results come next; "
-            "place the turn below the answer that ends it"
+            f"node {parent.seq} calls tools, so only their results can follow it; "
+            "place the turn below the last answer of that turn"
         )
 
 
 def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: int | None) -> Flow[None]:
-    """Fill an empty conversation with saved nodes, under their ids.
+    """Write saved nodes with their ids to an empty conversation.
 
     Raises:
-        InvalidGraphStateError: The nodes do not form a tree.
-        InputError: The conversation is not empty, or a message id is used by more than one live node.
+        InvalidGraphStateError: The nodes do not form a forest.
+        InputError: The conversation is not empty, or more than one live node has the same message id.
     """
     graph.validate(saved)
     nodes_by_id = {node.id: node for node in sorted(saved, key=lambda node: node.id)}
@@ -193,10 +199,10 @@ def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: 
         if node.superseded_by is not None and node.superseded_by not in nodes_by_id:
             raise InputError(
                 f"node {node.id} is superseded by node {node.superseded_by}, which does not exist; "
-                "add that node, or leave superseded_by out"
+                "add that node, or set superseded_by to None"
             )
     if ordered and ordered[-1].id > HIGHEST_ID:
-        raise InputError(f"node {ordered[-1].id} has too high a number; the highest is {HIGHEST_ID}")
+        raise InputError(f"the node id {ordered[-1].id} is too high; use ids up to {HIGHEST_ID}")
     rows = [
         copying.Saved(
             node.id,
@@ -214,7 +220,7 @@ def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: 
     live = Counter(row.message for row in rows if row.state == State.LIVE)
     if twice := [message for message, count in live.items() if count > 1]:
         raise InputError(
-            f"message ids used by more than one live node: {twice!r}; give each its own, or none"
+            f"message ids of more than one live node: {twice!r}; give each message a different id, or no id"
         )
     if tip is None and ordered:
         tip = next((node.id for node in reversed(ordered) if node.state == State.LIVE), ordered[-1].id)
@@ -224,8 +230,8 @@ def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: 
         trees.lock(conn, tree)
         if trees.head(conn, tree).next_seq > 1:
             raise InputError(
-                f"conversation {conversation.name!r} holds messages already; "
-                "load into another, or reset() it first"
+                f"conversation {conversation.name!r} is not empty; load into another conversation, or call "
+                "reset() first"
             )
         copying.restore(conn, tree, rows, tip)
 

@@ -1,6 +1,6 @@
-"""SQL: superseding, reviving and moving nodes.
+"""SQL: superseded, revived and moved nodes.
 
-Every function here runs in a write transaction and is safe to run again.
+Each function needs a write transaction and may be repeated.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _MOVED = Statement(
 _COPIED = (
     [*summary.c["key", "title", "summary"]],
     [*embedding.c["key", "model", "vector"]],
-    # Not its parent: a summary covers what was said in the old place.
+    # Without the parent: a summary covers the messages of the old place.
     [*unit.c["key", "visits", "last_visit", "never_delete", "forgotten"]],
 )
 
@@ -95,39 +95,40 @@ def _copy_of(columns: Sequence[Column[Any]]) -> Statement:
 
 
 COPIES = tuple(map(_copy_of, _COPIED))
-"""Give a node under a new key what is kept beside it: parameters `new` and `old`."""
+"""Copy the rows of a node in other tables to a new key: parameters `new` and `old`."""
 COPY_CHOICE = _copy_of([*choice.c["key", "reason", "chances"]])
-"""The same for why it is where it is; not for a node that was moved, which is somewhere else for certain."""
+"""Copy the placement of a node; not for a moved node, whose placement is no longer valid."""
 
 
 def replace(
     conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: int | None, replaced: Sequence[int]
 ) -> Written:
-    """Supersede nodes and write messages below `parent` in their stead.
+    """Supersede nodes and write messages that replace them.
 
     Args:
         conn: A write transaction.
         tree_id: The tree.
-        drafts: The new version.
-        parent: Number of the node it goes below; `None` for a root.
-        replaced: Keys of the nodes that it replaces.
+        drafts: The new messages.
+        parent: Number of their parent; `None` for a root.
+        replaced: Keys of the replaced nodes.
 
     Returns:
-        The nodes of the drafts.
+        The new nodes.
     """
-    # Superseded first, since a new version may keep the message id and only one place may be live.
+    # Superseded before the append: a new version may keep the message id, and only one node of it may be
+    # live.
     supersede(conn, tree_id, replaced, None)
     for draft in drafts:
-        known = nodes.by_message(conn, tree_id, draft.id) if draft.given else None
-        if known is not None and known.state == State.LIVE:
-            raise conflict(known)
+        stored = nodes.by_message(conn, tree_id, draft.id) if draft.given else None
+        if stored is not None and stored.state == State.LIVE:
+            raise conflict(stored)
     written = append(conn, tree_id, drafts, parent, fresh=True)
     supersede(conn, tree_id, replaced, written.nodes[0].id)
     return written
 
 
 def supersede(conn: Conn, tree_id: int, keys: Iterable[int], by: int | None) -> None:
-    """Mark nodes as replaced by the node numbered `by`; they stay in history."""
+    """Mark nodes as superseded by the node with the number `by`."""
     replaced = list(keys)
     listed = json.dumps(replaced)
     conn.run(_SUPERSEDE, listed, by)
@@ -137,17 +138,17 @@ def supersede(conn: Conn, tree_id: int, keys: Iterable[int], by: int | None) -> 
 
 
 def revive(conn: Conn, tree_id: int, keys: Iterable[int], kept: Collection[int]) -> list[int]:
-    """Undo what nodes have superseded, now that they are taken back.
+    """Revive the nodes that removed nodes had superseded.
 
     Args:
         conn: A write transaction.
         tree_id: The tree.
-        keys: The nodes, superseded by now; none of them is revived.
-        kept: What something still refers to. A place that a message was moved away from is revived only if
-            it is one of these: else it is but where the message lay before it was put into its thread.
+        keys: The removed nodes, which are superseded; none of them is revived.
+        kept: Nodes that checkpoints refer to. The former place of a moved message is revived only if it is
+            among them; otherwise the message was there only before a selector moved it to its thread.
 
     Returns:
-        The keys of the nodes that are live again.
+        The keys of the revived nodes.
     """
     gone = set(keys)
     latest: dict[str, int] = {}
@@ -172,22 +173,22 @@ def _is_live(conn: Conn, tree_id: int, message: str) -> bool:
 
 
 def move(conn: Conn, tree_id: int, old: NodeRow, following: Iterable[Outline], parent: int | None) -> NodeRow:
-    """Give a node a new place below another parent; its old row points at the new one.
+    """Write a node again under another parent; the old node is superseded by the new node.
 
     Args:
         conn: A write transaction.
         tree_id: The tree.
         old: The node.
-        following: Nodes directly below it, which follow it with all that is below them.
-        parent: Number of the node that it goes below; `None` for a new root.
+        following: The children of the node that move with it.
+        parent: Number of the new parent; `None` for a new root.
 
     Returns:
-        The node in its new place.
+        The new node.
     """
-    (said,) = decode_stored([(old.message, old.body, old.role)])
-    if UNREADABLE in said.response_metadata:
+    (message,) = decode_stored([(old.message, old.body, old.role)])
+    if UNREADABLE in message.response_metadata:
         raise PersistenceError(
-            f"node {old.seq} cannot be read, so it cannot be moved; verify() says why, purging removes it"
+            f"node {old.seq} cannot be read, so it cannot be moved; run verify() to see the reason"
         )
     head = trees.head(conn, tree_id)
     conn.run(_MOVED, head.next_seq, old.key)

@@ -1,4 +1,4 @@
-"""SQL: the marks of summaries whose messages changed."""
+"""SQL: marks on stale summaries, whose messages have changed."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _STALE = Statement(update(digest).where(within(digest.c.key, "keys")).values(sta
 
 
 def ancestors(conn: Conn, keys: Collection[int]) -> set[int]:
-    """The keys of the summaries above some units, up to the top."""
-    found: set[int] = set()
+    """The keys of all summaries above units."""
+    above: set[int] = set()
     while keys:
-        keys = {row[0] for row in conn.all(_PARENTS, json.dumps(list(keys)))} - found
-        found |= keys
-    return found
+        keys = {row[0] for row in conn.all(_PARENTS, json.dumps(list(keys)))} - above
+        above |= keys
+    return above
 
 
 def above_tree(conn: Conn, summaries: int) -> set[int]:
-    """The keys of the summaries above those in a tree of summaries."""
+    """The keys of all summaries above the summaries in a tree."""
     above = {row[0] for row in conn.all(_PARENTS_OF_TREE, summaries)}
     return above | ancestors(conn, above)
 
 
 def mark_stale(conn: Conn, keys: Collection[int]) -> None:
-    """Say of summaries that what they cover is not any more what it was."""
+    """Mark summaries as stale."""
     if keys:
         conn.run(_STALE, json.dumps(list(keys)))

@@ -1,4 +1,4 @@
-"""SQL: trees by conversation, their tips and segments."""
+"""SQL: the trees of conversations, with their tips and segments."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Head(NamedTuple):
     """The changing part of a tree.
 
     Attributes:
-        next_seq: The number that the next node gets.
-        tip: Key of the node in which the active thread ends; the newest node, unless another was made it.
+        next_seq: Number of the next node.
+        tip: Key of the node at the end of the active thread; by default the newest node.
         system: Key of the newest live system message.
-        version: Rises whenever a stored node changes its state.
-        epoch: Rises whenever the tree is emptied.
-        pinned: Whether the tree's row names its tip.
-        sealed: Whether its texts are encrypted.
+        version: A counter that rises when a stored node changes its state.
+        epoch: A counter that rises when the tree is emptied.
+        pinned: Whether the tip is stored, since it is not the newest node.
+        sealed: Whether the texts of the tree are encrypted.
     """
 
     next_seq: int
@@ -66,7 +66,7 @@ _CREATE = Statement(
     "sealed",
 )
 _opener = node.c.opens == literal_column("1")
-_HELD = tuple(
+_CONTENTS = tuple(
     Statement(select(table.c.tree).where(table.c.tree == bindparam("tree"), *only).limit(1), "tree")
     for table, only in ((node, [_opener]), (checkpoint, []), (write, []))
 )
@@ -74,7 +74,7 @@ _RESEAL = Statement(
     update(tree).where(tree.c.id == bindparam("at")).values(sealed=bindparam("sealed")), "sealed", "at"
 )
 newest = node.alias("newest")
-"""The node of a tree that was written last; join it with `is_newest`."""
+"""The newest node of a tree; join it with `is_newest`."""
 _newest_key = node_keys.newest(tree.c.id)
 is_newest = newest.c.key == _newest_key
 
@@ -147,17 +147,17 @@ _LATEST = Statement(
 
 
 def find(conn: Conn, owner: str, conversation: str, scope: str = "") -> int | None:
-    """The id of a conversation's tree, if it has one."""
+    """The id of a conversation's tree, or `None`."""
     return found(conn, conn.all(_FIND, owner, conversation, scope))
 
 
 def finding(owner: str, conversation: str, scope: str = "") -> Asked:
-    """The question for a conversation's tree."""
+    """The query for a conversation's tree."""
     return _FIND, (owner, conversation, scope)
 
 
 def found(conn: Conn, rows: Sequence[tuple[Any, ...]]) -> int | None:
-    """The answer to `finding`: the id, if there is such a tree."""
+    """The id of the tree, or `None`, from the rows of `finding`."""
     if not rows:
         return None
     encryption_keys.check(conn)
@@ -166,39 +166,40 @@ def found(conn: Conn, rows: Sequence[tuple[Any, ...]]) -> int | None:
 
 
 def check(conn: Conn, tree_id: int, sealed: bool) -> None:
-    """Refuse a tree that holds something and is encrypted where it should not be, or the other way round.
+    """Check that a tree is encrypted if and only if the memory is.
 
     Raises:
-        EncryptionError: It does.
+        EncryptionError: The tree is not empty, and is encrypted while the memory is not, or vice versa.
     """
-    if bool(sealed) == (conn.seal is not None) or not any(conn.all(held, tree_id) for held in _HELD):
+    if bool(sealed) == (conn.seal is not None) or not any(conn.all(rows, tree_id) for rows in _CONTENTS):
         return
     if sealed:
         raise EncryptionError(
-            "the conversation is encrypted; pass MemorySystem(..., cipher=...) the cipher it was written with"
+            "the conversation is encrypted; pass its cipher to MemorySystem(..., cipher=...)"
         )
     raise EncryptionError(
-        "the conversation is not encrypted, as this memory demands; open it with a memory that has no cipher"
+        "the conversation is not encrypted, but this memory is; open the conversation with a memory without "
+        "a cipher"
     )
 
 
 def claim(conn: Conn, tree_id: int, sealed: bool) -> None:
-    """`check`, before writing: an empty tree becomes what it is to be."""
+    """`check` before a write; an empty tree is marked as encrypted or not."""
     if bool(sealed) != (conn.seal is not None):
         check(conn, tree_id, sealed)
         conn.run(_RESEAL, conn.seal is not None, tree_id)
 
 
 def find_or_create(conn: Conn, owner: str, conversation: str, now: float, scope: str = "") -> int:
-    """The id of a conversation's tree, made if there is none. Needs a write transaction."""
+    """The id of a conversation's tree, which is created if it does not exist. Needs a write transaction."""
     encryption_keys.check(conn)
     sealed = conn.seal is not None
     row = conn.one(_FIND, owner, conversation, scope)
     if row is None:
-        made = conn.one(_CREATE, owner, conversation, scope, now, sealed)
-        if made is not None:
-            return int(made[0])
-        # Another transaction made it since we looked, and it is committed now.
+        created = conn.one(_CREATE, owner, conversation, scope, now, sealed)
+        if created is not None:
+            return int(created[0])
+        # Another transaction has created and committed the tree in the meantime.
         row = conn.one(_FIND, owner, conversation, scope)
         assert row is not None
     claim(conn, *row)
@@ -211,102 +212,102 @@ def take(
     conversation: str,
     scopes: Iterable[str],
     now: float,
-    known: Mapping[str, int],
+    cached: Mapping[str, int],
     ask: Callable[[Mapping[str, int]], Iterable[Asked]],
 ) -> tuple[dict[str, int], list[list[tuple[Any, ...]]]]:
-    """Find or make trees of a conversation, keep other writers off them, and ask something about them.
+    """Find or create trees of a conversation, lock them, and run queries about them.
 
     Args:
         conn: A write transaction.
-        owner: Whose conversation it is.
-        conversation: Its name.
-        scopes: The trees.
-        now: Seconds since 1970, for those that are made.
-        known: The ids that they had before. If they still have them, this is one round trip.
-        ask: Makes the questions from the ids.
+        owner: The owner of the conversation.
+        conversation: Name of the conversation.
+        scopes: The scopes of the trees.
+        now: Creation time of new trees, in seconds since 1970.
+        cached: Ids by scope from an earlier call; if they are valid, the call is one round trip.
+        ask: Makes the queries, given the ids.
 
     Returns:
-        The ids by scope, and the rows that answer each question.
+        The ids by scope, and the rows of each query.
     """
     encryption_keys.check(conn)
-    wanted = sorted(set(scopes))
-    asked = list(ask(known)) if known.keys() >= set(wanted) else None
-    rows = conn.each(*((_TAKE, (owner, conversation, scope)) for scope in wanted), *(asked or ()))
+    ordered = sorted(set(scopes))
+    asked = list(ask(cached)) if cached.keys() >= set(ordered) else None
+    rows = conn.each(*((_TAKE, (owner, conversation, scope)) for scope in ordered), *(asked or ()))
     ids = {}
-    for scope, row in zip(wanted, rows, strict=False):
+    for scope, row in zip(ordered, rows, strict=False):
         if row:
             claim(conn, *row[0])
             ids[scope] = int(row[0][0])
         else:
             ids[scope] = find_or_create(conn, owner, conversation, now, scope)
             lock(conn, ids[scope])
-    if asked is not None and all(known[scope] == tree_id for scope, tree_id in ids.items()):
-        return ids, rows[len(wanted) :]
+    if asked is not None and all(cached[scope] == tree_id for scope, tree_id in ids.items()):
+        return ids, rows[len(ordered) :]
     return ids, conn.each(*ask(ids))
 
 
 def lock(conn: Conn, tree_id: int) -> None:
-    """Keep other writers off a tree until this transaction ends; SQLite has locked already."""
+    """Lock a tree for other writers until the transaction ends; on SQLite a write transaction is a lock."""
     if conn.dialect == "postgresql":
         conn.run(_LOCK, tree_id)
 
 
 def lock_all(conn: Conn, trees: Collection[int]) -> None:
-    """`lock` for several trees, in the order of their ids, so that no two transactions wait in a circle."""
+    """Lock several trees in the order of their ids, which prevents deadlocks."""
     if conn.dialect == "postgresql":
         conn.run(_LOCK_ALL, json.dumps(sorted(trees)))
 
 
 def head(conn: Conn, tree_id: int) -> Head:
-    """The changing part of a tree."""
+    """The head of a tree."""
     return head_of(conn.all(_HEAD, tree_id))
 
 
 def asking_head(tree_id: int) -> Asked:
-    """The question for the changing part of a tree."""
+    """The query for the head of a tree."""
     return _HEAD, (tree_id,)
 
 
 def head_of(rows: Sequence[tuple[Any, ...]]) -> Head:
-    """The answer to `asking_head`."""
+    """The head from the rows of `asking_head`."""
     assert rows, "the tree is gone"
     return Head(*rows[0])
 
 
 def extent(conn: Conn, tree_id: int) -> tuple[int, int | None]:
-    """How many nodes a conversation has had, and the tree of its summaries, if there is one."""
+    """The highest node number of a conversation, and the tree of its summaries if there is one."""
     row = conn.one(_EXTENT, tree_id)
     assert row is not None, f"tree {tree_id} is gone"
     return row[0], row[1]
 
 
 def settle(conn: Conn, tree_id: int, tip: int | None, system: int | None) -> None:
-    """Say where the active thread ends now, and which is the newest system message, by their keys."""
+    """Store the keys of the tip and of the newest live system message."""
     conn.run(_SETTLE, tip, system, tree_id)
 
 
 def move_tip(conn: Conn, tree_id: int, key: int | None) -> None:
-    """Make another node the end of the active thread."""
+    """Make a node the end of the active thread."""
     settle(conn, tree_id, key, head(conn, tree_id).system)
 
 
 def changed(conn: Conn, tree_id: int) -> None:
-    """Tell caches that something stored in a tree is no longer what it was."""
+    """Invalidate caches of a tree after a change of stored rows."""
     conn.run(_CHANGED, tree_id)
 
 
 def begin_epoch(conn: Conn, tree_id: int) -> None:
-    """Tell caches that numbers of a tree that were given may be given again."""
+    """Invalidate caches of a tree whose node numbers may be used again."""
     conn.run(_BEGIN_EPOCH, tree_id)
 
 
 def conversations(conn: Conn, owner: str) -> list[tuple[str, int]]:
-    """Names and trees of an owner's conversations that hold anything, the oldest first."""
+    """Names and trees of an owner's non-empty conversations, oldest first."""
     return [(row[0], row[1]) for row in conn.all(_LIST, owner)]
 
 
 def latest(conn: Conn, owner: str) -> str | None:
-    """The conversation of an owner whose newest message is the latest of all, if there is any."""
+    """The conversation of an owner with the latest message, or `None`."""
     row = conn.one(_LATEST, owner)
     return row[0] if row else None
 
@@ -317,5 +318,5 @@ _SEGMENTS = Statement(
 
 
 def segments(conn: Conn, tree_id: int) -> dict[int, int | None]:
-    """The segments of a tree and the key of the node each forks from."""
+    """The segments of a tree, each with the key of the node that it forks from."""
     return {row[0]: row[1] for row in conn.all(_SEGMENTS, tree_id)}

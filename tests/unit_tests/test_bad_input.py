@@ -248,7 +248,7 @@ def test_an_option_of_another_kind_is_refused(options: Any, said: str) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"url": 5}, "5 is no database"),
+        ({"url": 5}, "5 is not a database"),
         ({"model": 3}, "3 is no chat model"),
         ({"summarizer": 3}, "3 is not a summarizer"),
         ({"token_counter": 3}, "token_counter=3 cannot count"),

@@ -14,9 +14,9 @@ from own_classes import Handle, Note
 from langchain_threadmem.checkpoints.values import (
     CHUNK,
     Inline,
-    Run,
+    Span,
     StoredValue,
-    digests,
+    fingerprints,
     is_message_list,
     put_together,
     take_apart,
@@ -40,14 +40,14 @@ lists = st.lists(messages | others, max_size=6)
 values = lists | st.dictionaries(st.sampled_from(["messages", "notes", "x"]), lists | others, max_size=3)
 
 
-def again(mixture: StoredValue) -> Any:
-    return put_together(mixture, lambda run: [], lambda kind, data: SERDE.loads_typed((kind, data)))
+def joined(stored_value: StoredValue) -> Any:
+    return put_together(stored_value, lambda run: [], lambda kind, data: SERDE.loads_typed((kind, data)))
 
 
 @given(values)
 def test_a_value_that_was_taken_apart_and_stored_is_put_together_again(value: Any) -> None:
-    mixture = take_apart(value, SERDE.dumps_typed)
-    if mixture is None:
+    stored_value = take_apart(value, SERDE.dumps_typed)
+    if stored_value is None:
         inner = (
             value
             if isinstance(value, list)
@@ -55,20 +55,20 @@ def test_a_value_that_was_taken_apart_and_stored_is_put_together_again(value: An
         )
         assert not any(isinstance(one, HumanMessage | AIMessage) for one in inner)
         return
-    stored = unpack(mixture.pack())
-    assert again(stored) == value
-    assert stored.pack() == mixture.pack()
+    stored = unpack(stored_value.pack())
+    assert joined(stored) == value
+    assert stored.pack() == stored_value.pack()
 
 
 def test_a_run_of_stored_messages_stands_where_they_stood() -> None:
-    mixture = StoredValue(
-        {None: (Run(3, 4), Inline("h5", '{"type":"human","data":{"content":"new"}}'))}, True
+    stored_value = StoredValue(
+        {None: (Span(3, 4), Inline("h5", '{"type":"human","data":{"content":"new"}}'))}, True
     )
     rows = [
         ("h3", '{"type":"human","data":{"content":"3"}}'),
         ("h4", '{"type":"human","data":{"content":"4"}}'),
     ]
-    found = put_together(unpack(mixture.pack()), lambda run: rows, lambda kind, data: None)
+    found = put_together(unpack(stored_value.pack()), lambda run: rows, lambda kind, data: None)
     assert [message.id for message in found] == ["h3", "h4", "h5"]
 
 
@@ -86,9 +86,9 @@ def test_a_value_without_messages_of_the_codec_is_left_whole(value: Any) -> None
 
 def test_a_message_that_cannot_be_stored_exactly_stays_with_the_others() -> None:
     value = [HumanMessage("x", id="h"), HumanMessage("y", id="i", additional_kwargs={"o": object})]
-    mixture = take_apart(value, lambda rest: ("kind", b""))
-    assert mixture is not None
-    assert [type(item).__name__ for item in mixture.lists[None]] == ["Inline", "Other"]
+    stored_value = take_apart(value, lambda rest: ("kind", b""))
+    assert stored_value is not None
+    assert [type(item).__name__ for item in stored_value.lists[None]] == ["Inline", "Other"]
 
 
 def long_list() -> list[BaseMessage]:
@@ -96,8 +96,8 @@ def long_list() -> list[BaseMessage]:
 
 
 def test_equal_lists_have_equal_digests_of_whole_chunks() -> None:
-    assert digests(long_list()) == digests(long_list())
-    assert len(digests(long_list())) == 3
+    assert fingerprints(long_list()) == fingerprints(long_list())
+    assert len(fingerprints(long_list())) == 3
 
 
 @pytest.mark.parametrize(
@@ -114,14 +114,14 @@ def test_equal_lists_have_equal_digests_of_whole_chunks() -> None:
 def test_any_change_of_a_message_changes_the_digest_of_its_chunk(change: Any) -> None:
     changed = long_list()
     change(changed[CHUNK + 3])
-    before, after = digests(long_list()), digests(changed)
+    before, after = fingerprints(long_list()), fingerprints(changed)
     assert [one == other for one, other in zip(before, after, strict=True)] == [True, False, True]
 
 
 def test_what_a_digest_could_confuse_has_none() -> None:
     changed = long_list()
     changed[CHUNK].additional_kwargs["n"] = (CHUNK,)
-    assert digests(changed) == digests(long_list())[:1]
+    assert fingerprints(changed) == fingerprints(long_list())[:1]
 
 
 def test_parts_that_json_does_not_know_have_a_digest_of_what_they_are_stored_as() -> None:
@@ -131,13 +131,13 @@ def test_parts_that_json_does_not_know_have_a_digest_of_what_they_are_stored_as(
         return changed
 
     parts = [Note(), Note(n=2), (CHUNK,), [CHUNK], Handle]
-    found = [digests(listed(part), Parts().write) for part in parts]
+    found = [fingerprints(listed(part), Parts().write) for part in parts]
     assert [len(one) for one in found] == [3, 3, 3, 3, 1]
     assert len({one[1] for one in found[:4]}) == 4
-    assert found[0] == digests(listed(Note()), Parts().write)
+    assert found[0] == fingerprints(listed(Note()), Parts().write)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"5", b"[[1]]", b'{"a":5}'])
-def test_what_is_no_mixture_is_refused(data: bytes) -> None:
+def test_bytes_of_another_format_are_refused(data: bytes) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         unpack(data)

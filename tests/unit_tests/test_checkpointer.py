@@ -583,7 +583,7 @@ def test_a_copy_is_equal_and_independent(saver: Both, system: MemorySystem) -> N
 def test_a_copy_never_lands_on_something(saver: Both) -> None:
     saver.save("one", n=1)
     saver.save("two", n=1)
-    with pytest.raises(InputError, match="'two' holds something already"):
+    with pytest.raises(InputError, match="'two', which is not empty"):
         saver.copy_thread("one", "two")
 
 

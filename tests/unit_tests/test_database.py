@@ -298,9 +298,9 @@ def test_a_database_that_cannot_be_written_is_refused(
         ("sqlite:/memory.db", "write sqlite:///memory.db or"),
         ("file:memory.db?mode=ro", "write sqlite:///memory.db or"),
         ("postgresql:memory", "postgresql://user@host/name"),
-        (":memory", "no database URL"),
+        (":memory", "not a database URL"),
         ("", "pass a path"),
-        (7, "7 is no database; pass a path"),
+        (7, "7 is not a database; pass a path"),
     ],
     ids=str,
 )

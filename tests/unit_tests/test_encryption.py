@@ -173,7 +173,7 @@ def test_a_chat_memory_is_encrypted_too(sealed: MemorySystem, secret: str, url: 
         with pytest.raises(EncryptionError, match="chat memory 'a' is encrypted"):
             _ = MessageWindowChatMemory(9, id="a", store=plain).messages
         MessageWindowChatMemory(9, id="b", store=plain).add(*said)
-    with pytest.raises(EncryptionError, match="not encrypted, as this memory demands"):
+    with pytest.raises(EncryptionError, match="not encrypted, but this memory is"):
         MessageWindowChatMemory(9, id="b", store=sealed).add("more")
 
 
@@ -191,7 +191,7 @@ def test_items_of_a_store_are_encrypted_too(sealed: MemorySystem, secret: str, u
         with pytest.raises(EncryptionError, match="is encrypted; open the memory with the cipher"):
             ThreadMemStore(plain).get(("birds",), "grey")
         ThreadMemStore(plain).put(("birds",), "black", {})
-    with pytest.raises(EncryptionError, match="not encrypted, as this memory demands"):
+    with pytest.raises(EncryptionError, match="not encrypted, but this memory is"):
         store.get(("birds",), "black")
 
 

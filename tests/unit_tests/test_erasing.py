@@ -18,7 +18,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemSaver, ThreadMemStore
-from langchain_threadmem.checkpoints.load import HotSegments
+from langchain_threadmem.checkpoints.load import SegmentCache
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.removal.tables import PARTS
@@ -478,7 +478,7 @@ def test_checkpoints_of_an_erased_conversation_go_with_it(
     assert holding(system) == []
     assert list(app.get_state_history(config)) == []
     assert not system.runtime.get(DecodedMessages).bodies()
-    assert not len(system.runtime.get(HotSegments).segments)
+    assert not len(system.runtime.get(SegmentCache).segments)
     state = app.invoke({"messages": [("user", "hello")]}, config)
     assert [message.content for message in state["messages"]] == ["hello", "echo hello"]
 

@@ -157,7 +157,7 @@ def test_an_answer_is_made_of_answers(memory: ChatMemory, verbs: Wrap, given: An
 def test_what_answers_nobody_cannot_be_regenerated(system: MemorySystem, verbs: Wrap) -> None:
     verb = verbs(system.conversation("greeting"))
     verb.extend([("ai", "Welcome!")])
-    with pytest.raises(InputError, match="answers no human message"):
+    with pytest.raises(InputError, match="does not answer a human message"):
         verb.regenerate(1, "Hi!")
 
 
@@ -223,7 +223,7 @@ def test_a_turn_cannot_be_placed_between_a_tool_call_and_its_result(memory: Chat
 def test_what_was_replaced_cannot_be_placed(memory: ChatMemory, verbs: Wrap) -> None:
     verb = verbs(memory)
     verb.edit(3, "glacier")
-    with pytest.raises(InputError, match="superseded and cannot be moved; node 5"):
+    with pytest.raises(InputError, match="superseded and cannot be moved; pass node 5"):
         verb.place(3, None)
 
 

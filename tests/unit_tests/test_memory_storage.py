@@ -80,7 +80,7 @@ def test_a_conversation_is_loaded_into_a_system_and_stays_there(
     assert copy.history == system.conversation("copy").history == memory.history
     copy.append("New", "turn")
     assert (copy.history[-1].id, len(memory.history)) == (10, 8)
-    with pytest.raises(InputError, match="'copy' holds messages already"):
+    with pytest.raises(InputError, match="'copy' is not empty"):
         ChatMemory.load(tmp_path / "talk.json", system=system, conversation_id="copy")
     assert len(copy.history) == 10
 

@@ -24,7 +24,7 @@ from langchain_threadmem.checkpoints.placing import (
     Step,
     Use,
     plan_list,
-    runs,
+    spans,
 )
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage.schema import State
@@ -104,8 +104,8 @@ class Tree:
     def read(self, keys: list[int]) -> str:
         return " ".join(str(self.rows[key].content) for key in keys)
 
-    def runs(self, keys: list[int]) -> list[tuple[int, int]]:
-        return runs((key, self.rows[key].written) for key in keys)
+    def spans(self, keys: list[int]) -> list[tuple[int, int]]:
+        return spans((key, self.rows[key].written) for key in keys)
 
     def keys(self, found: list[tuple[int, int]]) -> list[int]:
         """The keys of runs: from the last key of each up to its first."""
@@ -210,7 +210,7 @@ def test_2_a_message_edited_under_a_new_system_message_takes_what_follows_along(
 def test_3_a_message_stored_elsewhere_stays_and_the_run_breaks() -> None:
     conversation = stored("h1 a1 h2 a2")
     assert conversation.plan("h1 a2") == [Use(1), Use(4)]
-    assert conversation.runs(conversation.store("h1 a2")) == [(1, 1), (4, 4)]
+    assert conversation.spans(conversation.store("h1 a2")) == [(1, 1), (4, 4)]
 
 
 def test_3_of_several_places_elsewhere_the_live_one_is_used() -> None:
@@ -344,7 +344,7 @@ def test_an_id_that_occurs_twice_is_refused_by_name() -> None:
 def test_turn_by_turn_a_conversation_is_one_thread_and_one_run() -> None:
     conversation = stored(*(" ".join(f"m{i}" for i in range(n)) for n in range(1, 20)))
     assert conversation.threads() == [" ".join(f"m{i}" for i in range(19))]
-    assert conversation.runs(sorted(conversation.rows)) == [(1, 19)]
+    assert conversation.spans(sorted(conversation.rows)) == [(1, 19)]
 
 
 def test_an_answer_regenerated_with_a_new_id_is_a_sibling() -> None:
@@ -509,7 +509,7 @@ def check_store(conversation: Tree, words: str) -> None:
     """Store a list and check every law."""
     before = dict(conversation.rows)
     keys = conversation.store(words)
-    assert conversation.read(conversation.keys(conversation.runs(keys))) == words
+    assert conversation.read(conversation.keys(conversation.spans(keys))) == words
     for key, old in before.items():
         new = conversation.rows[key]
         assert replace(new, state=old.state, parent=old.parent, former=old.former) == old
@@ -570,7 +570,7 @@ def test_however_a_conversation_is_edited_each_version_is_stored_once(steps: lis
 @given(st.lists(st.integers(1, 30), max_size=40), st.lists(st.integers(0, 30), min_size=31, max_size=31))
 def test_runs_are_as_few_as_can_be(keys: list[int], parents: list[int]) -> None:
     above = {key: parents[key] % key or None for key in range(1, 31)}
-    found = runs((key, above[key]) for key in keys)
+    found = spans((key, above[key]) for key in keys)
     assert [first for first, _ in found] == [
         key for before, key in pairwise([None, *keys]) if before is None or above[key] != before
     ]
@@ -578,7 +578,7 @@ def test_runs_are_as_few_as_can_be(keys: list[int], parents: list[int]) -> None:
 
 
 def test_a_thread_that_was_forked_at_every_message_is_one_run() -> None:
-    assert runs([(10, None), (30, 10), (20, 30), (99, 20)]) == [(10, 99)]
+    assert spans([(10, None), (30, 10), (20, 30), (99, 20)]) == [(10, 99)]
 
 
 def test_5_a_result_right_after_its_call_is_no_aside() -> None:
