@@ -29,7 +29,7 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import trees
 from langchain_threadmem.tree.rows import DecodedMessages
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 CACHED_SEGMENTS = 32
 
 

@@ -20,7 +20,7 @@ from langchain_threadmem.common import forking
 from langchain_threadmem.errors import ClosedError
 
 T = TypeVar("T")
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 GRACE = 2.0
 """The time in seconds that `close` waits for the running piece of a job."""
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 DIMENSIONS = 384
 MAX_TOKENS = 256
@@ -266,7 +266,7 @@ def find_model_files(directory: str | Path | None = None, *, download: bool = Tr
         if files is None:
             raise _not_found(problems)
         if files == CHROMA_FILES and _installed() is not None:
-            logger.warning("using Chroma's copy of the model: %s", "; ".join(problems))
+            log.warning("using Chroma's copy of the model: %s", "; ".join(problems))
         return files
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 T = TypeVar("T")
 ADD_AT_ONCE = 100
 """The number of vectors in one call of Chroma, which blocks all other threads for about 50 ms."""

@@ -31,7 +31,7 @@ from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.store import verbs as store_verbs
 from langchain_threadmem.store.verbs import Index, StoreContext
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 SWEEP_MINUTES = 5.0
 
 

@@ -20,7 +20,7 @@ from langchain_core.messages import BaseMessage, RemoveMessage
 from langchain_threadmem.messages.codec import MESSAGE_CLASSES
 from langchain_threadmem.messages.typed_json import UNTRUSTED, Opaque
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 PLAIN = frozenset({"null", "bytes", "bytearray", "msgpack"})
 """The formats that LangGraph's serializer writes; it also reads formats that build objects by name."""
 _CLASSES = frozenset({*MESSAGE_CLASSES.values(), RemoveMessage})

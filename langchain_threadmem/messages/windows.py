@@ -33,7 +33,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.tool_pairs import cuts, exchanges
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 Limit = int | Callable[[Any], int]
 """A number, or a function from a conversation's id to a number, called at each use."""

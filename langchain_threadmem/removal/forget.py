@@ -29,7 +29,7 @@ from langchain_threadmem.units import queries as unit_queries
 from langchain_threadmem.units.memory import Place
 from langchain_threadmem.units.visits import Visits
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from langchain_threadmem.errors import InputError, NewerDatabaseError, Persisten
 from langchain_threadmem.storage import checksums, schema
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 
 class Migration(NamedTuple):

@@ -33,7 +33,7 @@ from langchain_threadmem.storage.encryption import SEALED_ITEM, is_sealed, name_
 from langchain_threadmem.storage.schema import chat_memory, item, item_vector, namespace
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 
 class Row(NamedTuple):

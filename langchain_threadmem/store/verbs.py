@@ -41,7 +41,7 @@ from langchain_threadmem.store import namespaces
 from langchain_threadmem.store import queries as item_queries
 from langchain_threadmem.store.queries import ItemVectors, NewItem, Row
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 WHOLE = "$"
 """The path of the whole value."""

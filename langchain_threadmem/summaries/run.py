@@ -39,7 +39,7 @@ from langchain_threadmem.tree.rows import drafts_of
 from langchain_threadmem.units import queries as unit_queries
 from langchain_threadmem.units.queries import TITLE, UnitRow
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 By = Literal["session", "thread"]
 """The grouping of a session's messages: in the order of the session, or thread by thread."""
 WHOLE = 0

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from langchain_threadmem.engine.chat_model import Model
 
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 
 @runtime_checkable

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from langchain_threadmem.engine.chat_model import Model
 
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 REMEMBERED = 200
 """The number of latest choices from which the usual probability is estimated."""
 HEAD_START = 8

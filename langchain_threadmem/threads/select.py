@@ -20,7 +20,7 @@ from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.lineage import Span
 from langchain_threadmem.tree.node import Placement
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 
 
 @dataclass

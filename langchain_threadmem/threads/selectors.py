@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(__package__)
 _Floats: TypeAlias = NDArray[np.float32]
 COMPARED, NEAREST = 8192, 24
 """The number of messages before the newest turns that are compared, and of those that become candidates."""

@@ -48,6 +48,14 @@ def test_a_folder_has_at_most_18_modules() -> None:
     assert {str(folder): number for folder, number in folders.items() if number > 18} == {}
 
 
+def test_a_folder_has_one_logger() -> None:
+    named = {
+        module: re.findall(r"getLogger\((.*)\)", path.read_text(encoding="utf-8"))
+        for module, path in MODULES.items()
+    }
+    assert {module: names for module, names in named.items() if names not in ([], ["__package__"])} == {}
+
+
 def test_every_case_and_decision_that_a_test_cites_is_described() -> None:
     tests = Path(__file__).parents[1]
     text = "\n".join(path.read_text(encoding="utf-8") for path in tests.rglob("test_*.py"))
