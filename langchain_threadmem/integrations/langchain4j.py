@@ -180,7 +180,9 @@ class WindowChatMemory:
             InputError: An argument is no message, and no message was added; or the limit is not greater than
                 zero.
         """
-        added = [message for given in messages if given is not None for message in messages_of(given)]
+        added = [
+            message for given in messages if given is not None for message in messages_of(given, copies=False)
+        ]
         for message in added:
             with self._lock:
                 changed = self._window.added(self._stored(), message, self._window.limit(self.id))
@@ -205,7 +207,7 @@ class WindowChatMemory:
         """
         if isinstance(messages, str | BaseMessage):
             messages = [messages]
-        converted = [] if messages is None else messages_of(list(messages))
+        converted = [] if messages is None else messages_of(list(messages), copies=False)
         if not converted:
             raise InputError(f"messages={messages!r} holds no message; use clear() to empty a memory")
         with self._lock:

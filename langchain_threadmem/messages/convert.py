@@ -23,12 +23,13 @@ _TEXTS: dict[str, type[HumanMessage | AIMessage]] = {"human": HumanMessage, "ai"
 """The classes of messages that are passed as plain text."""
 
 
-def messages_of(given: Given, role: str = "human") -> list[BaseMessage]:
-    """New messages from any form that LangChain accepts; plain text has the role `role`.
+def messages_of(given: Given, role: str = "human", *, copies: bool = True) -> list[BaseMessage]:
+    """Messages from any form that LangChain accepts; plain text has the role `role`.
 
     Args:
         given: One message in any form that LangChain accepts, or a list of such.
         role: The role of plain text: "human" or "ai".
+        copies: Whether messages are copied; without copies the caller must not change them.
 
     Raises:
         InputError: It is no message, or it is empty.
@@ -38,15 +39,15 @@ def messages_of(given: Given, role: str = "human") -> list[BaseMessage]:
         ('human', 'ai')
     """
     if not isinstance(given, list):
-        return [_message(given, role)]
-    return [_message(item, role) for item in given]
+        return [_message(given, role, copies)]
+    return [_message(item, role, copies) for item in given]
 
 
-def _message(item: Any, role: str) -> BaseMessage:
+def _message(item: Any, role: str, copies: bool) -> BaseMessage:
     message: BaseMessage
     if isinstance(item, BaseMessage):
         whole = message_chunk_to_message(item) if isinstance(item, BaseMessageChunk) else item
-        message = clone(whole)  # The caller may change the original.
+        message = clone(whole) if copies else whole  # The caller may change the original.
     elif isinstance(item, str) and role in _TEXTS:
         message = _TEXTS[role](item)  # convert_to_messages() takes twice as long, a tenth of an append.
     else:
