@@ -27,6 +27,7 @@ from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.text import one_line
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.summaries.text_rank import informative
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.graph import parents_first
@@ -281,7 +282,9 @@ def _described(conn: Conn, rows: list[Row]) -> list[ConversationInfo]:
         infos.append(
             ConversationInfo(
                 row.conversation,
-                title or _title(nodes_of(nodes.since(conn, row.tree, 0, OPENING))) or row.conversation,
+                title
+                or title_of_thread(node.message for node in nodes_of(nodes.since(conn, row.tree, 0, OPENING)))
+                or row.conversation,
                 "" if last is None else one_line(text_of(last.message), PREVIEW),
                 row.messages,
                 datetime.fromtimestamp(row.created, UTC),
@@ -348,7 +351,7 @@ def _thread(branch: _Branch, found: Mapping[int, ConversationNode], active: bool
     return ThreadInfo(
         end.id,
         first.id,
-        _title((first, second)) or f"thread {end.id}",
+        title_of_thread((first.message, second.message)) or f"thread {end.id}",
         one_line(text_of(end.message), PREVIEW),
         branch.messages,
         first.timestamp,
@@ -358,16 +361,21 @@ def _thread(branch: _Branch, found: Mapping[int, ConversationNode], active: bool
     )
 
 
-def _title(opening: Iterable[ConversationNode]) -> str:
-    """The first informative words of the first human message with text."""
-    from langchain_threadmem.summaries.text_rank import informative  # Imports NetworkX.
+def title_of(opening: str) -> str:
+    """The title of a thread: the first informative words of the text that opens it; empty without text.
 
-    for node in opening:
-        text = text_of(node.message)[:PREVIEW] if node.message.type == "human" else ""
-        if not text.strip():
-            continue
-        kept = informative(text)
-        found = list(dict.fromkeys(word for word in _WORD.findall(text) if word.lower() in kept))
-        title = " ".join(found[:WORDS_OF_TITLE]) or one_line(text, WORDS_OF_TITLE * 8)
-        return title[:1].upper() + title[1:]
-    return ""
+    Example:
+        >>> title_of("How do I feed a sourdough starter?")
+        'Feed sourdough starter'
+    """
+    opening = opening[:PREVIEW].strip()
+    kept = informative(opening)
+    found = list(dict.fromkeys(word for word in _WORD.findall(opening) if word.lower() in kept))
+    title = " ".join(found[:WORDS_OF_TITLE]) or one_line(opening, WORDS_OF_TITLE * 8)
+    return title[:1].upper() + title[1:]
+
+
+def title_of_thread(opening: Iterable[BaseMessage]) -> str:
+    """The title by the first human message with text."""
+    texts = (text_of(message) for message in opening if message.type == "human")
+    return next(filter(None, map(title_of, texts)), "")

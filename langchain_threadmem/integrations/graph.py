@@ -23,6 +23,7 @@ from langchain_threadmem.engine.chat_model import chat_model
 from langchain_threadmem.engine.flow import Flow, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.integrations._events import announce
 from langchain_threadmem.integrations._system import ConversationId, RunConversations
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
@@ -31,6 +32,12 @@ from langchain_threadmem.messages.windows import Window, bound
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.recall.quoting import Recalled, recall_message
 from langchain_threadmem.threads import route
+from langchain_threadmem.threads.events import (
+    SUGGEST_AT,
+    OnSelect,
+    Suggestion,
+    suggestion_threshold,
+)
 from langchain_threadmem.threads.route import ActiveThread, Lineage, Routed
 from langchain_threadmem.threads.select import ThreadedConversation
 from langchain_threadmem.threads.selectors import AnySelector, SemanticNodeSelector
@@ -58,10 +65,12 @@ class ThreadedState(MessagesState):
     Attributes:
         active_thread: The place of the newest human message, with the reason.
         recalled: Hits in other threads for the newest human message.
+        suggestion: Another place for the newest human message, with `on_select="suggest"`.
     """
 
     active_thread: NotRequired[ActiveThread]
     recalled: NotRequired[list[Recalled]]
+    suggestion: NotRequired[Suggestion | None]
 
 
 def select_thread_node(
@@ -71,6 +80,8 @@ def select_thread_node(
     messages_key: str = "messages",
     conversation_id: ConversationId = None,
     owner: OwnerOfRun | None = None,
+    on_select: OnSelect = "apply",
+    suggest_at: float = SUGGEST_AT,
     **options: Unpack[ThreadOptions],
 ) -> Node:
     """A node that selects the thread of the newest human message, and reduces `messages` to that thread.
@@ -78,6 +89,10 @@ def select_thread_node(
     The selector is called once for each message, and not again in a tool loop, a resume or a replay. A
     message that a saver has stored elsewhere is moved before the node returns. System messages stay. A list
     that is the thread already, or a trimmed or summarised form of it, is not changed.
+
+    Each selection is an event, a `threads.events.SelectionEvent`: on the graph's custom stream
+    (`stream_mode="custom"`), and as the custom event "threadmem.selection" for callback handlers and
+    `astream_events`.
 
     A run from an older checkpoint, as for an edited question, continues the messages up to that checkpoint;
     turns of other branches are neither candidates of the selector nor recalled.
@@ -90,12 +105,17 @@ def select_thread_node(
             the `thread_id`.
         owner: The owner of a run, for a graph with many users: the name of a field of the run's context or
             `configurable` (`owner="user_id"`), or a function of the run. By default the system's owner.
+        on_select: "apply" puts a message in the place that the selector chooses. With "suggest" it continues
+            the active thread, and another place is suggested in the event and in the state key `suggestion`;
+            `place` of the conversation accepts it.
+        suggest_at: The least probability of a suggestion, 0 to 1. Without probabilities (language models,
+            functions) each other place is suggested.
         **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`, and a `window`, which limits
             the earlier turns in `messages`.
 
     Returns:
         A runnable for `StateGraph.add_node`, sync and async. It sets `messages` if they change, and
-        `active_thread` if the state has that key, as `ThreadedState` does.
+        `active_thread` and `suggestion` if the state has these keys, as `ThreadedState` does.
 
     Raises:
         InputError: `system` is no `MemorySystem`; in a run: there is no conversation, or a message has no id.
@@ -108,12 +128,16 @@ def select_thread_node(
     """
     chosen = selector if selector is not None else SemanticNodeSelector()
     conversations = RunConversations(system, conversation_id, chosen, owner, **options)
+    threshold = suggestion_threshold(on_select, suggest_at)
 
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         thread = _get(state, "active_thread") or {}
         messages = _list(state, messages_key)
-        routed = yield from route.route(conversation, messages, thread.get("message_id"), lineage)
-        return _update(routed, messages_key)
+        routed = yield from route.route(conversation, messages, thread.get("message_id"), lineage, threshold)
+        if routed is None:
+            return {}
+        yield from announce(routed.event)
+        return _update(routed, messages_key, threshold is not None)
 
     return _node("select_thread", conversations, work)
 
@@ -200,6 +224,8 @@ def create_threaded_chat(
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     store: BaseStore | None = None,
     owner: OwnerOfRun | None = None,
+    on_select: OnSelect = "apply",
+    suggest_at: float = SUGGEST_AT,
     **options: Unpack[SelectionOptions],
 ) -> CompiledStateGraph[ThreadedState, None, Any, Any]:
     """A chat in which every message is answered in its own thread.
@@ -222,6 +248,8 @@ def create_threaded_chat(
         checkpointer: Any LangGraph checkpointer, or none, since the conversation is in `system`.
         store: A LangGraph store for the graph.
         owner: As for `select_thread_node`.
+        on_select: As for `select_thread_node`.
+        suggest_at: As for `select_thread_node`.
         **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`.
 
     Raises:
@@ -239,9 +267,10 @@ def create_threaded_chat(
         raise InputError(f"recall={recall!r} is negative; pass the number of messages, 0 for none")
     builder = StateGraph(ThreadedState)
     where = Where(conversation_id=conversation_id, owner=owner)
-    steps: list[tuple[str, Node]] = [
-        ("select_thread", select_thread_node(system, selector, **where, **options))
-    ]
+    selecting = select_thread_node(
+        system, selector, **where, on_select=on_select, suggest_at=suggest_at, **options
+    )
+    steps: list[tuple[str, Node]] = [("select_thread", selecting)]
     if recall:
         looking = recall_node(system, recall, scope=scope, min_similarity=min_similarity, **where)
         steps.append(("recall", looking))
@@ -308,11 +337,11 @@ def _node(
     return RunnableLambda(invoke, ainvoke, name=name)
 
 
-def _update(routed: Routed | None, messages_key: str) -> dict[str, Any]:
+def _update(routed: Routed, messages_key: str, suggests: bool) -> dict[str, Any]:
     """The update of a state; LangGraph ignores keys that the state does not have."""
-    if routed is None:
-        return {}
     update: dict[str, Any] = {"active_thread": routed.thread}
+    if suggests and routed.event is not None:
+        update["suggestion"] = routed.event["suggestion"]
     if routed.messages is not None:
         update[messages_key] = [RemoveMessage(REMOVE_ALL_MESSAGES), *routed.messages]
     return update

@@ -30,6 +30,7 @@ from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime as MemoryRuntime
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.integrations._events import announce
 from langchain_threadmem.integrations._system import ConversationId, RunConversations, shared_system
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
@@ -40,6 +41,12 @@ from langchain_threadmem.messages.windows import Window, bound
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.recall.quoting import Recalled, recall_message
 from langchain_threadmem.threads import route
+from langchain_threadmem.threads.events import (
+    SUGGEST_AT,
+    OnSelect,
+    Suggestion,
+    suggestion_threshold,
+)
 from langchain_threadmem.threads.route import ActiveThread
 from langchain_threadmem.threads.selectors import AnySelector, SemanticNodeSelector
 
@@ -50,10 +57,12 @@ class ThreadMemState(AgentState[Any]):
     Attributes:
         active_thread: The place of the newest human message, with the reason.
         recalled: Hits in other threads for the newest human message.
+        suggestion: Another place for the newest human message, with `on_select="suggest"`.
     """
 
     active_thread: NotRequired[Annotated[ActiveThread, OmitFromInput]]
     recalled: NotRequired[Annotated[list[Recalled], OmitFromInput]]
+    suggestion: NotRequired[Annotated[Suggestion | None, OmitFromInput]]
 
 
 class MiddlewareOptions(SelectionOptions, total=False):
@@ -66,6 +75,8 @@ class MiddlewareOptions(SelectionOptions, total=False):
     min_similarity: float
     rewrite: bool
     conversation_id: ConversationId
+    on_select: OnSelect
+    suggest_at: float
 
 
 class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
@@ -74,7 +85,8 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     Other middleware can be used too. After `SummarizationMiddleware` has summarised the list, its summary and
     as many messages of the thread as it has kept are shown. Messages that other middleware adds to a request
     are passed on and not stored. A run from an older checkpoint continues the messages up to that checkpoint,
-    as with `select_thread_node`.
+    as with `select_thread_node`. Each selection is an event on the agent's custom stream and for callback
+    handlers, as with that node.
 
     Args:
         system: The system of the conversations.
@@ -89,6 +101,9 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
             the `thread_id`.
         owner: The owner of a run, for an agent with many users: the name of a field of the run's context or
             `configurable` (`owner="user_id"`), or a function of the run. By default the system's owner.
+        on_select: As for `select_thread_node`: "apply", or "suggest" for a suggestion in the event and in the
+            state key `suggestion`.
+        suggest_at: As for `select_thread_node`.
         **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`.
 
     Raises:
@@ -117,6 +132,8 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         rewrite: bool = False,
         conversation_id: ConversationId = None,
         owner: OwnerOfRun | None = None,
+        on_select: OnSelect = "apply",
+        suggest_at: float = SUGGEST_AT,
         **options: Unpack[SelectionOptions],
     ) -> None:
         super().__init__()
@@ -124,6 +141,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
             raise InputError(f"recall={recall!r} is negative; pass the number of messages, 0 for none")
         chosen = selector if selector is not None else SemanticNodeSelector()
         self._conversations = RunConversations(system, conversation_id, chosen, owner, **options)
+        self._suggest_at = suggestion_threshold(on_select, suggest_at)
         self._window = window
         self._recall = recall
         self._scope = scope
@@ -159,10 +177,15 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         conversation, lineage = self._conversations.of(get_config())
         before = state.get("active_thread")
         routed = yield from route.route(
-            conversation, state["messages"], before["message_id"] if before else None, lineage
+            conversation,
+            state["messages"],
+            before["message_id"] if before else None,
+            lineage,
+            self._suggest_at,
         )
         if routed is None:
             return None
+        yield from announce(routed.event)
         hits = yield from route.recall_elsewhere(
             conversation,
             text_of(routed.path[-1]),
@@ -173,6 +196,8 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
             lineage=lineage,
         )
         update: dict[str, Any] = {"active_thread": routed.thread, "recalled": hits}
+        if self._suggest_at is not None and routed.event is not None:
+            update["suggestion"] = routed.event["suggestion"]
         if self._rewrite and routed.messages is not None:
             update["messages"] = [RemoveMessage(REMOVE_ALL_MESSAGES), *routed.messages]
         return update

@@ -9,12 +9,15 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 
 from langchain_threadmem.index.language import words
 from langchain_threadmem.messages.text import cut
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 _END = re.compile(r"(?<=[.!?。！？…])\s+|\n+")
 _SPEAKER = re.compile(r"^[\w-]{1,30}: ")
@@ -58,6 +61,8 @@ def sentence_graph(found: Sequence[str]) -> nx.Graph[int]:
         >>> sorted(graph.edges), graph.number_of_nodes()
         ([(0, 1)], 3)
     """
+    import networkx as nx
+
     terms = [informative(sentence) for sentence in found]
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(range(len(found)))
@@ -80,6 +85,8 @@ def informative(sentence: str) -> set[str]:
 
 def rank(graph: nx.Graph[int]) -> list[float]:
     """The PageRank of each node, in the order of the nodes."""
+    import networkx as nx
+
     if not graph:
         return []
     # networkx.pagerank() needs SciPy; google_matrix() does not, and products of small matrices are fast.

@@ -128,6 +128,7 @@ class LLMNodeSelector(FlowSelector):
             policy = self.on_selection_failure or tree.on_failure
             if policy == "raise":
                 raise SelectionError(f"the model chose no message to continue: {error}") from error
+            tree.failed = True
             latest = ends[-1].id if weighed is None or not cascade else weighed.parent_id
             latest = latest if policy == "latest" else None
             log.warning(

@@ -38,6 +38,7 @@ from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.recall.verbs import recall
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.threads.events import Placed, SelectionEvent, selection_event
 from langchain_threadmem.threads.select import EVERYTHING, Past, ThreadedConversation, select
 from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.tree import append as writer
@@ -93,11 +94,13 @@ class Routed(NamedTuple):
         thread: Its place and the reason.
         path: The messages from the root of the thread to it, without system messages.
         messages: The list rewritten to that thread; `None` if it shows the thread already.
+        event: The event of the selection; `None` if the message had its place before.
     """
 
     thread: ActiveThread
     path: list[BaseMessage]
     messages: list[BaseMessage] | None
+    event: SelectionEvent | None = None
 
 
 def route(
@@ -105,6 +108,7 @@ def route(
     given: Sequence[BaseMessage],
     routed: str | None = None,
     lineage: Lineage = NO_LINEAGE,
+    suggest_at: float | None = None,
 ) -> Flow[Routed | None]:
     """Find the thread of the newest human message, and store the new messages of the list.
 
@@ -113,6 +117,8 @@ def route(
         given: The list in the graph's state.
         routed: Id of the human message that was routed last, by the graph's state.
         lineage: The branch that the run continues.
+        suggest_at: The least probability with which another place is suggested, while the message continues
+            the active thread; `None` to put it in the place that the selector chooses.
 
     Returns:
         The thread; `None` if the list holds no human message.
@@ -128,9 +134,9 @@ def route(
     tree = yield from tree_of(conversation)
     if any(message.type in _ANSWERS for message in spoken[newest:]):
         yield from store(conversation, spoken)
-        reason = "the turn is under way"
+        placed: Placed | str = "the turn is under way"
     else:
-        reason = yield from _route(conversation, spoken, newest, routed, lineage)
+        placed = yield from _route(conversation, spoken, newest, routed, lineage, suggest_at is not None)
     message_id = str(spoken[newest].id)
 
     def read(conn: Conn) -> tuple[NodeRow, list[tuple[str, str, str]], bool]:
@@ -150,10 +156,15 @@ def route(
         view = {message.id for message in shown(earlier, spoken[newest:], conversation.window)}
         left = {message.id for message in earlier} - view
         rewritten = [message for message in rewritten if message.id not in left]
+    event = None
+    if isinstance(placed, Placed):
+        event = selection_event(conversation.name, placed, path, suggest_at)
+    reason = placed if isinstance(placed, str) else placed.selected.reason
     return Routed(
         ActiveThread(message_id=message_id, node_id=row.seq, parent_id=row.parent, reason=reason),
         path,
         None if shows and len(rewritten) == len(given) else rewritten,
+        event,
     )
 
 
@@ -163,8 +174,13 @@ def _route(
     newest: int,
     routed: str | None,
     lineage: Lineage,
-) -> Flow[str]:
-    """Place an unanswered human message, and the human messages right before it; the reason."""
+    suggest: bool,
+) -> Flow[Placed | str]:
+    """Place an unanswered human message, and the human messages right before it.
+
+    Returns:
+        The place of the first of them; the reason if they had their places before.
+    """
     tree, other = (yield from tree_of(conversation)), conversation.runtime.parts.keep
     start = newest
     while start and isinstance(spoken[start - 1], HumanMessage):
@@ -185,27 +201,32 @@ def _route(
     since, past = yield from Sql(
         lambda conn: _past(conn, tree, spoken, range(start, newest), routed, lineage)
     )
-    selected = yield from select(conversation, spoken[newest], past)
-    parent, reason = selected.parent, selected.reason
+    selected = yield from select(conversation, spoken[newest], past, suggest)
+    parent = selected.parent
     drafts = selected.explains(drafts_of([spoken[first]], other=other))
 
-    def write(conn: Conn) -> None:
+    def write(conn: Conn) -> Placed:
         trees.lock(conn, tree)
+        active = selected.active
+        if active is TIP:
+            active = _tip_before(conn, tree, {str(one.id) for one in spoken[first:]})
         (key,), (node,) = writer.append(conn, tree, drafts, parent)
-        why = selected.placement
+        why, place = selected.placement, (node.id, node.parent_id)
         # Stored by somebody else before us, under the old tip: only `place` moves.
         at_root = parent is None and _is_system(conn, tree, node.parent_id)
         if parent is not TIP and node.parent_id != parent and not at_root:
-            revise.placed(conn, tree, node.id, parent, why)
+            moved, _ = revise.placed(conn, tree, node.id, parent, why)
+            place = moved.seq, moved.parent
         elif node.placement is None and node.parent_id == parent and why is not None:
             # Stored by somebody else before us, who did not know why it goes there.
             stored_placements.put(conn, [(key, drafts[0].id, why)])
         origin = _origin(conn, tree, drafts[0].id)
         lineage_sql.begin(conn, tree, lineage.thread, origin or node.id, since)
+        return Placed(spoken[first], *place, active, selected)
 
-    yield from Sql(write, write=True)
+    placed = yield from Sql(write, write=True)
     yield from store(conversation, spoken[: newest + 1])
-    return reason
+    return placed
 
 
 @telemetry.observed("create_memory", telemetry.of_conversation, lambda count: {telemetry.COUNT: count})
@@ -446,11 +467,20 @@ def _tip_before(conn: Conn, tree: int, new: Collection[str]) -> int | None:
     tip = None if head.tip is None else nodes.by_key(conn, head.tip)
     if tip is None or tip.message not in new:
         return None if tip is None else tip.seq
-    for seq in range(head.next_seq - 1, 0, -1):
-        row = nodes.by_seq(conn, tree, seq)
-        if row is not None and row.state == State.LIVE and row.message not in new:
-            return seq
-    return None
+    before = (nodes.by_seq(conn, tree, seq) for seq in range(head.next_seq - 1, 0, -1))
+    end = next((row for row in before if _is_before(row, new)), None)
+    found = end
+    while found is not None:  # A message that was moved has a higher number than the messages below it.
+        end = found
+        below = nodes.children(conn, tree, [(end.key, end.seq)])
+        rows = (nodes.by_key(conn, one.key) for one in reversed(below))
+        found = next((row for row in rows if _is_before(row, new)), None)
+    return None if end is None else end.seq
+
+
+def _is_before(row: NodeRow | None, new: Collection[str]) -> bool:
+    """Whether a node is live and its message is none of the new ones."""
+    return row is not None and row.state == State.LIVE and row.message not in new
 
 
 def _unseen(conn: Conn, tree: int, path: Sequence[BaseMessage], lineage: Lineage) -> Sequence[Span]:

@@ -14,7 +14,7 @@ from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import DriverError, PersistenceError, SelectionError
 from langchain_threadmem.threads.selectors import AnySelector, LinearNodeSelector, choice_of
 from langchain_threadmem.threads.tree_view import OnFailure, TreeView, turns
-from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 from langchain_threadmem.tree.append import TIP, Draft, Parent
 from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.lineage import Span
@@ -45,12 +45,20 @@ class Selected(NamedTuple):
         reason: The reason, in a few words for people.
         placement: The placement that is stored with the node; `None` without probabilities.
         candidates: The number of turn ends that the selector could choose from.
+        active: The node in which the active thread of the writer ends, or `TIP`.
+        chances: The probabilities of the candidates, if the selector has computed them.
+        preferred: The choice of the selector, if it is only to be suggested; `TIP` if there is none.
+        turns: The turns of the conversation; `None` if the selector did not need them.
     """
 
     parent: Parent
     reason: str
     placement: Placement | None = None
     candidates: int = 0
+    active: Parent = TIP
+    chances: Sequence[tuple[int | None, float]] = ()
+    preferred: Parent = TIP
+    turns: TurnIndex | None = None
 
     def explains(self, drafts: Sequence[Draft]) -> list[Draft]:
         """Drafts of a turn, with the placement on its human message."""
@@ -91,7 +99,7 @@ def _described(selected: Selected) -> telemetry.Attributes:
 
 @telemetry.observed("select_thread", telemetry.of_conversation, _described)
 def select(
-    conversation: ThreadedConversation, message: BaseMessage, past: Past = EVERYTHING
+    conversation: ThreadedConversation, message: BaseMessage, past: Past = EVERYTHING, suggest: bool = False
 ) -> Flow[Selected]:
     """The parent of a human message, with the reason.
 
@@ -99,6 +107,7 @@ def select(
         conversation: The conversation, with its selector.
         message: The message.
         past: The messages that it may continue; by default all.
+        suggest: Whether the message continues the active thread, and the selector's choice is `preferred`.
 
     A selector that raises, or names no turn end, has failed: the message then goes where
     `on_selection_failure` says, and a warning says so. Storage errors are not failures of a selector.
@@ -108,13 +117,13 @@ def select(
     """
     selector, hidden = conversation.selector, past.hidden
     if conversation.is_linear and not hidden:
-        return Selected(past.tip, "continues the active thread")
+        return Selected(past.tip, "continues the active thread", active=past.tip)
     tree = yield from tree_of(conversation)
     index = yield from turns(conversation.runtime, tree)
     is_unseen = isinstance(past.tip, int) and hidden and index.belongs(past.tip, hidden)
     active = past.end if is_unseen else past.tip
     if conversation.is_linear:
-        return Selected(active, "continues the active thread")
+        return Selected(active, "continues the active thread", active=active, turns=index)
     on_failure, name = conversation.on_selection_failure, conversation.name
     view = TreeView(conversation.runtime, tree, index, on_failure, name, hidden)
     ends = view.turn_ends()
@@ -126,12 +135,15 @@ def select(
         raise
     except Exception as error:
         parent = _fallback(conversation, ends, error)
-        view.reason, view.chances = f"the selector failed: {error}", ()
+        view.reason, view.chances, view.failed = f"the selector failed: {error}", (), True
+    found = Selected(active, "continues the active thread", None, len(ends), active, view.chances, TIP, index)
     if parent is None and conversation.single_tree:
-        return Selected(active, "continues the active thread, the only one there may be")
+        return found._replace(reason="continues the active thread, the only one there may be")
+    if suggest:
+        return found if view.failed else found._replace(preferred=parent)
     usual = "starts a new thread" if parent is None else f"continues node {parent}"
     weighed = Placement(view.reason, view.chances) if view.reason else None
-    return Selected(parent, view.reason or usual, weighed, len(ends))
+    return found._replace(parent=parent, reason=view.reason or usual, placement=weighed)
 
 
 def _end_of(ends: Sequence[TurnEnd], chosen: int, selector: AnySelector) -> int:

@@ -54,6 +54,8 @@ class TreeView:
         self.conversation = conversation
         self.on_failure = on_failure
         self.tree = tree
+        self.failed = False
+        """Whether the selector failed, and its choice is that of `on_selection_failure`."""
         self.turns = turns.without(hidden) if hidden else turns
         """The index of the turn ends; it grows with the conversation, unless `hidden` is given."""
         self._all_turns, self._hidden = turns, hidden
@@ -111,6 +113,7 @@ class GraphView(TreeView):
         self.conversation = ""
         self.on_failure: OnFailure = "latest"
         self.tree = 0
+        self.failed = False
         self.reason = ""
         self.chances = ()
 

@@ -131,6 +131,10 @@ class TurnIndex:
             yield end
             id_ = end.previous
 
+    def end_above(self, id_: int) -> int | None:
+        """The turn end that a node is, or else that the turn of the node continues."""
+        return id_ if id_ in self._ends else self._turn_of.get(id_, (None, "", None))[2]
+
     def leaf(self, id_: int) -> int:
         """The end of the thread of a turn end; at a branch, of the newest branch."""
         while (following := self._following.get(id_)) is not None:

@@ -558,6 +558,8 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         conversation_id=names,
         owner="user_id",
         window=shows_last,
+        on_select="suggest",
+        suggest_at=0.9,
         single_tree=True,
         on_selection_failure="root",
     )
@@ -592,6 +594,8 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         checkpointer=ThreadMemSaver(system=system),
         store=ThreadMemStore(system=system),
         owner=user_of,
+        on_select="suggest",
+        suggest_at=1,
         single_tree=False,
         on_selection_failure="latest",
     )
@@ -612,6 +616,8 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         min_similarity=0.5,
         rewrite=True,
         conversation_id="first",
+        on_select="apply",
+        suggest_at=0.85,
         single_tree=True,
         on_selection_failure="raise",
     )
@@ -625,6 +631,8 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         min_similarity=0.5,
         rewrite=True,
         conversation_id=names,
+        on_select="suggest",
+        suggest_at=0.9,
         single_tree=True,
         on_selection_failure="raise",
     )
@@ -850,6 +858,7 @@ def refused(memory: ChatMemory, system: MemorySystem, model: BaseChatModel) -> N
     system.query("bread", k_limit="3")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     select_thread_node(system, single_tre=True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     create_threaded_chat(model, system, single_tre=True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    ThreadMemMiddleware(system, on_select="ask")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     ThreadMemMiddleware(system, single_tre=True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     ThreadMemMiddleware.from_conn_string("sqlite://", recal=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     ThreadMemRetriever.from_conn_string("sqlite://", kk=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
