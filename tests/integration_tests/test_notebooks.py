@@ -117,6 +117,19 @@ def shows_a_long_memory(executed: Any) -> None:
     assert "no problems" in text
 
 
+def shows_one_graph_with_two_users(executed: Any) -> None:
+    text, (tree,) = printed(executed), trees(executed)
+    assert "ada ['How do I feed a sourdough starter?', 'How much salt does the sourdough need?']" in text
+    assert re.search(r"bob \['How do I read a CSV file in Python\?', .*header row", text)
+    assert "OwnerRequiredError the run has no owner" in text
+    assert "['How much salt does the sourdough need?', 'How much salt does a small loaf need?']" in text
+    assert "How much salt does a small loaf need?" in tree
+    assert "CSV" not in tree
+    assert re.search(r"ada main - .*\(6 messages\)\nbob main - .*\(4 messages\)\nthread: ", text)
+    assert "True [] ['main']" in text
+    assert "no problems" in text
+
+
 THREADS = [
     ["How do I read a CSV file in Python?", "And how do I skip the header row of the file?"],
     ["My sourdough bread comes out flat. Why?", "How warm should the dough be?"],
@@ -127,6 +140,7 @@ SHOWS: dict[str, Callable[[Any], None]] = {
     "02_langgraph_tree": shows_a_graph_as_a_tree,
     "03_agent_with_memory": shows_an_agent_with_memory,
     "04_long_memory": shows_a_long_memory,
+    "05_many_users": shows_one_graph_with_two_users,
 }
 
 
