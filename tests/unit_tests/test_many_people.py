@@ -240,7 +240,7 @@ def test_the_owners_of_an_encrypted_memory_share_the_key(url: str, owner: str) -
         assert [message.content for message in bob.conversation("c").messages] == [SECRET, "Noted."]
         assert system.conversations() == []
     plain = MemorySystem(url, owner=f"{owner}-bob", embeddings=False)
-    with plain, pytest.raises(EncryptionError, match="pass MemorySystem"):
+    with plain, pytest.raises(EncryptionError, match="pass its cipher to MemorySystem"):
         _ = plain.conversation("c").messages
 
 
