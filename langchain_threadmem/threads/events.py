@@ -18,7 +18,7 @@ OnSelect = Literal["apply", "suggest"]
 Kind = Literal["continues", "new_thread", "returns"]
 SELECTION: Final = "threadmem.selection"
 SUGGEST_AT = 0.85
-"""The least probability of a suggestion. On `threads_dev` of the benchmark `threads`, 98 % of the new threads
+"""The least probability of a suggestion. On `threads_dev` of the benchmark `threads`, 99 % of the new threads
 that are suggested are new threads, and 60 % of the new threads are suggested.
 """
 
