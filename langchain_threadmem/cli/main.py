@@ -122,7 +122,21 @@ def _parser() -> argparse.ArgumentParser:
     vectors.add_argument("--vectors", metavar="DIR", help="folder of the index; default: beside the file")
     vectors.set_defaults(run=_reindex)
 
-    for command in (demo, show, listing, verify, stats, importing, convert, vectors):
+    server = commands.add_parser(
+        "mcp",
+        help="serve the memory to other programs: a server of the Model Context Protocol over stdio",
+        epilog="example: threadmem mcp sqlite:///memory.db --owner ada --write",
+    )
+    server.add_argument("database", metavar="DATABASE", help="a file or a URL")
+    server.add_argument(
+        "--write",
+        action="store_true",
+        help="offer the tools remember and forget too, and make a database that does not exist; "
+        "default: open the database read-only",
+    )
+    server.set_defaults(run=_mcp)
+
+    for command in (demo, show, listing, verify, stats, importing, convert, vectors, server):
         command.add_argument(
             "--owner", metavar="NAME", default="user", help="owner of the memory; default: user"
         )
@@ -280,6 +294,21 @@ def _import(options: argparse.Namespace) -> int:
     for difference in imported.differences:
         print(f"  {visible(difference)}")
     return 0 if imported.ok else 1
+
+
+def _mcp(options: argparse.Namespace) -> int:
+    from langchain_threadmem.cli import mcp_server
+    from langchain_threadmem.memory_system import MemorySystem
+
+    mcp_server.check_installed()
+    opened = (
+        MemorySystem(options.database, owner=options.owner)
+        if options.write
+        else _existing(options.database, options.owner, read_only=True)
+    )
+    with opened as system:
+        mcp_server.serve(system, write=options.write)
+    return 0
 
 
 def _existing(database: str, owner: str, **options: Any) -> MemorySystem:

@@ -6,15 +6,16 @@ import asyncio
 from collections.abc import Callable, Mapping
 from copy import copy
 from pathlib import Path
-from typing import Any, Self, TypeGuard, Unpack
+from typing import Any, Literal, Self, TypeGuard, Unpack
 
-from langchain_threadmem.chat_memory import ThreadOptions
+from langchain_threadmem.chat_memory import ChatMemory, ThreadOptions
 from langchain_threadmem.common import forking
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.engine.owners import OwnerOfRun, Run, owner_of_run
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, OwnerMismatchError
 from langchain_threadmem.memory_system import MemorySystem
+from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.threads import route
 from langchain_threadmem.threads.route import Lineage
 from langchain_threadmem.threads.select import ThreadedConversation
@@ -22,6 +23,12 @@ from langchain_threadmem.threads.selectors import AnySelector
 
 ConversationId = str | Callable[[Mapping[str, Any]], str] | None
 """The conversation of a run: its name, a function from the run's configuration; `None`: the `thread_id`."""
+
+Scope = Literal["conversation", "owner"]
+"""Where an integration searches: one conversation, or all of an owner."""
+
+_ANY = "*"
+"""Name of the conversation from which all conversations of an owner are searched; it stays empty."""
 
 _systems = LruCache[str, MemorySystem](64)
 _opening = forking.lock()
@@ -224,3 +231,55 @@ class RunConversations:
         name = route.conversation_name(config, self._conversation_id)
         conversation = self.system(config).conversation(name, node_selector=self._selector, **self._options)
         return conversation._conversation, route.lineage_of(config, name)
+
+
+def memory_of_run(
+    memory: ChatMemory | MemorySystem, owner: OwnerOfRun | None, config: Mapping[str, Any]
+) -> ChatMemory | MemorySystem:
+    """The memory of the owner of a run."""
+    if isinstance(memory, MemorySystem):
+        return system_of_run(memory, owner, config)
+    check_owner(config, memory._conversation.runtime.owner)
+    return memory
+
+
+def check_memory(
+    memory: ChatMemory | MemorySystem,
+    conversation_id: str | None,
+    scope: Scope | None,
+    owner: OwnerOfRun | None,
+) -> None:
+    """Refuse arguments that do not name a conversation or an owner.
+
+    Raises:
+        InputError: They do not.
+    """
+    if isinstance(memory, ChatMemory):
+        if conversation_id is not None and conversation_id != memory.conversation_id:
+            raise InputError(
+                f"the memory is the conversation {memory.conversation_id!r}, not {conversation_id!r}; "
+                "pass the MemorySystem to choose one by its id"
+            )
+        if owner is not None:
+            raise InputError(f"owner={owner!r} needs a MemorySystem; a ChatMemory has one owner")
+        return
+    if not isinstance(memory, MemorySystem):
+        raise InputError(f"memory is a ChatMemory or a MemorySystem, not {memory!r}")
+    if conversation_id is not None:
+        check_name("a conversation_id", conversation_id)
+    elif scope == "conversation":
+        raise InputError("scope='conversation' needs a conversation; pass conversation_id=...")
+    checked_owner(owner)
+
+
+def searched(
+    memory: ChatMemory | MemorySystem,
+    conversation_id: str | None,
+    scope: Scope | None,
+) -> tuple[ChatMemory, Scope]:
+    """The conversation whose `recall` is called, and the scope."""
+    if isinstance(memory, ChatMemory):
+        return memory, scope or "conversation"
+    if conversation_id is None:
+        return memory.conversation(_ANY), "owner"
+    return memory.conversation(conversation_id), scope or "conversation"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
-from langchain_threadmem.errors import ThreadMemError
+from langchain_threadmem.errors import InputError, ThreadMemError
 from langchain_threadmem.index import watermarks
 from langchain_threadmem.index.removal import Removed, drop, take_out
 from langchain_threadmem.removal import purging
@@ -22,7 +22,9 @@ from langchain_threadmem.removal.scores import Scorer, count_to_forget, least_im
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.summaries.queries import delete_summaries
-from langchain_threadmem.tree import nodes, stale_marks, trees
+from langchain_threadmem.tree import branches, nodes, stale_marks, trees
+from langchain_threadmem.tree.conversation import Conversation, tree_of
+from langchain_threadmem.tree.navigate import MessageRef, message_in
 from langchain_threadmem.tree.rows import is_lost, is_recallable, nodes_of
 from langchain_threadmem.units import memory
 from langchain_threadmem.units import queries as unit_queries
@@ -114,6 +116,41 @@ def _pass(runtime: Runtime, percentage: float, scorer: Scorer | None, *, purge: 
     removed = yield from Sql(write, write=True)
     yield from drop(runtime, removed)
     return [key for keys in removed.keys.values() for key in keys]
+
+
+def forget_message(conversation: Conversation, message: MessageRef, *, purge: bool) -> Flow[None]:
+    """Forget one message, in all its versions if it is removed from history too.
+
+    Args:
+        conversation: The conversation of the message.
+        message: The `id` of the message, or of its node.
+        purge: Whether the message is removed from history too.
+
+    Raises:
+        NodeNotFoundError: The conversation has no such message.
+        InputError: The message is not in memory: a tool call, a result or a system message, a message that
+            was superseded or forgotten, or one that is exempt from forgetting.
+    """
+    runtime, tree, now = conversation.runtime, (yield from tree_of(conversation)), time.time()
+    yield from runtime.get(Visits).settle()
+
+    def write(conn: Conn) -> Removed:
+        row = message_in(conn, tree, message)
+        versions = {row.key, *(one.key for one in branches.versions(conn, tree, row) if purge)}
+        keys = memory.forget_named(conn, runtime.owner, versions, now)
+        if not keys or not all(map(is_recallable, nodes_of(nodes.by_keys(conn, keys)))):
+            raise InputError(
+                f"message {message!r} cannot be forgotten: it calls a tool, it is a result or a system "
+                "message, it was replaced or forgotten before, or it is exempt (never_delete)"
+            )
+        removed = leave_indexes(conn, runtime.owner, keys)
+        if purge:
+            removed.keys[tree] = sorted(versions)
+            _purge(conn, runtime.owner, removed)
+        return removed
+
+    removed = yield from Sql(write, write=True)
+    yield from drop(runtime, removed)
 
 
 def leave_indexes(conn: Conn, owner: str, keys: Sequence[int]) -> Removed:

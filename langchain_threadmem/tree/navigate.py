@@ -42,6 +42,11 @@ def _read(
     return nodes_of(stored, conversation.runtime.parts.read)
 
 
+def message(conversation: Conversation, ref: MessageRef) -> Flow[ConversationNode]:
+    """The node of a message, by the `id` of either."""
+    return (yield from _read(conversation, ref, lambda conn, tree, row: [row]))[0]
+
+
 def siblings(conversation: Conversation, message: MessageRef) -> Flow[list[ConversationNode]]:
     """The messages with the role and the parent of a message, including the message."""
     return (

@@ -62,7 +62,7 @@ from langchain_threadmem.engine.owners import ContextField, Run
 from langchain_threadmem.index.vector_index import VectorIndex
 from langchain_threadmem.integrations.graph import recall_node, store_turn_node
 from langchain_threadmem.integrations.langchain4j import ChatMemoryProvider
-from langchain_threadmem.integrations.retriever import recall_tool
+from langchain_threadmem.integrations.tools import recall_tool
 from langchain_threadmem.removal.erase import Receipt, Scrubbed
 from langchain_threadmem.removal.forget import Forgotten
 from langchain_threadmem.removal.scores import decay

@@ -30,7 +30,7 @@ from langchain_threadmem import (
 from langchain_threadmem.engine.owners import ContextField, Run, owner_of_run
 from langchain_threadmem.engine.runtime import CACHED_OWNERS
 from langchain_threadmem.errors import EncryptionError, InputError, OwnerMismatchError, OwnerRequiredError
-from langchain_threadmem.integrations.retriever import recall_tool
+from langchain_threadmem.integrations.tools import recall_tool
 
 SECRET = "the vault opens with heron"
 THREAD = "talk"

@@ -23,7 +23,7 @@ from langchain_threadmem import (
     select_thread_node,
 )
 from langchain_threadmem.errors import OwnerMismatchError
-from langchain_threadmem.integrations.retriever import recall_tool
+from langchain_threadmem.integrations.tools import recall_tool
 
 ASKED = {"messages": [("user", "Hello")]}
 Call = Callable[[MemorySystem, RunnableConfig, str], Any]

@@ -25,7 +25,7 @@ from langchain_threadmem import (
 )
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations.retriever import recall_tool
+from langchain_threadmem.integrations.tools import recall_tool
 from langchain_threadmem.recall import sources
 from langchain_threadmem.recall.quoting import fenced, recalled
 from langchain_threadmem.storage.statements import Conn

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemRetriever
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.integrations.retriever import recall_tool
+from langchain_threadmem.integrations.tools import recall_tool
 
 Invoke = Callable[..., Any]
 

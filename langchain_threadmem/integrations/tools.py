@@ -1,0 +1,522 @@
+"""Tools with which an agent searches, reads, adds to and forgets the memory, sync and async.
+
+A tool returns stored text inside a fenced block (see `recall.quoting`), and an error that the model can
+correct, such as an unknown id, as a tool message with the status "error". Recall does not find the result of
+a tool. A message is named by its conversation and by the number of its node, as the blocks show them, or by
+its own `id`.
+
+Each tool takes `owner`, the owner of a run: the name of a field of the run's context or `configurable`, or a
+function of the run. By default it is the owner of the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
+from uuid import NAMESPACE_OID, uuid4, uuid5
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import ensure_config
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langgraph.prebuilt import ToolRuntime
+from langgraph.types import interrupt
+from pydantic import BaseModel, Field
+
+from langchain_threadmem.catalogue import verbs as catalogue
+from langchain_threadmem.catalogue.verbs import ConversationInfo, ThreadInfo
+from langchain_threadmem.chat_memory import ChatMemory
+from langchain_threadmem.engine.flow import Flow, Sql, arun, run
+from langchain_threadmem.engine.owners import OwnerOfRun
+from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.errors import InputError, NotFoundError, SessionNotFoundError
+from langchain_threadmem.integrations._system import (
+    Scope,
+    check_memory,
+    check_system,
+    checked_owner,
+    memory_of_run,
+    searched,
+)
+from langchain_threadmem.memory_system import MemorySystem
+from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.roles import SPOKEN
+from langchain_threadmem.messages.text import plural
+from langchain_threadmem.recall import verbs as recall_verbs
+from langchain_threadmem.recall.options import RecallOptions
+from langchain_threadmem.recall.quoting import enclosed, fenced, recalled, tagged
+from langchain_threadmem.recall.results import Recollection
+from langchain_threadmem.removal import forget
+from langchain_threadmem.threads import append
+from langchain_threadmem.tree import navigate, revise, trees
+from langchain_threadmem.tree.navigate import MessageRef
+from langchain_threadmem.tree.node import ConversationNode
+
+Memory = ChatMemory | MemorySystem
+Call = ToolRuntime[Any, Any] | None
+"""The call of a tool by a graph; `None` outside of a graph."""
+
+_Message = Annotated[
+    int | str, Field(description="The number of the message's node, as shown in memory, or the message's id.")
+]
+_Conversation = Annotated[
+    str | None, Field(description="The conversation of the message, as shown in memory.", default=None)
+]
+
+
+_SCRATCHPAD = "__pregel_scratchpad"
+"""LangGraph's key for the state of interrupts in the configuration of a run."""
+_SIGNS_PER_TOKEN = 4
+
+
+class _Query(BaseModel):
+    query: Annotated[str, Field(description="What to look for: a question, or a few words.")]
+
+
+class _Listed(BaseModel):
+    conversation: Annotated[
+        str | None,
+        Field(description="The conversation whose threads are listed; without it, all conversations."),
+    ] = None
+    query: Annotated[
+        str | None, Field(description="Words that a listed conversation contains; all without it.")
+    ] = None
+    cursor: Annotated[str | None, Field(description="The cursor at the end of the page before.")] = None
+
+
+class _Named(BaseModel):
+    message: _Message
+    conversation: _Conversation = None
+
+
+class _Fact(BaseModel):
+    fact: Annotated[str, Field(description="The fact, as a sentence that is clear by itself.")]
+    replaces: Annotated[
+        int | str | None,
+        Field(description="The node or the id of an earlier fact that the fact updates or contradicts."),
+    ] = None
+    source: Annotated[
+        str | None,
+        Field(description="The id of the message that the fact comes from; by default the user's last one."),
+    ] = None
+
+
+def recall_tool(
+    memory: ChatMemory | MemorySystem,
+    *,
+    conversation_id: str | None = None,
+    scope: Scope | None = None,
+    k: int = 4,
+    owner: OwnerOfRun | None = None,
+    name: str = "recall",
+    description: str = "Look up what was said earlier, in this conversation or another.",
+) -> BaseTool:
+    """A tool with which an agent searches the memory.
+
+    Args:
+        memory: A conversation, or a system.
+        conversation_id: A conversation of the system; by default all conversations of the owner are searched.
+        scope: One "conversation" or all of the "owner"; by default one if the two arguments above name it.
+        k: Maximum number of messages and summaries.
+        owner: The owner of a run; by default the owner of `memory`.
+        name: The name of the tool for the model.
+        description: The description of the tool for the model.
+
+    Raises:
+        InputError: The arguments do not name a conversation or an owner.
+
+    Example:
+        >>> memory = ChatMemory(embeddings=False)
+        >>> nodes = memory.append("My cat is called Ada", "Noted.")
+        >>> "My cat is called Ada" in recall_tool(memory).invoke({"query": "cat"})
+        True
+        >>> recall_tool(memory).invoke({"query": "weather"})
+        'Nothing was said about it.'
+    """
+    check_memory(memory, conversation_id, scope, owner)
+
+    def find(memory: Memory, call: Call, query: str) -> Flow[str]:
+        conversation, where = searched(memory, conversation_id, scope)
+        options = RecallOptions(k, scope=where)
+        hits = yield from recall_verbs.recall(conversation._conversation, query, options, 0)
+        return fenced([recalled(hit) for hit in hits]) or "Nothing was said about it."
+
+    return _tool(memory, owner, find, _Query, name, description)
+
+
+def list_threads_tool(
+    memory: ChatMemory | MemorySystem,
+    *,
+    conversation_id: str | None = None,
+    limit: int = 20,
+    owner: OwnerOfRun | None = None,
+    name: str = "list_threads",
+    description: str = "List the conversations, or the threads of a conversation, by their last use.",
+) -> BaseTool:
+    """A tool with which an agent lists conversations, and the threads of a conversation.
+
+    Args:
+        memory: A conversation, or a system.
+        conversation_id: The only conversation of the system whose threads are listed; by default any.
+        limit: Maximum number of conversations or threads of a page.
+        owner: The owner of a run; by default the owner of `memory`.
+        name: The name of the tool for the model.
+        description: The description of the tool for the model.
+
+    Raises:
+        InputError: The arguments do not name a conversation or an owner.
+
+    Example:
+        >>> memory = ChatMemory(conversation_id="home", embeddings=False)
+        >>> nodes = memory.append("How do I bake bread?", "With patience.")
+        >>> list_threads_tool(memory).invoke({}).splitlines()[2][:48]
+        '<thread conversation="home" node="2" title="Bake'
+    """
+    check_memory(memory, conversation_id, None, owner)
+
+    def show(
+        memory: Memory,
+        call: Call,
+        conversation: str | None = None,
+        query: str | None = None,
+        cursor: str | None = None,
+    ) -> Flow[str]:
+        if isinstance(memory, MemorySystem) and (conversation or conversation_id) is None:
+            found = yield from catalogue.list_conversations(memory.runtime, query, limit=limit, cursor=cursor)
+            shown = [_listed("conversation", item, {"conversation": item.id}) for item in found]
+            return _paged(shown, found.cursor)
+        chosen = yield from _existing(memory, conversation_id, conversation)
+        threads = yield from catalogue.list_threads(chosen._conversation, limit, cursor)
+        where = {"conversation": chosen.conversation_id}
+        return _paged(
+            [_listed("thread", item, {**where, "node": str(item.id)}) for item in threads], threads.cursor
+        )
+
+    return _tool(memory, owner, show, _Listed, name, description)
+
+
+def read_thread_tool(
+    memory: ChatMemory | MemorySystem,
+    *,
+    conversation_id: str | None = None,
+    max_tokens: int = 4000,
+    owner: OwnerOfRun | None = None,
+    name: str = "read_thread",
+    description: str = "Read the thread of a message found in memory: what was said before and after it.",
+) -> BaseTool:
+    """A tool with which an agent reads the whole thread of a message.
+
+    The result has the human and AI messages of the thread. A thread with more tokens is shown around the
+    message, and the result names the messages with which the model reads on.
+
+    Args:
+        memory: A conversation, or a system.
+        conversation_id: The only conversation of the system that is read; by default any.
+        max_tokens: Maximum number of tokens of the messages, at four characters for each token; the
+            message itself is always shown, cut to this length.
+        owner: The owner of a run; by default the owner of `memory`.
+        name: The name of the tool for the model.
+        description: The description of the tool for the model.
+
+    Raises:
+        InputError: The arguments do not name a conversation or an owner, or `max_tokens` is not positive.
+
+    Example:
+        >>> memory = ChatMemory(embeddings=False)
+        >>> nodes = memory.append("My cat is called Ada", "Noted.")
+        >>> read_thread_tool(memory).invoke({"message": 1}).splitlines()[-3:]
+        ['Noted.', '</message>', '</memory>']
+    """
+    check_memory(memory, conversation_id, None, owner)
+    if not isinstance(max_tokens, int) or max_tokens < 1:
+        raise InputError(f"max_tokens={max_tokens!r} is no number of tokens; pass a whole number from 1 up")
+
+    def read(memory: Memory, call: Call, message: MessageRef, conversation: str | None = None) -> Flow[str]:
+        chosen = yield from _existing(memory, conversation_id, conversation)
+        node = yield from navigate.message(chosen._conversation, _reference(message))
+        thread = yield from navigate.thread_of(chosen._conversation, node.id)
+        return _excerpt(thread, node, chosen.conversation_id, _SIGNS_PER_TOKEN * max_tokens)
+
+    return _tool(memory, owner, read, _Named, name, description)
+
+
+def remember_tool(
+    system: MemorySystem,
+    *,
+    conversation_id: str = "facts",
+    owner: OwnerOfRun | None = None,
+    name: str = "remember",
+    description: str = (
+        "Save a fact for later conversations. If it updates or contradicts an earlier fact, name that fact."
+    ),
+) -> BaseTool:
+    """A tool with which an agent saves facts.
+
+    Facts are AI messages of a conversation of their own, each a thread: recall finds them, and they are
+    listed, edited, forgotten and erased like other messages. A fact that replaces an earlier fact is a new
+    version of it: the earlier version stays in the history and leaves recall. The `additional_kwargs` of a
+    fact name the message that it comes from, as `source_message`, and in a graph the thread of the run, as
+    `source_conversation`. Erasing that message does not erase the fact.
+
+    Args:
+        system: The system.
+        conversation_id: The conversation of the facts.
+        owner: The owner of a run; by default the owner of `system`.
+        name: The name of the tool for the model.
+        description: The description of the tool for the model.
+
+    Raises:
+        InputError: An argument has the wrong type.
+
+    Example:
+        >>> system = MemorySystem(embeddings=False)
+        >>> remember = remember_tool(system)
+        >>> remember.invoke({"fact": "Ada drinks tea."})
+        'Saved as message 1 of the conversation "facts".'
+        >>> remember.invoke({"fact": "Ada drinks coffee.", "replaces": 1})
+        'Saved as message 2 of the conversation "facts", in the place of message 1.'
+        >>> [hit.node.message.content for hit in system.conversation("facts").recall("What does Ada drink?")]
+        ['Ada drinks coffee.']
+    """
+    check_system(system)
+    check_name("a conversation_id", conversation_id)
+    checked_owner(owner)
+
+    def save(
+        memory: Memory, call: Call, fact: str, replaces: MessageRef | None = None, source: str | None = None
+    ) -> Flow[str]:
+        assert isinstance(memory, MemorySystem)
+        facts = memory.conversation(conversation_id)._conversation
+        message = _fact(fact, replaces, source, call)
+        if replaces is None:
+            [node] = yield from append.remember(facts, [message], None)
+            return f'Saved as message {node.id} of the conversation "{conversation_id}".'
+        yield from _existing(memory, conversation_id, None)
+        old = yield from navigate.message(facts, _reference(replaces))
+        node = yield from revise.edit(facts, old.id, message)
+        return (
+            f'Saved as message {node.id} of the conversation "{conversation_id}", in the place of message '
+            f"{old.id}."
+        )
+
+    return _tool(system, owner, save, _Fact, name, description)
+
+
+def forget_tool(
+    memory: ChatMemory | MemorySystem,
+    *,
+    conversation_id: str | None = None,
+    confirm: bool = True,
+    purge: bool = True,
+    owner: OwnerOfRun | None = None,
+    name: str = "forget",
+    description: str = "Forget a fact or another message for good, if the user asks for it.",
+) -> BaseTool:
+    """A tool with which an agent forgets a message, after a human has agreed.
+
+    The human is asked with LangGraph's `interrupt`, which needs a graph with a checkpointer. The value of the
+    interrupt is that of LangChain's `HumanInTheLoopMiddleware`, with the text of the message as the
+    description; resume the run with `Command(resume=True)`, `Command(resume=False)`, or
+    `Command(resume={"decisions": [{"type": "approve"}]})`, or "reject" for the type.
+
+    Args:
+        memory: A conversation, or a system.
+        conversation_id: The only conversation of the system of which messages are forgotten; by default any.
+        confirm: Ask a human first.
+        purge: Remove the message and its other versions from the history too; `MemorySystem.scrub` then
+            clears their bytes from the files. Otherwise the message only leaves recall.
+        owner: The owner of a run; by default the owner of `memory`.
+        name: The name of the tool for the model.
+        description: The description of the tool for the model.
+
+    Raises:
+        InputError: The arguments do not name a conversation or an owner.
+
+    Example:
+        >>> memory = ChatMemory(embeddings=False)
+        >>> nodes = memory.append("My number is 555.", "Noted.")
+        >>> forget_tool(memory, confirm=False).invoke({"message": 1})
+        'Forgotten.'
+        >>> [message.content for message in memory.messages]
+        ['Noted.']
+    """
+    check_memory(memory, conversation_id, None, owner)
+
+    def drop(memory: Memory, message: MessageRef, conversation: str | None) -> Flow[str]:
+        chosen = yield from _existing(memory, conversation_id, conversation)
+        node = yield from navigate.message(chosen._conversation, _reference(message))
+        refusal = confirm and _refusal(
+            name, node, {"message": message, "conversation": chosen.conversation_id}
+        )
+        if refusal:
+            return refusal
+        yield from forget.forget_message(chosen._conversation, node.id, purge=purge)
+        return "Forgotten."
+
+    def start(memory: Memory, call: Call, message: MessageRef, conversation: str | None = None) -> Flow[str]:
+        if confirm and _SCRATCHPAD not in ensure_config().get("configurable", {}):
+            raise InputError(
+                f"the tool {name!r} asks a human, which needs the run of a graph with a checkpointer; pass "
+                "confirm=False to forget without asking"
+            )
+        return drop(memory, message, conversation)
+
+    return _tool(memory, owner, start, _Named, name, description)
+
+
+def _tool(
+    memory: Memory,
+    owner: OwnerOfRun | None,
+    flow: Callable[..., Flow[str]],
+    arguments: type[BaseModel],
+    name: str,
+    description: str,
+) -> BaseTool:
+    """A tool that runs a flow on the memory of the owner of a run."""
+
+    def call(runtime: Call = None, **given: Any) -> str:
+        found = memory_of_run(memory, owner, ensure_config())
+        return run(_answer(flow(found, runtime, **given)), _runtime(found))
+
+    async def acall(runtime: Call = None, **given: Any) -> str:
+        found = memory_of_run(memory, owner, ensure_config())
+        return await arun(_answer(flow(found, runtime, **given)), _runtime(found))
+
+    return StructuredTool.from_function(
+        call,
+        acall,
+        name=name,
+        description=description,
+        args_schema=arguments,
+        handle_tool_error=True,
+        handle_validation_error=str,
+    )
+
+
+def _answer(flow: Flow[str]) -> Flow[str]:
+    """The result of a flow; an error that the model can correct becomes that of a tool."""
+    try:
+        return (yield from flow)
+    except (InputError, NotFoundError) as error:
+        raise ToolException(str(error)) from error
+
+
+def _runtime(memory: Memory) -> Runtime:
+    return memory.runtime if isinstance(memory, MemorySystem) else memory._conversation.runtime
+
+
+def _existing(memory: Memory, only: str | None, named: str | None) -> Flow[ChatMemory]:
+    """The conversation that a call names; looking for it creates none.
+
+    Raises:
+        InputError: The call names none, or another than the only one of the tool.
+        SessionNotFoundError: There is no such conversation.
+    """
+    if isinstance(memory, ChatMemory):
+        only = memory.conversation_id
+    name = only if named is None else named
+    if name is None:
+        raise InputError("no conversation is named; pass conversation=... as shown in memory")
+    if only is not None and name != only:
+        raise InputError(f"the tool serves the conversation {only!r} alone, not {name!r}")
+    check_name("a conversation", name)
+    owner = _runtime(memory).owner
+    if (yield from Sql(lambda conn: trees.find(conn, owner, name))) is None:
+        raise SessionNotFoundError(f"there is no conversation {name!r}; pass one that is shown in memory")
+    return memory if isinstance(memory, ChatMemory) else memory.conversation(name)
+
+
+def _reference(message: MessageRef) -> MessageRef:
+    """The number of a node or the id of a message, as a model writes them."""
+    return int(message) if isinstance(message, str) and message.isdecimal() else message
+
+
+def _listed(tag: str, item: ConversationInfo | ThreadInfo, place: Mapping[str, str]) -> str:
+    labels = {
+        **place,
+        "title": item.title,
+        "messages": str(item.messages),
+        "updated": item.updated.isoformat(timespec="seconds"),
+    }
+    return tagged(tag, labels, item.preview)
+
+
+def _paged(items: Sequence[str], cursor: str | None) -> str:
+    if not items:
+        return "Nothing is in memory."
+    more = "" if cursor is None else f'\nThere are more: pass the cursor "{cursor}".'
+    return enclosed(items) + more
+
+
+def _excerpt(thread: Sequence[ConversationNode], node: ConversationNode, conversation: str, most: int) -> str:
+    """The human and AI messages of a thread as a block: those around a node, as far as they fit.
+
+    Args:
+        thread: The thread.
+        node: A node of the thread.
+        conversation: The name of the conversation.
+        most: Maximum number of characters of the messages.
+    """
+    spoken = [one for one in thread if one.message.type in SPOKEN and text_of(one.message).strip()]
+    if not spoken:
+        return "The thread has no text."
+    known = {one.id for one in thread[: [one.id for one in thread].index(node.id)]}
+    center = min(sum(one.id in known for one in spoken), len(spoken) - 1)
+    first, end, left = center, center + 1, most - len(text_of(spoken[center].message))
+    grows = True
+    while grows:
+        grows = False
+        for at in (end, first - 1):
+            size = len(text_of(spoken[at].message)) if 0 <= at < len(spoken) else left + 1
+            if size <= left:
+                first, end, left, grows = min(first, at), max(end, at + 1), left - size, True
+    shown = [recalled(Recollection(one, 1.0, conversation_id=conversation)) for one in spoken[first:end]]
+    lines = [fenced(shown, longest=most)]
+    for count, side, edge in ((first, "earlier", first - 1), (len(spoken) - end, "later", end)):
+        if count:
+            lines.append(f"{plural(count, f'{side} message')} left out: read message {spoken[edge].id}.")
+    return "\n".join(lines)
+
+
+def _fact(fact: str, replaces: MessageRef | None, source: str | None, call: Call) -> AIMessage:
+    """A fact as a message; its id is the same if a graph repeats the call of the tool after an interrupt."""
+    if call is None:
+        where: dict[str, Any] = {"source_message": source}
+        return AIMessage(fact, id=str(uuid4()), additional_kwargs=_given(where))
+    thread = (call.config.get("configurable") or {}).get("thread_id")
+    said = next((message.id for message in reversed(_messages(call.state)) if message.type == "human"), None)
+    where = {"source_message": source or said, "source_conversation": None if source else thread}
+    made = uuid5(NAMESPACE_OID, f"{thread} {call.tool_call_id} {replaces} {fact}")
+    return AIMessage(fact, id=str(made), additional_kwargs=_given(where))
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _messages(state: Any) -> Sequence[BaseMessage]:
+    """The messages of the state of a graph."""
+    if isinstance(state, Mapping):
+        return state.get("messages") or ()
+    return state if isinstance(state, list) else getattr(state, "messages", None) or ()
+
+
+def _refusal(name: str, node: ConversationNode, arguments: Mapping[str, Any]) -> str | None:
+    """Ask a human whether a message is forgotten; the answer for the model if it is not.
+
+    Raises:
+        InputError: The run is resumed with another value than an approval or a rejection.
+    """
+    question = {
+        "action_requests": [{"name": name, "args": dict(arguments), "description": text_of(node.message)}],
+        "review_configs": [{"action_name": name, "allowed_decisions": ["approve", "reject"]}],
+    }
+    answer = interrupt(question)
+    if isinstance(answer, bool):
+        answer = {"decisions": [{"type": "approve" if answer else "reject"}]}
+    match answer:
+        case {"decisions": [{"type": "approve"}]}:
+            return None
+        case {"decisions": [{"type": "reject", **rest}]}:
+            return str(rest.get("message") or "The user refused: the message is not forgotten.")
+    raise InputError(f"nothing is forgotten: the answer of the human, {answer!r}, is no decision")
