@@ -1,4 +1,4 @@
-"""The retriever: hits of `ChatMemory.recall` as documents with their source. It writes nothing."""
+"""The retriever, whose documents are hits of `ChatMemory.recall` with their source."""
 
 from __future__ import annotations
 
