@@ -129,7 +129,8 @@ class MemorySystem:
             connection; async callers share one connection for writes and a few for reads.
         max_overflow: Number of further connections that are opened while they are needed, by default 10.
         read_only: Write nothing to the database. Verbs that write fail, and a database that is missing, is
-            empty or needs a migration is refused.
+            empty or needs a migration is refused. Recall uses the vectors that are stored, and in all
+            conversations of an owner it finds the messages that another call of recall has indexed.
 
     Raises:
         InputError: An argument has the wrong type or is out of its range.

@@ -125,6 +125,8 @@ class Resources(forking.Forkable):
     def __init__(self, database: SqliteDatabase | ServerDatabase, embedder: Embedder) -> None:
         self.database = database
         self.embedder = embedder
+        self.read_only = False
+        """Whether nothing is written to the database, so that no index in it can be brought up to date."""
         self.parts = Parts()
         """Writes and reads parts of messages that JSON does not know; a saver may replace it."""
         self.seal: Seal | None = None
@@ -158,6 +160,7 @@ class Resources(forking.Forkable):
         """
         database = unopened(url, pool_size=pool_size, max_overflow=max_overflow, read_only=read_only)
         resources = cls(database, Embedder(embeddings))
+        resources.read_only = read_only
         try:
             if cipher is not None:
                 resources.encrypt(cipher)
@@ -407,6 +410,16 @@ class Runtime(forking.Forkable):
     def encrypted(self) -> bool:
         """Whether messages are encrypted; an index on disk must not contain their text then."""
         return self.seal is not None
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing is written to the database."""
+        return self.resources.read_only
+
+    @property
+    def indexes_words(self) -> bool:
+        """Whether new messages can be added to the lexicon, which has no text of an encrypted memory."""
+        return not (self.encrypted or self.read_only)
 
     def close(self) -> None:
         """Close the resources, and so the runtimes of all owners."""

@@ -109,7 +109,9 @@ def _enter_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
 
 
 def catch_up_owner_words(runtime: Runtime) -> Flow[None]:
-    """Add the new messages of all conversations of the owner to the lexicon."""
+    """Add the new messages of all conversations of the owner to the lexicon, unless nothing is written."""
+    if runtime.read_only:
+        return
     owner, name = runtime.owner, runtime.get(Indexes).lexicon
     unread = yield from Sql(lambda conn: watermarks.missing(conn, owner, name))
     for piece in in_pieces(unread, WORDS_AT_ONCE):
@@ -141,6 +143,8 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
             lambda conn: watermarks.missing(conn, owner, watermarks.embeddings_of(model))
         )
         yield from embed_trees(runtime, lacking, wait)
+    if runtime.read_only:
+        return (yield from _exact_of_owner(runtime))
     if indexes.chooses_index:
         counts = yield from Sql(lambda conn: _counts(conn, owner, model))
         if counts[0] < EXACT_BELOW and not counts[1]:

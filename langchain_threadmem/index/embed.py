@@ -153,7 +153,7 @@ def model_of(runtime: Runtime) -> Flow[str]:
 def embed_tree(runtime: Runtime, tree: int, wait: bool | None) -> Flow[None]:
     """Embed new messages as `catch_up_vectors` does; without a model do nothing."""
     model = yield from model_of(runtime)
-    if not model:
+    if not model or (runtime.read_only and not wait):
         return
     name = watermarks.embeddings_of(model)
     if wait:
@@ -193,6 +193,8 @@ def embed_trees(runtime: Runtime, missing: Mapping[int, int], wait: bool | None)
     Raises:
         EmbeddingError: The model failed, now or in the background.
     """
+    if runtime.read_only and not wait:
+        return
     if wait or sum(missing.values()) <= FEW:
         yield from embed_missing(runtime, missing)
     elif error := runtime.ahead.failure(runtime.get(EmbeddingQueue).job):

@@ -29,6 +29,8 @@ from langchain_threadmem.engine.flow import Flow, Sql, arun, run
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, NotFoundError, SessionNotFoundError
+from langchain_threadmem.index import watermarks
+from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.integrations._system import (
     Scope,
     check_memory,
@@ -139,7 +141,8 @@ def recall_tool(
         conversation, where = searched(memory, conversation_id, scope)
         options = RecallOptions(k, scope=where)
         hits = yield from recall_verbs.recall(conversation._conversation, query, options, 0)
-        return fenced([recalled(hit) for hit in hits]) or "Nothing was said about it."
+        found = fenced([recalled(hit) for hit in hits]) or "Nothing was said about it."
+        return found + (yield from _not_searched(_runtime(memory), where))
 
     return _tool(memory, owner, find, _Query, name, description)
 
@@ -403,6 +406,19 @@ def _answer(flow: Flow[str]) -> Flow[str]:
 
 def _runtime(memory: Memory) -> Runtime:
     return memory.runtime if isinstance(memory, MemorySystem) else memory._conversation.runtime
+
+
+def _not_searched(runtime: Runtime, scope: Scope) -> Flow[str]:
+    """A note on the conversations whose newest messages a search in a read-only database does not find."""
+    if not runtime.read_only or scope != "owner":
+        return ""
+    lexicon = runtime.get(Indexes).lexicon
+    missing = yield from Sql(lambda conn: watermarks.missing(conn, runtime.owner, lexicon))
+    if not missing:
+        return ""
+    return (
+        f"\nThe newest messages of {plural(len(missing), 'conversation')} are not searched: list the threads."
+    )
 
 
 def _existing(memory: Memory, only: str | None, named: str | None) -> Flow[ChatMemory]:

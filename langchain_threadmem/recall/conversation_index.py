@@ -77,7 +77,7 @@ def summary_index_of(runtime: Runtime, tree: int) -> Flow[SummaryIndex]:
 
 def records_of(conn: Conn, runtime: Runtime, tree: int, last: int) -> list[Record]:
     """The documents of a tree's nodes numbered above `last`."""
-    if not runtime.encrypted:
+    if runtime.indexes_words:
         return document_queries.since(conn, tree, last)
     rows = nodes.since(conn, tree, last)
     return [

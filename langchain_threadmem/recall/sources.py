@@ -105,7 +105,7 @@ def prepare(runtime: Runtime, tree: int | None, query: str, options: RecallOptio
         return PreparedQuery(query, vector, near)
     vector = (yield from embed(runtime, [query], query=True))[0]
     for searched in (yield from Sql(lambda conn: _searched(conn, tree, options))):
-        if not runtime.encrypted:
+        if runtime.indexes_words:
             yield from catch_up_words(runtime, searched)
         if vector.size:
             yield from embed_tree(runtime, searched, options.wait)
@@ -115,10 +115,10 @@ def prepare(runtime: Runtime, tree: int | None, query: str, options: RecallOptio
 def is_outdated(conn: Conn, runtime: Runtime, tree: int | None, options: RecallOptions) -> bool:
     """Whether the lexicon lacks messages."""
     lexicon = runtime.get(Indexes).lexicon
+    if not runtime.indexes_words:
+        return False
     if tree is None:
         return bool(watermarks.missing(conn, runtime.owner, lexicon))
-    if runtime.encrypted:
-        return False
     return any(is_behind(conn, searched, lexicon) for searched in _searched(conn, tree, options))
 
 
@@ -152,7 +152,7 @@ class MemorySource:
         if tree is None:
             return Candidates((yield from _by_indexes(runtime, None, query, options)).hits, complete=True)
         size, summaries = yield from Sql(lambda conn: trees.extent(conn, tree))
-        score = _by_postings if size < READ_WHOLE or runtime.encrypted else _by_indexes
+        score = _by_postings if size < READ_WHOLE or not runtime.indexes_words else _by_indexes
         scored = yield from score(runtime, tree, query, options)
         if summaries is None or not options.ranks - {0}:
             return Candidates(scored.hits, complete=True)

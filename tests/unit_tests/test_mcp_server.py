@@ -40,6 +40,7 @@ def stored(url: str, owner: str) -> str:
     """The URL of a memory of two owners."""
     with MemorySystem(url, owner=owner, embeddings=False) as system:
         system.conversation("travel").append("The visa for Japan?", "It takes two weeks.")
+        system.conversation("new").recall("visa", scope="owner")  # Indexes the messages.
         system.for_owner(f"{owner}-bob").conversation("secret").append("The visa of Bob", "Noted.")
     return url
 
@@ -94,6 +95,7 @@ def test_reading_writes_nothing_to_the_file(tmp_path: Path, owner: str) -> None:
     ]
     results = served(str(file), owner, [*calls, ("read_thread", {**named, "conversation": "new"})])[1]
     assert [failed for _, failed in results] == [False, False, False, True]
+    assert "1 conversation are not searched" in results[0][0]
     assert file.read_bytes() == before
 
 
