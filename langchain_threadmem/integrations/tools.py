@@ -317,6 +317,8 @@ def forget_tool(
 ) -> BaseTool:
     """A tool with which an agent forgets a message, after a human has agreed.
 
+    A message in the state of the graph that calls the tool is refused, since the graph would store it again.
+
     The human is asked with LangGraph's `interrupt`, which needs a graph with a checkpointer. The value of the
     interrupt is that of LangChain's `HumanInTheLoopMiddleware`, with the text of the message as the
     description; resume the run with `Command(resume=True)`, `Command(resume=False)`, or
@@ -345,9 +347,14 @@ def forget_tool(
     """
     check_memory(memory, conversation_id, None, owner)
 
-    def drop(memory: Memory, message: MessageRef, conversation: str | None) -> Flow[str]:
+    def drop(memory: Memory, call: Call, message: MessageRef, conversation: str | None) -> Flow[str]:
         chosen = yield from _existing(memory, conversation_id, conversation)
         node = yield from navigate.message(chosen._conversation, _reference(message))
+        if call is not None and node.message.id in [one.id for one in _messages(call.state)]:
+            raise InputError(
+                f"message {message!r} belongs to the conversation of this run, whose state would store it "
+                "again; forget it in a later conversation"
+            )
         refusal = confirm and _refusal(
             name, node, {"message": message, "conversation": chosen.conversation_id}
         )
@@ -362,7 +369,7 @@ def forget_tool(
                 f"the tool {name!r} asks a human, which needs the run of a graph with a checkpointer; pass "
                 "confirm=False to forget without asking"
             )
-        return drop(memory, message, conversation)
+        return drop(memory, call, message, conversation)
 
     return _tool(memory, owner, start, _Named, name, description)
 
@@ -377,11 +384,12 @@ def _tool(
 ) -> BaseTool:
     """A tool that runs a flow on the memory of the owner of a run."""
 
-    def call(runtime: Call = None, **given: Any) -> str:
+    # LangGraph passes its runtime to a parameter of just this type.
+    def call(runtime: ToolRuntime[Any, Any] = None, **given: Any) -> str:  # type: ignore[assignment]
         found = memory_of_run(memory, owner, ensure_config())
         return run(_answer(flow(found, runtime, **given)), _runtime(found))
 
-    async def acall(runtime: Call = None, **given: Any) -> str:
+    async def acall(runtime: ToolRuntime[Any, Any] = None, **given: Any) -> str:  # type: ignore[assignment]
         found = memory_of_run(memory, owner, ensure_config())
         return await arun(_answer(flow(found, runtime, **given)), _runtime(found))
 

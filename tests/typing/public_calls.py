@@ -62,7 +62,13 @@ from langchain_threadmem.engine.owners import ContextField, Run
 from langchain_threadmem.index.vector_index import VectorIndex
 from langchain_threadmem.integrations.graph import recall_node, store_turn_node
 from langchain_threadmem.integrations.langchain4j import ChatMemoryProvider
-from langchain_threadmem.integrations.tools import recall_tool
+from langchain_threadmem.integrations.tools import (
+    forget_tool,
+    list_threads_tool,
+    read_thread_tool,
+    recall_tool,
+    remember_tool,
+)
 from langchain_threadmem.removal.erase import Receipt, Scrubbed
 from langchain_threadmem.removal.forget import Forgotten
 from langchain_threadmem.removal.scores import decay
@@ -670,6 +676,29 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         owner=user_of,
         name="recall",
         description="Recalls.",
+    )
+    list_threads_tool(
+        memory=system, conversation_id="first", limit=5, owner=user_of, name="list", description="Lists."
+    )
+    read_thread_tool(
+        memory=system,
+        conversation_id="first",
+        max_tokens=99,
+        owner=user_of,
+        name="read",
+        description="Reads.",
+    )
+    remember_tool(
+        system=system, conversation_id="facts", owner=user_of, name="remember", description="Remembers."
+    )
+    forget_tool(
+        memory=system,
+        conversation_id="facts",
+        confirm=False,
+        purge=False,
+        owner=user_of,
+        name="forget",
+        description="Forgets.",
     )
 
 

@@ -30,7 +30,13 @@ from langchain_threadmem import (
 from langchain_threadmem.engine.owners import ContextField, Run, owner_of_run
 from langchain_threadmem.engine.runtime import CACHED_OWNERS
 from langchain_threadmem.errors import EncryptionError, InputError, OwnerMismatchError, OwnerRequiredError
-from langchain_threadmem.integrations.tools import recall_tool
+from langchain_threadmem.integrations.tools import (
+    forget_tool,
+    list_threads_tool,
+    read_thread_tool,
+    recall_tool,
+    remember_tool,
+)
 
 SECRET = "the vault opens with heron"
 THREAD = "talk"
@@ -77,11 +83,15 @@ class People:
         )
         question = "What opens the vault with heron?"
         asked = {"messages": [("user", question)]}
+        self.remember = remember_tool(system, owner=owner)
+        self.forget = forget_tool(system, owner=owner, confirm=False)
+        self.threads = list_threads_tool(system, owner=owner)
         self.reads: dict[str, tuple[Any, Any]] = {
             "chat": (self.chat, asked),
             "agent": (agent, asked),
             "history": (history, question),
             "tool": (tool, {"query": question}),
+            "thread": (read_thread_tool(system, owner=owner), {"conversation": "other", "message": 1}),
             "retriever": (retriever, question),
             "checkpoints without a thread": (whole, None),
             "store": (items, None),
@@ -115,7 +125,7 @@ def called(runnable: Any, given: Any, config: RunnableConfig, mode: str) -> str:
     return str(asyncio.run(runnable.ainvoke(given, config)))
 
 
-READS = ["chat", "agent", "history", "tool", "retriever", "checkpoints without a thread", "store"]
+READS = ["chat", "agent", "history", "tool", "thread", "retriever", "checkpoints without a thread", "store"]
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
@@ -133,6 +143,26 @@ def test_a_run_without_a_user_fails(people: People, read: str, mode: str) -> Non
     runnable, given = people.reads[read]
     with pytest.raises(OwnerRequiredError, match=r"'user_id'|returned None"):
         called(runnable, given, config_of(None), mode)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_tool_lists_and_changes_the_memory_of_its_user_alone(people: People, owner: str, mode: str) -> None:
+    people.keep_secret(owner)
+    bob = config_of(f"{owner}-bob")
+    assert called(people.threads, {}, bob, mode) == "Nothing is in memory."
+    called(people.remember, {"fact": "Bob has no vault."}, bob, mode)
+    missing = called(people.forget, {"conversation": "other", "message": 1}, bob, mode)
+    assert "there is no conversation" in missing
+    assert people.system.for_owner(f"{owner}-bob").conversations() == ["facts"]
+    listed = called(people.threads, {}, config_of(owner), mode)
+    assert 'conversation="other"' in listed
+    assert "facts" not in listed
+    called(people.forget, {"conversation": "other", "message": 1}, config_of(owner), mode)
+    assert len(people.system.for_owner(owner).conversation("other").history) == 1
+    for tool in (people.threads, people.remember, people.forget):
+        arguments = {"fact": "?"} if tool is people.remember else {"conversation": "other", "message": 1}
+        with pytest.raises(OwnerRequiredError, match=r"'user_id'|returned None"):
+            called(tool, arguments, config_of(None), mode)
 
 
 USES: dict[str, Callable[[MemorySystem], object]] = {
