@@ -30,5 +30,5 @@ async def answer(state: State, runtime: Runtime) -> dict[str, object]:
     return {"messages": [await model.ainvoke(state["messages"])]}
 
 
-graph = StateGraph(State).add_node(recall).add_node(answer)
-graph = graph.add_edge(START, "recall").add_edge("recall", "answer").compile()
+builder = StateGraph(State).add_node(recall).add_node(answer)
+graph = builder.add_edge(START, "recall").add_edge("recall", "answer").compile()

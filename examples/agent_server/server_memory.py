@@ -2,7 +2,7 @@
 
 import os
 
-from langgraph_api.utils import get_auth_ctx
+from langgraph_api.utils import get_auth_ctx  # type: ignore[import-untyped]
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.engine.owners import Run
