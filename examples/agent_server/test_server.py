@@ -184,7 +184,8 @@ def test_no_user_recalls_the_messages_of_another(ada: SyncLangGraphClient, bob: 
     thread_with(ada, "The vault opens with heron")
     question = "What opens the vault?"
     assert "The vault opens with heron" in ask(ada, thread_with(ada), question)["recalled"]
-    assert ask(bob, thread_with(bob), question)["recalled"] == [question]
+    recalled = ask(bob, thread_with(bob), question)["recalled"]
+    assert set(recalled) <= {question}  # The question itself, if its checkpoint is stored before the recall.
 
 
 def test_no_user_reads_the_items_of_another(ada: SyncLangGraphClient, bob: SyncLangGraphClient) -> None:
