@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from conftest import WordEmbeddings
 from langchain_core.messages import AIMessage, ToolMessage
 
 from langchain_threadmem import ChatMemory, LocalEmbeddings, MemorySystem, Recollection
@@ -217,3 +218,29 @@ def test_a_failing_embedding_model_is_an_error_that_loses_nothing() -> None:
 def test_a_query_is_text(memory: ChatMemory, verbs: Wrap, query: Any) -> None:
     with pytest.raises(InputError, match="a query is text"):
         verbs(memory).recall(query)
+
+
+def test_a_read_only_memory_recalls_every_message_of_a_conversation(
+    url: str, owner: str, verbs: Wrap
+) -> None:
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings()) as system:
+        memory = system.conversation("travel")
+        memory.append("The visa for Japan", "takes two weeks")
+        memory.recall("visa")
+        memory.append("The visa for China", "takes a month")
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), read_only=True) as system:
+        found = verbs(system.conversation("travel")).recall("visa")
+        assert {hit.node.id for hit in found} >= {1, 3}
+
+
+def test_a_read_only_memory_recalls_the_indexed_messages_of_all_conversations(
+    url: str, owner: str, verbs: Wrap
+) -> None:
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings()) as system:
+        system.conversation("japan").append("The visa for Japan", "takes two weeks")
+        system.conversation("new").recall("visa", scope="owner")
+        system.conversation("china").append("The visa for China", "takes a month")
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), read_only=True) as system:
+        found = verbs(system.conversation("new")).recall("visa", scope="owner")
+        assert {hit.conversation_id for hit in found} == {"japan"}
+        assert [info.id for info in system.list_conversations(query="visa")] == ["japan"]
