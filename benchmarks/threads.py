@@ -24,7 +24,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 
 from benchmarks._measure import Line, show, within
 from langchain_threadmem import LLMNodeSelector, LocalEmbeddings, MemorySystem, SemanticNodeSelector
+from langchain_threadmem.threads.select import COVER
 
 DATA = Path("../shared/data")
 FILE = "threads_dev.jsonl"
@@ -48,6 +49,10 @@ AIM = 86.0
 AIM_WITH_ORACLE = 95.0
 ASK = 0.25
 """Share of messages that the cascade may ask about."""
+AIM_COVERED, AIM_WORDS = 98.5, 33.0
+"""Follow-ups whose continued turn is shown, and the share of the words of the history, in percent."""
+SHARES = (0.9, 0.95, COVER, 0.99)
+"""Values of the option `cover`."""
 RULES = ("always-last", "nearest neighbour", "centroid")
 LONG, TIMED = 2000, 100
 """Turns of a conversation, and those after them whose choice is timed."""
@@ -61,16 +66,19 @@ class Tally:
     messages: int = 0
     right: int = 0
     threads: int = 0
-    needed: int = 0
-    shown: int = 0
+    followed: int = 0
+    covered: Counter[float] = field(default_factory=Counter)
+    shown: Counter[float] = field(default_factory=Counter)
     whole: int = 0
     kinds: dict[str, list[bool]] = field(default_factory=lambda: defaultdict(list))
     roots_chosen: int = 0
 
     def add(self, other: Tally) -> None:
         """Add the counts of another variant."""
-        for name in ("messages", "right", "threads", "needed", "shown", "whole", "roots_chosen"):
+        for name in ("messages", "right", "threads", "followed", "whole", "roots_chosen"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.covered += other.covered
+        self.shown += other.shown
         for kind, found in other.kinds.items():
             self.kinds[kind] += found
 
@@ -195,10 +203,15 @@ def play(
     """Append a conversation turn by turn and count what came out right."""
     oracle = selector.model if isinstance(selector, LLMNodeSelector) else None
     numbers: dict[Any, int | None] = {None: None}  # our numbers by the ids of the file
-    memory = system.conversation(f"{name} {conversation['id']}", node_selector=selector)
+    memories = {
+        share: system.conversation(f"{name} {conversation['id']}", node_selector=selector, cover=share)
+        for share in (0.0, *SHARES)
+    }
+    memory = memories[COVER]
     ids: dict[int | None, Any] = {None: None}  # ids of the file by the numbers of our nodes
     mine: dict[Any, list[Any]] = {None: []}  # ids from the root to a message, in our tree
     true: dict[Any, list[Any]] = {None: []}  # ... and in the true one
+    known: dict[str | None, Any] = {}  # ids of the file by our message ids
     answered: set[Any] = set()
     words = 0
     size: dict[Any, int] = {}
@@ -207,7 +220,9 @@ def play(
         human, *answers = map(message_of, turn)
         if isinstance(oracle, Oracle):
             oracle.right = numbers[turn[0]["parent"]]
-        nodes = memory.append(human, *answers)
+        nodes = memory.append(human)
+        views = {share: [message.id for message in view.messages] for share, view in memories.items()}
+        nodes += memory.append(*answers) if answers else []
         numbers.update((row["id"], node.id) for node, row in zip(nodes, turn, strict=True))
         ids.update((node.id, row["id"]) for node, row in zip(nodes, turn, strict=True))
         chosen, parent = ids[nodes[0].parent_id], turn[0]["parent"]
@@ -224,8 +239,11 @@ def play(
         tally.messages += 1
         tally.right += right
         tally.threads += mine[chosen] == true[parent]
-        tally.needed += parent is None or parent in mine[chosen]
-        tally.shown += sum(size[one] for one in mine[chosen])
+        tally.followed += parent is not None
+        known.update((node.message.id, row["id"]) for node, row in zip(nodes, turn, strict=True))
+        for share, view in views.items():
+            tally.covered[share] += parent is not None and parent in {known[one] for one in view}
+            tally.shown[share] += sum(size[known[one]] for one in view[:-1])
         tally.whole += words
         if position:
             tally.kinds[kind].append(right)
@@ -348,9 +366,25 @@ def _details(tally: Tally) -> list[Line]:
         ),
         Line("roots, recall", f"{percent(sum(roots), len(roots)):.1f}", f"of {len(roots)}"),
         Line("whole thread right", f"{percent(tally.threads, tally.messages):.1f}"),
-        Line("needed answer is shown", f"{percent(tally.needed, tally.messages):.1f}"),
-        Line("words shown, of the whole history", f"{percent(tally.shown, tally.whole):.1f}"),
+        *(_covered(tally, share) for share in (0.0, *SHARES)),
     ]
+
+
+def _covered(tally: Tally, share: float) -> Line:
+    """The follow-ups whose continued turn is shown, beside the share of the words that are shown."""
+    found = percent(tally.covered[share], tally.followed)
+    words = percent(tally.shown[share], tally.whole)
+    name = f"covered, cover={share:g}" if share else "covered, thread alone"
+    beside = f"{words:.1f} % of the words of the history"
+    if share != COVER:
+        return Line(name, f"{found:.1f}", beside)
+    return Line(
+        name,
+        f"{found:.1f}",
+        beside,
+        f"≥ {AIM_COVERED:g} at ≤ {AIM_WORDS:g} %",
+        found >= AIM_COVERED and words <= AIM_WORDS,
+    )
 
 
 def _cascade(tallies: dict[str, Tally], asked: float) -> Line:

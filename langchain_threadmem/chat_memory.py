@@ -32,9 +32,10 @@ from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.removal import reset
 from langchain_threadmem.summaries import summarizers
 from langchain_threadmem.summaries.summarizers import LLMSummarizer, Summarizer, check_summarizer
-from langchain_threadmem.threads import append
+from langchain_threadmem.threads import append, coverage
+from langchain_threadmem.threads.coverage import check_cover
 from langchain_threadmem.threads.llm_selector import LLMNodeSelector
-from langchain_threadmem.threads.select import ThreadedConversation
+from langchain_threadmem.threads.select import COVER, COVER_TOKENS, ThreadedConversation
 from langchain_threadmem.threads.selectors import (
     AnySelector,
     LinearNodeSelector,
@@ -61,6 +62,8 @@ class SelectionOptions(TypedDict, total=False):
 
     single_tree: bool
     on_selection_failure: OnFailure
+    cover: float | None
+    cover_tokens: int
 
 
 class ThreadOptions(SelectionOptions, total=False):
@@ -104,6 +107,11 @@ class ChatMemory:
         single_tree: Attach a message to the tip where the selector would begin a new root.
         on_selection_failure: Place of a message whose selector fails: after the "latest" answer, at a new
             "root", or an error ("raise").
+        cover: The share of the probability that `messages` covers while a message waits for its answer: the
+            turns of other threads that the message may continue are shown too, the likeliest first, until
+            they and the thread have this share. `None` shows the thread alone. Only selectors that give
+            probabilities, such as `SemanticNodeSelector`, make a difference.
+        cover_tokens: The most tokens of these turns, counted approximately. A window does not count them.
 
     Raises:
         InputError: An option has the wrong type or is out of its range.
@@ -129,6 +137,8 @@ class ChatMemory:
         embeddings: Embeddings | Literal[False] | None = None,
         single_tree: bool = False,
         on_selection_failure: OnFailure = "latest",
+        cover: float | None = COVER,
+        cover_tokens: int = COVER_TOKENS,
     ) -> None:
         if not hasattr(context_depth, "__index__"):
             raise InputError(f"context_depth must be a number, not {context_depth!r}")
@@ -137,6 +147,7 @@ class ChatMemory:
         if summarizer is not None:
             check_summarizer(summarizer)
         check_on_failure(on_selection_failure)
+        check_cover(cover, cover_tokens)
         if conversation_id is not None:
             check_name("a conversation_id", conversation_id)
         if node_selector is not None and not (
@@ -161,6 +172,8 @@ class ChatMemory:
             node_selector or LinearNodeSelector(),
             single_tree,
             on_selection_failure,
+            cover,
+            cover_tokens,
         )
 
     @classmethod
@@ -393,12 +406,16 @@ class ChatMemory:
 
     @property
     def messages(self) -> list[BaseMessage]:
-        """The messages for a model: the newest system message, then the active thread through the window."""
-        return run(read.messages(self._conversation), self._runtime)
+        """The messages for a model: the newest system message, then the active thread through the window.
+
+        While a human message waits for its answer, turns of other threads that it may continue are among
+        them (option `cover`).
+        """
+        return run(coverage.messages(self._conversation), self._runtime)
 
     async def amessages(self) -> list[BaseMessage]:
         """Async `messages`."""
-        return await arun(read.messages(self._conversation), self._runtime)
+        return await arun(coverage.messages(self._conversation), self._runtime)
 
     @property
     def tip(self) -> ConversationNode | None:

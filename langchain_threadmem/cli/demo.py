@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
-from itertools import count
+from itertools import chain, count, repeat
 from pathlib import Path
+from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -61,7 +63,8 @@ def demo(
         name = _free_name(system, file.stem if file else "everyday")
         memory = system.conversation(name, node_selector=SemanticNodeSelector())
         try:
-            shown, total = _play_with_bar(console, memory, turns)
+            topics = sample_topics() if file is None else []
+            played = _play_with_bar(console, memory, turns, topics)
         except BaseException:
             memory.reset()
             raise
@@ -72,7 +75,7 @@ def demo(
         for question in QUESTIONS if file is None else questions_for(history):
             hits = memory.recall(question, n_results=2, context_depth=1)
             console.print(terminal.show_recall(question, hits))
-        console.print(_saving(shown, total))
+        console.print(_saving(played))
         write_text(out / "tree.mmd", memory.to_mermaid() + "\n")
         write_text(out / "tree.html", memory.export("html"))
     console.print(
@@ -98,35 +101,57 @@ def turns_of(messages: Iterable[BaseMessage]) -> list[Turn]:
     return turns
 
 
-def play(memory: ChatMemory, turns: Iterable[Turn], after_each: Callable[[], object]) -> tuple[int, int]:
-    """Append turns as a chat program does, and count the tokens that a model would read.
+class Played(NamedTuple):
+    """Counts over the turns of a conversation that begin with a human message.
+
+    Attributes:
+        shown: Approximate tokens that a model reads: of `ChatMemory.messages` at each turn.
+        total: Approximate tokens of the full history up to each turn.
+        followed: The number of messages that continue an earlier turn, if the topics are known.
+        covered: The number of these for which the turn that they continue is shown.
+    """
+
+    shown: int
+    total: int
+    followed: int
+    covered: int
+
+
+def play(
+    memory: ChatMemory, turns: Iterable[Turn], after_each: Callable[[], object], topics: Sequence[str] = ()
+) -> Played:
+    """Append turns as a chat program does, and count what a model would read.
 
     Args:
         memory: The memory that the turns are appended to.
         turns: Turns, as from `turns_of`.
         after_each: Called after each turn.
-
-    Returns:
-        Approximate token counts, summed over all turns with a human message: of the active thread at that
-        turn, and of the full history up to that turn.
+        topics: The topic of each turn, if known; a message continues the last turn of its topic.
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
         >>> play(ChatMemory(), [[HumanMessage("Hello"), AIMessage("Hi!")]], lambda: None)
-        (6, 6)
+        Played(shown=6, total=6, followed=0, covered=0)
     """
-    shown = total = history = 0
-    for first, *answers in turns:
-        memory.append([first])
+    shown = total = history = followed = covered = 0
+    ends: dict[str, str | None] = {}
+    for (first, *answers), topic in zip(turns, chain(topics, repeat("")), strict=False):
+        last = memory.append([first])
         history += count_tokens_approximately([first])
         if first.type == "human":
-            shown += count_tokens_approximately(memory.messages)
+            view = memory.messages
+            shown += count_tokens_approximately(view)
             total += history
+            if topic in ends:
+                followed += 1
+                covered += ends[topic] in {message.id for message in view}
         if answers:
-            memory.append(answers)
+            last = memory.append(answers)
             history += count_tokens_approximately(answers)
+        if topic:
+            ends[topic] = last[-1].message.id
         after_each()
-    return shown, total
+    return Played(shown, total, followed, covered)
 
 
 def questions_for(history: Sequence[ConversationNode], how_many: int = 2) -> list[str]:
@@ -178,7 +203,9 @@ def _free_name(system: MemorySystem, name: str) -> str:
     return next(free for n in count(1) if (free := name if n == 1 else f"{name}-{n}") not in taken)
 
 
-def _play_with_bar(console: Console, memory: ChatMemory, turns: Sequence[Turn]) -> tuple[int, int]:
+def _play_with_bar(
+    console: Console, memory: ChatMemory, turns: Sequence[Turn], topics: Sequence[str]
+) -> Played:
     columns = (
         TextColumn("Sorting"),
         BarColumn(),
@@ -188,12 +215,14 @@ def _play_with_bar(console: Console, memory: ChatMemory, turns: Sequence[Turn]) 
     )
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("", total=len(turns))
-        return play(memory, turns, lambda: progress.advance(task))
+        return play(memory, turns, lambda: progress.advance(task), topics)
 
 
-def _saving(shown: int, total: int) -> Text:
+def _saving(played: Played) -> Text:
+    shown, total, followed, covered = played
     share = f", {100 * shown / total:.0f} % of the {total:,} tokens of the full history" if total else ""
-    return Text(f"\nOver all turns, a model reads {shown:,} tokens of the active thread{share}.")
+    found = f"; {covered} of {followed} follow-ups see the turn that they continue" if followed else ""
+    return Text(f"\nOver all turns, a model reads {shown:,} tokens{share}{found}.")
 
 
 def _print(console: Console, heading: str, content: object) -> None:
@@ -213,3 +242,13 @@ def everyday() -> str:
         60
     """
     return files(__package__).joinpath("sample.jsonl").read_text(encoding="utf-8")
+
+
+def sample_topics() -> list[str]:
+    """The topic of each turn of the sample.
+
+    Example:
+        >>> len(sample_topics()), sample_topics()[0]
+        (30, 'bread')
+    """
+    return [json.loads(line)["topic"] for line in everyday().splitlines()][::2]

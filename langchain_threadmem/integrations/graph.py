@@ -28,10 +28,10 @@ from langchain_threadmem.integrations._system import ConversationId, RunConversa
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.prompt import newest_human, shown
-from langchain_threadmem.messages.windows import Window, bound
+from langchain_threadmem.messages.windows import Window
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.recall.quoting import Recalled, recall_message
-from langchain_threadmem.threads import route
+from langchain_threadmem.threads import coverage, route
 from langchain_threadmem.threads.events import (
     SUGGEST_AT,
     OnSelect,
@@ -39,7 +39,7 @@ from langchain_threadmem.threads.events import (
     suggestion_threshold,
 )
 from langchain_threadmem.threads.route import ActiveThread, Lineage, Routed
-from langchain_threadmem.threads.select import ThreadedConversation
+from langchain_threadmem.threads.select import COVER, ThreadedConversation
 from langchain_threadmem.threads.selectors import AnySelector, SemanticNodeSelector
 
 if TYPE_CHECKING:
@@ -110,8 +110,9 @@ def select_thread_node(
             `place` of the conversation accepts it.
         suggest_at: The least probability of a suggestion, 0 to 1. Without probabilities (language models,
             functions) each other place is suggested.
-        **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`, and a `window`, which limits
-            the earlier turns in `messages`.
+        **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`, a `window`, which limits the
+            earlier turns in `messages`, and `cover` and `cover_tokens`, by which turns of other threads stand
+            in `messages` if the message may continue them.
 
     Returns:
         A runnable for `StateGraph.add_node`, sync and async. It sets `messages` if they change, and
@@ -177,6 +178,7 @@ def recall_node(
     messages_key: str = "messages",
     conversation_id: ConversationId = None,
     owner: OwnerOfRun | None = None,
+    cover: float | None = None,
 ) -> Node:
     """A node that recalls from other threads for the newest human message, and sets the state key `recalled`.
 
@@ -188,8 +190,9 @@ def recall_node(
         messages_key: The state key of the list.
         conversation_id: As for `select_thread_node`.
         owner: As for `select_thread_node`.
+        cover: As for `ChatMemory`, if a later node adds these turns to the list: they are not recalled.
     """
-    conversations = RunConversations(system, conversation_id, owner=owner)
+    conversations = RunConversations(system, conversation_id, owner=owner, cover=cover)
 
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
         messages = _list(state, messages_key)
@@ -231,7 +234,8 @@ def create_threaded_chat(
     """A chat in which every message is answered in its own thread.
 
     A turn selects the thread, recalls from other threads, calls the model with the system prompt, the fenced
-    recall and the thread through the window, and stores the answer. Tokens can be streamed
+    recall, the thread through the window and the turns of other threads that the message may continue
+    (`cover`), and stores the answer. Tokens can be streamed
     (`stream_mode="messages"`). The state is a `ThreadedState`.
 
     Args:
@@ -250,7 +254,7 @@ def create_threaded_chat(
         owner: As for `select_thread_node`.
         on_select: As for `select_thread_node`.
         suggest_at: As for `select_thread_node`.
-        **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`.
+        **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`, `cover`, `cover_tokens`.
 
     Raises:
         InputError: An option has the wrong type or is out of its range.
@@ -268,13 +272,17 @@ def create_threaded_chat(
     builder = StateGraph(ThreadedState)
     where = Where(conversation_id=conversation_id, owner=owner)
     selecting = select_thread_node(
-        system, selector, **where, on_select=on_select, suggest_at=suggest_at, **options
+        system, selector, **where, on_select=on_select, suggest_at=suggest_at, **options | {"cover": None}
     )
     steps: list[tuple[str, Node]] = [("select_thread", selecting)]
     if recall:
-        looking = recall_node(system, recall, scope=scope, min_similarity=min_similarity, **where)
+        cover = options.get("cover", COVER)
+        looking = recall_node(
+            system, recall, scope=scope, min_similarity=min_similarity, cover=cover, **where
+        )
         steps.append(("recall", looking))
-    steps.append(("model", _model_node(model, window, system_prompt, system, **where)))
+    conversations = RunConversations(system, conversation_id, owner=owner, window=window, **options)
+    steps.append(("model", _model_node(model, system_prompt, conversations)))
     steps.append(("store_turn", store_turn_node(system, **where)))
     names = [START, *(name for name, _ in steps), END]
     for name, node in steps:
@@ -284,37 +292,33 @@ def create_threaded_chat(
     return builder.compile(checkpointer=checkpointer, store=store, name="threaded_chat")
 
 
-def _model_node(
-    model: Model,
-    window: Window | None,
-    system_prompt: str | None,
-    system: MemorySystem,
-    conversation_id: ConversationId,
-    owner: OwnerOfRun | None,
-) -> Node:
-    conversations = RunConversations(system, conversation_id, owner=owner)
+def _model_node(model: Model, system_prompt: str | None, conversations: RunConversations) -> Node:
     answering = chat_model(model)
     first = [SystemMessage(system_prompt)] if system_prompt else []
 
-    def prompt(state: Any, config: RunnableConfig) -> list[BaseMessage]:
+    def prompt(state: Any, conversation: ThreadedConversation) -> Flow[list[BaseMessage]]:
         messages = _list(state, "messages")
         system_messages = [message for message in messages if isinstance(message, SystemMessage)]
         thread = [message for message in messages if not isinstance(message, SystemMessage)]
         newest = newest_human(thread) or 0
         quoted = recall_message(_get(state, "recalled") or [])
-        view = bound(window, route.conversation_name(config, conversation_id))
-        return [*first, *system_messages, *quoted, *shown(thread[:newest], thread[newest:], view)]
+        view = shown(thread[:newest], thread[newest:], conversation.window)
+        return [*first, *system_messages, *quoted, *(yield from coverage.covered(conversation, view))]
 
-    def counted(answered: BaseMessage, config: RunnableConfig) -> dict[str, Any]:
-        name = route.conversation_name(config, conversation_id)
-        conversations.system(config).usage.add("answer", name, getattr(answered, "usage_metadata", None))
+    def counted(answered: BaseMessage, conversation: ThreadedConversation) -> dict[str, Any]:
+        used = getattr(answered, "usage_metadata", None)
+        conversation.runtime.usage.add("answer", conversation.name, used)
         return {"messages": [answered]}
 
     def answer(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        return counted(answering.invoke(prompt(state, config), config), config)
+        conversation, _ = conversations.of(config)
+        asked = run(prompt(state, conversation), conversation.runtime)
+        return counted(answering.invoke(asked, config), conversation)
 
     async def aanswer(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        return counted(await answering.ainvoke(prompt(state, config), config), config)
+        conversation, _ = conversations.of(config)
+        asked = await arun(prompt(state, conversation), conversation.runtime)
+        return counted(await answering.ainvoke(asked, config), conversation)
 
     return RunnableLambda(answer, aanswer, name="model")
 

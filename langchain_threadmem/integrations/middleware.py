@@ -40,7 +40,7 @@ from langchain_threadmem.messages.tool_pairs import with_results
 from langchain_threadmem.messages.windows import Window, bound
 from langchain_threadmem.recall.options import Scope
 from langchain_threadmem.recall.quoting import Recalled, recall_message
-from langchain_threadmem.threads import route
+from langchain_threadmem.threads import coverage, route
 from langchain_threadmem.threads.events import (
     SUGGEST_AT,
     OnSelect,
@@ -104,7 +104,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         on_select: As for `select_thread_node`: "apply", or "suggest" for a suggestion in the event and in the
             state key `suggestion`.
         suggest_at: As for `select_thread_node`.
-        **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`.
+        **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`, `cover`, `cover_tokens`.
 
     Raises:
         InputError: An option has the wrong type or is out of its range; in a run: no conversation is named.
@@ -247,7 +247,8 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         quoted = recall_message(state.get("recalled") or [])
         window = bound(self._window, conversation.name)
         front, earlier, turn = _parts(request.messages, state["messages"], thread, active["message_id"])
-        return cast("list[AnyMessage]", [*front, *quoted, *shown(earlier, turn, window)])
+        view = yield from coverage.covered(conversation, shown(earlier, turn, window))
+        return cast("list[AnyMessage]", [*front, *quoted, *view])
 
 
 def _pass_on(request: ModelRequest[Any], view: Sequence[AnyMessage], left: Sequence[AnyMessage]) -> None:

@@ -38,6 +38,7 @@ from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.recall.verbs import recall
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.threads import coverage
 from langchain_threadmem.threads.events import Placed, SelectionEvent, selection_event
 from langchain_threadmem.threads.select import EVERYTHING, Past, ThreadedConversation, select
 from langchain_threadmem.threads.tree_view import turns
@@ -93,7 +94,8 @@ class Routed(NamedTuple):
     Attributes:
         thread: Its place and the reason.
         path: The messages from the root of the thread to it, without system messages.
-        messages: The list rewritten to that thread; `None` if it shows the thread already.
+        messages: The list rewritten to that thread and to the runners-up of `coverage`; `None` if it shows
+            them already.
         event: The event of the selection; `None` if the message had its place before.
     """
 
@@ -156,6 +158,7 @@ def route(
         view = {message.id for message in shown(earlier, spoken[newest:], conversation.window)}
         left = {message.id for message in earlier} - view
         rewritten = [message for message in rewritten if message.id not in left]
+    rewritten = yield from coverage.covered(conversation, rewritten)
     event = None
     if isinstance(placed, Placed):
         event = selection_event(conversation.name, placed, path, suggest_at)
@@ -163,7 +166,7 @@ def route(
     return Routed(
         ActiveThread(message_id=message_id, node_id=row.seq, parent_id=row.parent, reason=reason),
         path,
-        None if shows and len(rewritten) == len(given) else rewritten,
+        None if [one.id for one in rewritten] == [one.id for one in given] else rewritten,
         event,
     )
 
@@ -329,7 +332,8 @@ def recall_elsewhere(
     Args:
         conversation: The conversation that asks.
         query: The text to recall by.
-        path: The messages of the active thread, which the model sees anyway.
+        path: The messages of the active thread, which the model sees anyway, as it sees the turns that the
+            option `cover` of the conversation adds.
         n_results: The most messages and summaries.
         scope: The other threads of this "conversation", or also all others of its "owner".
         min_similarity: The least similarity of a hit; without embeddings a hit shares a word with the query.
@@ -345,7 +349,7 @@ def recall_elsewhere(
     index = (yield from turns(conversation.runtime, tree)) if unseen else None
     most = n_results + (_MOST_EXTRA if unseen else min(len(path), _MOST_EXTRA))
     hits = yield from recall(conversation, query, RecallOptions(most, scope), 0)
-    own = {message.id for message in path}
+    own = {message.id for message in (yield from coverage.covered(conversation, list(path)))}
 
     def is_new(hit: Recollection) -> bool:
         is_here = not hit.rank and hit.conversation_id == conversation.name

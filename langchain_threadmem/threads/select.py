@@ -21,6 +21,11 @@ from langchain_threadmem.tree.lineage import Span
 from langchain_threadmem.tree.node import Placement
 
 log = logging.getLogger(__package__)
+COVER = 0.98
+"""The share of the probability that a model is shown. On `threads_dev` 98.9 % of the turns that are continued
+are shown then, with 31 % of the words of the history; the thread alone shows 90.5 % of them, with 23 %."""
+COVER_TOKENS = 4000
+"""The most tokens of turns of other threads that a model is shown."""
 
 
 @dataclass
@@ -30,6 +35,8 @@ class ThreadedConversation(Conversation):
     selector: AnySelector = field(default_factory=LinearNodeSelector)
     single_tree: bool = False
     on_selection_failure: OnFailure = "latest"
+    cover: float | None = COVER
+    cover_tokens: int = COVER_TOKENS
 
     @property
     def is_linear(self) -> bool:
@@ -139,10 +146,12 @@ def select(
     found = Selected(active, "continues the active thread", None, len(ends), active, view.chances, TIP, index)
     if parent is None and conversation.single_tree:
         return found._replace(reason="continues the active thread, the only one there may be")
-    if suggest:
-        return found if view.failed else found._replace(preferred=parent)
-    usual = "starts a new thread" if parent is None else f"continues node {parent}"
     weighed = Placement(view.reason, view.chances) if view.reason else None
+    if suggest:
+        # The model is shown the turns that the message may continue, wherever it stays.
+        stays = Placement(found.reason, view.chances) if view.chances else None
+        return found if view.failed else found._replace(preferred=parent, placement=stays)
+    usual = "starts a new thread" if parent is None else f"continues node {parent}"
     return found._replace(parent=parent, reason=view.reason or usual, placement=weighed)
 
 

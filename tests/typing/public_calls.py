@@ -135,6 +135,8 @@ def make_memories(model: BaseChatModel, system: MemorySystem, embeddings: Embedd
             embeddings=embeddings,
             single_tree=True,
             on_selection_failure="root",
+            cover=0.9,
+            cover_tokens=1000,
         ),
         ChatMemory,
     )
@@ -150,6 +152,8 @@ def make_memories(model: BaseChatModel, system: MemorySystem, embeddings: Embedd
             embeddings=False,
             single_tree=False,
             on_selection_failure="latest",
+            cover=0.9,
+            cover_tokens=1000,
         ),
         ChatMemory,
     )
@@ -167,6 +171,8 @@ def make_memories(model: BaseChatModel, system: MemorySystem, embeddings: Embedd
             embeddings=None,
             single_tree=True,
             on_selection_failure="raise",
+            cover=0.9,
+            cover_tokens=1000,
         ),
         ChatMemory,
     )
@@ -182,6 +188,8 @@ def make_memories(model: BaseChatModel, system: MemorySystem, embeddings: Embedd
             embeddings=None,
             single_tree=True,
             on_selection_failure="raise",
+            cover=0.9,
+            cover_tokens=1000,
         ),
         ChatMemory,
     )
@@ -194,6 +202,8 @@ def make_memories(model: BaseChatModel, system: MemorySystem, embeddings: Embedd
             window=shows_last,
             single_tree=True,
             on_selection_failure="latest",
+            cover=0.9,
+            cover_tokens=1000,
         ),
         ChatMemory,
     )
@@ -335,6 +345,8 @@ async def use_memory_async(memory: ChatMemory, message: BaseMessage, when: datet
         embeddings=False,
         single_tree=True,
         on_selection_failure="raise",
+        cover=0.9,
+        cover_tokens=1000,
     )
     assert_type(loaded, ChatMemory)
     assert_type(await memory.averify(), Verification)
@@ -568,6 +580,8 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         suggest_at=0.9,
         single_tree=True,
         on_selection_failure="root",
+        cover=0.9,
+        cover_tokens=1000,
     )
     store_turn_node(
         system=system, messages_key="messages", conversation_id="first", owner=ContextField(name="user_id")
@@ -604,6 +618,8 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         suggest_at=1,
         single_tree=False,
         on_selection_failure="latest",
+        cover=0.9,
+        cover_tokens=1000,
     )
     ThreadMemMiddleware(
         system=system,
@@ -626,6 +642,8 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         suggest_at=0.85,
         single_tree=True,
         on_selection_failure="raise",
+        cover=0.9,
+        cover_tokens=1000,
     )
     middleware = ThreadMemMiddleware.from_conn_string(
         url="sqlite://",
@@ -641,6 +659,8 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         suggest_at=0.9,
         single_tree=True,
         on_selection_failure="raise",
+        cover=0.9,
+        cover_tokens=1000,
     )
     assert_type(middleware, ThreadMemMiddleware)
     retriever = ThreadMemRetriever(
@@ -713,6 +733,8 @@ async def use_history(system: MemorySystem, message: BaseMessage) -> None:
         window=shows_last,
         single_tree=True,
         on_selection_failure="root",
+        cover=0.9,
+        cover_tokens=1000,
     )
     history = ThreadMemChatMessageHistory.from_conn_string(
         url="sqlite://",
@@ -724,6 +746,8 @@ async def use_history(system: MemorySystem, message: BaseMessage) -> None:
         window=shows_last,
         single_tree=True,
         on_selection_failure="root",
+        cover=0.9,
+        cover_tokens=1000,
     )
     assert_type(history, ThreadMemChatMessageHistory)
     assert_type(history.messages, list[BaseMessage])

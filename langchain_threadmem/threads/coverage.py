@@ -1,0 +1,176 @@
+"""Coverage: the turns of other threads that a model is shown because the message may continue them.
+
+A selector is sometimes wrong, and then the turn that the message continues is in another thread. So beside
+the active thread a model is shown the runners-up: the turns that the message continues next likely, until the
+turns that are shown have a given share of the probability. They stand in the order of time, in whole turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages.utils import count_tokens_approximately
+
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.messages.codec import decode_stored
+from langchain_threadmem.messages.prompt import newest_human
+from langchain_threadmem.messages.roles import is_answer
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.threads.select import ThreadedConversation
+from langchain_threadmem.tree import nodes, read
+from langchain_threadmem.tree import placements as stored_placements
+from langchain_threadmem.tree.conversation import tree_of
+
+_TAIL: Final = 16
+"""The number of the newest messages of a thread that are read first."""
+_MORE: Final = 8
+"""The factor by which this number grows while it is too small."""
+_ROUNDING: Final = 1e-9
+"""A sum of probabilities may be too large by this error."""
+
+
+class Turn(NamedTuple):
+    """A turn of another thread.
+
+    Attributes:
+        number: Number of its first node.
+        messages: Its messages.
+    """
+
+    number: int
+    messages: Sequence[BaseMessage]
+
+
+def messages(conversation: ThreadedConversation) -> Flow[list[BaseMessage]]:
+    """The messages of the active thread for a model, as `tree.read.messages`, with the runners-up."""
+    return (yield from covered(conversation, (yield from read.messages(conversation))))
+
+
+def covered(conversation: ThreadedConversation, thread: list[BaseMessage]) -> Flow[list[BaseMessage]]:
+    """The messages of a thread that a model is shown, with the runners-up.
+
+    Args:
+        conversation: The conversation, with its options `cover` and `cover_tokens`.
+        thread: The messages of the thread through its window, to the turn that is being answered.
+
+    Returns:
+        The list, with the turns of other threads that its newest human message may continue. The list itself
+        if that message has been answered, or was placed without probabilities.
+
+    Cost: two statements, about 0.1 ms; five more for a message whose place is uncertain.
+    """
+    newest = newest_human(thread)
+    if conversation.cover is None or newest is None or is_answer(thread[-1]):
+        return thread
+    tree, cover = (yield from tree_of(conversation)), conversation.cover
+    message_id, ids = str(thread[newest].id), {message.id for message in thread}
+
+    def look(conn: Conn) -> tuple[list[list[tuple[str, str, str, int]]], dict[str, int]]:
+        row = nodes.by_message(conn, tree, message_id)
+        turns = [] if row is None else _runners_up(conn, tree, row.key, ids, cover)
+        if row is None or not turns:
+            return [], {}
+        return turns, _numbers(conn, row.key, min(turn[0][3] for turn in turns))
+
+    found, numbers = yield from Sql(look)
+    turns: list[Turn] = []
+    tokens = 0
+    for rows in found:
+        turn = Turn(
+            rows[0][3], decode_stored([row[:3] for row in rows], other=conversation.runtime.parts.read)
+        )
+        tokens += count_tokens_approximately(turn.messages)
+        if tokens > conversation.cover_tokens:
+            break
+        turns.append(turn)
+    return merged(thread, numbers, turns)
+
+
+def merged(
+    thread: Sequence[BaseMessage], numbers: Mapping[str, int], turns: Sequence[Turn]
+) -> list[BaseMessage]:
+    """A thread with turns of other threads, in the order of time.
+
+    Args:
+        thread: The messages of the thread, which end with a turn that is being answered.
+        numbers: Numbers of messages of the thread, by id; all others are older than the turns.
+        turns: Turns of other threads. Each stands before the first human message that is newer, so that it
+            divides no tool call from its results.
+
+    Example:
+        >>> thread = [HumanMessage("rye?", id="1"), HumanMessage("when?", id="7")]
+        >>> turn = Turn(3, [HumanMessage("the car", id="3")])
+        >>> [message.content for message in merged(thread, {"1": 1, "7": 7}, [turn])]
+        ['rye?', 'the car', 'when?']
+    """
+    together = list(thread)
+    for turn in sorted(turns):
+        at = newest_human(together) or 0
+        for place, message in enumerate(together[:at]):
+            if isinstance(message, HumanMessage) and numbers.get(str(message.id), 0) > turn.number:
+                at = place
+                break
+        together[at:at] = turn.messages
+    return together
+
+
+def check_cover(cover: float | None, tokens: int) -> None:
+    """Refuse values of the options `cover` and `cover_tokens` that are out of range.
+
+    Raises:
+        InputError: `cover` is not from 0 to 1, or `tokens` is no number of tokens.
+    """
+    if cover is not None and (
+        isinstance(cover, bool) or not isinstance(cover, int | float) or not 0 <= cover <= 1
+    ):
+        raise InputError(
+            f"cover={cover!r} is a share of the probability, from 0 to 1; None shows the thread alone"
+        )
+    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+        raise InputError(f"cover_tokens={tokens!r} is a number of tokens, 0 or more")
+
+
+def _runners_up(
+    conn: Conn, tree: int, key: int, shown: set[str | None], share: float
+) -> list[list[tuple[str, str, str, int]]]:
+    """The rows of the turns that a human message may continue and that are not shown, the likeliest first."""
+    placement = stored_placements.by_key(conn, key)
+    chances = () if placement is None else placement.chances
+    ends = {id_: None if id_ is None else nodes.by_seq(conn, tree, id_) for id_, _ in chances}
+    hidden = {id_: row for id_, row in ends.items() if row is not None and row.message not in shown}
+    missing = sum(chance for id_, chance in chances if id_ in hidden)
+    turns: list[list[tuple[str, str, str, int]]] = []
+    for id_, chance in chances:
+        if missing <= 1.0 - share + _ROUNDING:
+            break
+        row = hidden.get(id_)
+        if row is not None:
+            missing -= chance
+            if row.state == State.LIVE:
+                turns.append(_turn(conn, row.key))
+    return turns
+
+
+def _turn(conn: Conn, end: int) -> list[tuple[str, str, str, int]]:
+    """Message id, body, role and number of the nodes of a turn, from its end."""
+    most = _TAIL
+    while True:
+        rows = nodes.thread_messages(conn, end, most)
+        start = max((place for place, row in enumerate(rows) if row[2] == "human"), default=0)
+        if rows[start][2] == "human" or len(rows) < most:
+            return rows[start:]
+        most *= _MORE
+
+
+def _numbers(conn: Conn, key: int, least: int) -> dict[str, int]:
+    """Numbers of the messages of a thread by id, at least of those that are newer than `least`."""
+    most = _TAIL
+    while True:
+        rows = nodes.thread_messages(conn, key, most)
+        if len(rows) < most or rows[0][3] < least:
+            return {row[0]: row[3] for row in rows}
+        most *= _MORE
