@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from langchain_core.messages import BaseMessage
@@ -20,7 +21,7 @@ from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, SessionNotFoundError
 from langchain_threadmem.filters.store import Filter, check_filter, passes
 from langchain_threadmem.index import lexicon
-from langchain_threadmem.index.catch_up import catch_up_owner_words
+from langchain_threadmem.index.catch_up import catch_up_owner_words, words_of_new_messages
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.ids import check_name
@@ -28,7 +29,7 @@ from langchain_threadmem.messages.text import one_line
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries.text_rank import informative
-from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.tree import last_use, nodes, trees
 from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import ConversationNode, MessageSummary
@@ -42,7 +43,6 @@ PREVIEW = 120
 """The length of a preview in characters."""
 OPENING = 8
 """The number of messages that are searched for the first human message."""
-ROWS_AT_ONCE = 200
 WORDS_OF_TITLE = 5
 _WORD = re.compile(r"\w+")
 
@@ -140,21 +140,16 @@ def list_conversations(
             return True
         return any(text in name.casefold() for name in (row.conversation, row.profile.title or ""))
 
-    def read(conn: Conn) -> list[ConversationInfo]:
-        nonlocal place
+    def read(conn: Conn) -> tuple[list[ConversationInfo], str | None]:
         found: list[Row] = []
-        while len(found) <= limit:
-            # A title or a name may match as well, so the rows cannot be limited to `among`.
-            rows = queries.page(conn, runtime.owner, earliest, place, ROWS_AT_ONCE, None)
-            found += filter(wanted, rows)
-            if len(rows) < ROWS_AT_ONCE:
-                break
-            place = rows[-1].used, rows[-1].tree
-        place = (found[limit - 1].used, found[limit - 1].tree) if len(found) > limit else (0.0, 0)
-        return _described(conn, found[:limit])
+        # A title or a name may match as well, so the trees cannot be limited to `among`.
+        ordered = last_use.latest_first(conn, runtime.owner, place, earliest)
+        while len(found) <= limit and (some := [tree for _, tree in islice(ordered, last_use.ROWS_AT_ONCE)]):
+            found += filter(wanted, queries.rows_of(conn, some))
+        end = found[limit - 1] if len(found) > limit else None
+        return _described(conn, found[:limit]), None if end is None else f"{end.used!r} {end.tree}"
 
-    items = yield from Sql(read)
-    return Page(items, f"{place[0]!r} {place[1]}" if place[1] else None)
+    return Page(*(yield from Sql(read)))
 
 
 def list_threads(
@@ -208,19 +203,15 @@ def update_conversation(
             old.archived if archived is None else (old.archived or now) if archived else None,
         )
         queries.put_profile(conn, tree, new)
-        rows = queries.page(conn, owner, -math.inf, _FIRST, 1, [tree])
+        rows = queries.rows_of(conn, [tree])
         return _described(conn, rows)[0] if rows else _empty(conversation, new)
 
     return (yield from Sql(write, write=True))
 
 
-_FIRST = (math.inf, 0)
-"""The position before the first conversation of a list."""
-
-
 def _place(cursor: str | None) -> tuple[float, int]:
     if cursor is None:
-        return _FIRST
+        return last_use.LATEST
     try:
         used, number = cursor.split(" ")
         return float(used), int(number)
@@ -260,11 +251,15 @@ def _holding(runtime: Runtime, query: str) -> Flow[set[int]]:
     scope = lexicon.Scope(runtime.owner, None)
 
     def read(conn: Conn) -> set[int]:
-        lists = lexicon.holding(conn, terms, scope)
+        lists = dict(zip(terms, lexicon.holding(conn, terms, scope), strict=True))
         # The lists of very common words are cut, and such words distinguish few conversations.
-        rare = [keys for keys in lists if len(keys) < lexicon.MOST_PER_WORD] or lists[:1]
-        found = [queries.trees_of(conn, keys.tolist()) for keys in rare]
-        return set.intersection(*found) if found else set()
+        rare = [term for term in terms if len(lists[term]) < lexicon.MOST_PER_WORD] or terms[:1]
+        found = {term: queries.trees_of(conn, lists[term].tolist()) for term in rare}
+        if runtime.read_only:
+            for tree, words in words_of_new_messages(conn, runtime):
+                for term in found.keys() & words:
+                    found[term].add(tree)
+        return set.intersection(*found.values()) if found else set()
 
     return (yield from Sql(read))
 
@@ -274,6 +269,7 @@ def _described(conn: Conn, rows: list[Row]) -> list[ConversationInfo]:
     newest = {row.key: row for row in nodes.by_keys(conn, [row.newest for row in rows])}
     summaries = queries.summaries_of(conn, [row.tree for row in rows])
     written = dict(zip(summaries, _messages(conn, list(summaries.values())), strict=True))
+    openings = nodes.openings(conn, [row.tree for row in rows], OPENING)
     infos = []
     for row in rows:
         summary = written.get(row.tree)
@@ -283,7 +279,9 @@ def _described(conn: Conn, rows: list[Row]) -> list[ConversationInfo]:
             ConversationInfo(
                 row.conversation,
                 title
-                or title_of_thread(node.message for node in nodes_of(nodes.since(conn, row.tree, 0, OPENING)))
+                or title_of_thread(
+                    node.message for one in openings.get(row.tree, ()) for node in nodes_of([one])
+                )
                 or row.conversation,
                 "" if last is None else one_line(text_of(last.message), PREVIEW),
                 row.messages,

@@ -26,6 +26,7 @@ class Head(NamedTuple):
         epoch: A counter that rises when the tree is emptied.
         pinned: Whether the tip is stored, since it is not the newest node.
         sealed: Whether the texts of the tree are encrypted.
+        used: The stored time of the last use, see `tree.last_use`; `None` for a tree that is not listed.
     """
 
     next_seq: int
@@ -35,6 +36,7 @@ class Head(NamedTuple):
     epoch: int
     pinned: bool
     sealed: bool
+    used: float | None
 
 
 _NAMED = (
@@ -56,6 +58,7 @@ _CREATE = Statement(
         epoch=0,
         created=bindparam("created"),
         sealed=bindparam("sealed"),
+        used=bindparam("used"),
     )
     .on_conflict_do_nothing()
     .returning(tree.c.id),
@@ -64,6 +67,7 @@ _CREATE = Statement(
     "scope",
     "created",
     "sealed",
+    "used",
 )
 _opener = node.c.opens == literal_column("1")
 _CONTENTS = tuple(
@@ -84,7 +88,7 @@ _HEAD = Statement(
         func.coalesce(tree.c.tip, newest.c.key),
         *tree.c["system", "version", "epoch"],
         tree.c.tip.is_not(None),
-        tree.c.sealed,
+        *tree.c["sealed", "used"],
     )
     .select_from(tree)
     .outerjoin(newest, is_newest)
@@ -134,14 +138,6 @@ _LIST = Statement(
     select(tree.c.conversation, tree.c.id)
     .where(tree.c.owner == bindparam("owner"), tree.c.scope == "", _newest_key.is_not(None))
     .order_by(tree.c.id),
-    "owner",
-)
-_LATEST = Statement(
-    select(tree.c.conversation)
-    .join(newest, is_newest)
-    .where(tree.c.owner == bindparam("owner"), tree.c.scope == "")
-    .order_by(newest.c.created.desc(), tree.c.id.desc())
-    .limit(1),
     "owner",
 )
 
@@ -196,7 +192,8 @@ def find_or_create(conn: Conn, owner: str, conversation: str, now: float, scope:
     sealed = conn.seal is not None
     row = conn.one(_FIND, owner, conversation, scope)
     if row is None:
-        created = conn.one(_CREATE, owner, conversation, scope, now, sealed)
+        used = 0.0 if scope == "" else None
+        created = conn.one(_CREATE, owner, conversation, scope, now, sealed, used)
         if created is not None:
             return int(created[0])
         # Another transaction has created and committed the tree in the meantime.
@@ -304,12 +301,6 @@ def begin_epoch(conn: Conn, tree_id: int) -> None:
 def conversations(conn: Conn, owner: str) -> list[tuple[str, int]]:
     """Names and trees of an owner's non-empty conversations, oldest first."""
     return [(row[0], row[1]) for row in conn.all(_LIST, owner)]
-
-
-def latest(conn: Conn, owner: str) -> str | None:
-    """The conversation of an owner with the latest message, or `None`."""
-    row = conn.one(_LATEST, owner)
-    return row[0] if row else None
 
 
 _SEGMENTS = Statement(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ import pytest
 
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.errors import InputError, SessionNotFoundError
+from langchain_threadmem.tree import last_use
 
 Wrap = Callable[[Any], Any]
 
@@ -47,6 +49,60 @@ def test_pages_follow_each_other_without_gap_or_repetition(system: MemorySystem,
         if cursor is None:
             break
     assert seen == [f"c{number}" for number in reversed(range(7))]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pages_are_in_the_order_of_the_newest_messages_whatever_their_times(
+    system: MemorySystem, verbs: Wrap, seed: int
+) -> None:
+    rng, listing, newest = random.Random(seed), verbs(system), {}
+    names = [f"c{number}" for number in range(12)]
+    for name in names + rng.choices(names, k=24):
+        newest[name] = 1.2e9 + rng.choice([0, 599, 600, 601, -1, rng.randrange(-3000, 3000)])
+        system.conversation(name).extend(["Hello"], [datetime.fromtimestamp(newest[name], UTC)])
+    seen, cursor = [], None
+    while True:
+        page = listing.list_conversations(limit=5, cursor=cursor)
+        seen += [(one.id, one.updated.timestamp()) for one in page]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    # Of conversations with the same time the newer one comes first.
+    assert seen == sorted(newest.items(), key=lambda item: (item[1], names.index(item[0])), reverse=True)
+    recent = listing.list_conversations(since=datetime.fromtimestamp(1.2e9, UTC))
+    assert ids(recent) == [name for name, time in seen if time >= 1.2e9]
+
+
+def test_more_conversations_than_are_read_at_once_are_listed_in_order(
+    system: MemorySystem, verbs: Wrap
+) -> None:
+    times = {f"c{number}": 1.2e9 + number * 7 % 1000 for number in range(last_use.ROWS_AT_ONCE + 20)}
+    for name, time in times.items():
+        for before in (1, 0):
+            at = datetime.fromtimestamp(time - before, UTC)
+            system.conversation(name).extend(["Hello"], [at])
+    assert ids(verbs(system).list_conversations(limit=1000)) == sorted(times, key=times.get, reverse=True)  # type: ignore[arg-type]
+
+
+def test_an_emptied_conversation_is_not_listed_until_it_is_used_again(
+    listing: Any, system: MemorySystem
+) -> None:
+    system.conversation("bread").reset()
+    assert ids(listing.list_conversations()) == ["tea"]
+    system.conversation("bread").append("Hello", "Hi!")
+    assert ids(listing.list_conversations()) == ["bread", "tea"]
+
+
+def test_a_read_only_memory_finds_words_that_are_in_no_index(
+    listing: Any, system: MemorySystem, url: str, owner: str, verbs: Wrap
+) -> None:
+    assert ids(listing.list_conversations(query="green")) == ["tea"]
+    system.conversation("bread").append("Is dough ever green?", "With spinach.")
+    system.conversation("new").append("A green door", "Is open.")
+    with MemorySystem(url, owner=owner, embeddings=False, read_only=True) as reader:
+        for query in ("green", "GREEN", "spinach bread", "spinach open"):
+            found = ids(verbs(reader).list_conversations(query=query))
+            assert found == ids(listing.list_conversations(query=query))
 
 
 def test_a_query_finds_words_of_messages_and_of_titles(listing: Any) -> None:
