@@ -29,7 +29,7 @@ from langchain_threadmem.messages.text import one_line
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries.text_rank import informative
-from langchain_threadmem.tree import last_use, nodes, trees
+from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import ConversationNode, MessageSummary
@@ -143,8 +143,8 @@ def list_conversations(
     def read(conn: Conn) -> tuple[list[ConversationInfo], str | None]:
         found: list[Row] = []
         # A title or a name may match as well, so the trees cannot be limited to `among`.
-        ordered = last_use.latest_first(conn, runtime.owner, place, earliest)
-        while len(found) <= limit and (some := [tree for _, tree in islice(ordered, last_use.ROWS_AT_ONCE)]):
+        ordered = trees.latest_first(conn, runtime.owner, place, earliest)
+        while len(found) <= limit and (some := [tree for _, tree in islice(ordered, trees.ROWS_AT_ONCE)]):
             found += filter(wanted, queries.rows_of(conn, some))
         end = found[limit - 1] if len(found) > limit else None
         return _described(conn, found[:limit]), None if end is None else f"{end.used!r} {end.tree}"
@@ -211,7 +211,7 @@ def update_conversation(
 
 def _place(cursor: str | None) -> tuple[float, int]:
     if cursor is None:
-        return last_use.LATEST
+        return trees.LATEST
     try:
         used, number = cursor.split(" ")
         return float(used), int(number)

@@ -35,7 +35,7 @@ from langchain_threadmem.long_term.sources import (
 from langchain_threadmem.recall.search import ANY, Range, search
 from langchain_threadmem.settings import MemorySettings
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.tree import last_use, trees
+from langchain_threadmem.tree import trees
 from langchain_threadmem.units import queries as unit_queries
 from langchain_threadmem.units.queries import read_units
 from langchain_threadmem.units.unit import MemoryUnit
@@ -292,7 +292,7 @@ def enable(runtime: Runtime, capacity: int, restore: str | None) -> Flow[None]:
 def _restored(runtime: Runtime, session: str, capacity: int) -> Flow[list[tuple[int, MemoryUnit]]]:
     owner = runtime.owner
     if session == LATEST:
-        latest = yield from Sql(lambda conn: last_use.latest(conn, owner))
+        latest = yield from Sql(lambda conn: trees.latest(conn, owner))
         if latest is None:
             return []
         session = latest

@@ -22,7 +22,7 @@ from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.removal.reset import Cascade, erase
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import append as writer
-from langchain_threadmem.tree import last_use, trees
+from langchain_threadmem.tree import trees
 from langchain_threadmem.tree.rows import drafts_of
 from langchain_threadmem.units import queries as unit_queries
 from langchain_threadmem.units.queries import read_units
@@ -51,7 +51,7 @@ def resume(runtime: Runtime, session: str) -> Flow[str | None]:
     """The id of a session; `None` for `LATEST` without any session."""
     owner = runtime.owner
     if session == LATEST:
-        return (yield from Sql(lambda conn: last_use.latest(conn, owner)))
+        return (yield from Sql(lambda conn: trees.latest(conn, owner)))
     check_name("a session id", session)
     return session
 

@@ -51,7 +51,7 @@ tree = Table(
     Column("epoch", Key, nullable=False),  # rises whenever the tree is emptied and numbers begin again
     Column("created", Float, nullable=False),
     Column("sealed", Boolean, nullable=False),  # whether what is said in it is encrypted
-    Column("used", Float),  # bound of the time of the newest message, see `tree.last_use`; null if not listed
+    Column("used", Float),  # bound of the time of the newest message, see `tree.trees`; null if not listed
     UniqueConstraint("owner", "conversation", "scope", name="threadmem_tree_name"),
     sqlite_autoincrement=True,
 )

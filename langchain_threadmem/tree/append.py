@@ -18,7 +18,7 @@ from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.checksums import COLUMN, of_node
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node, segment
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
-from langchain_threadmem.tree import last_use, nodes, trees
+from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.node import ConversationNode, Placement
 from langchain_threadmem.tree.nodes import NodeRow
@@ -140,9 +140,9 @@ class NodeWriter:
             insert(self.conn, self.rows)
             self.rows.clear()
         if self._used is not None and self._time is not None:
-            used = last_use.used_after(self._used, self._time)
+            used = trees.used_after(self._used, self._time)
             if used != self._used:
-                last_use.put(self.conn, self.tree, used)
+                trees.use(self.conn, self.tree, used)
             self._used, self._time = used, None
 
     def key_of(self, seq: int) -> int:

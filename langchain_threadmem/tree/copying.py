@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, select
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
 from langchain_threadmem.storage.statements import Conn, Statement, within
-from langchain_threadmem.tree import grafts, last_use, nodes, revision, trees
+from langchain_threadmem.tree import grafts, nodes, revision, trees
 from langchain_threadmem.tree import lineage as lineage_sql
 from langchain_threadmem.tree.append import NodeWriter, insert, new_segment
 from langchain_threadmem.tree.node import MessageSummary
@@ -87,7 +87,7 @@ def copy_tree(conn: Conn, source: int, target: int) -> dict[int, int]:
     tip, system = (None if key is None else moved(key, segments) for key in (head.tip, head.system))
     trees.settle(conn, target, tip, system)
     if head.used is not None:
-        last_use.put(conn, target, head.used)
+        trees.use(conn, target, head.used)
     return segments
 
 

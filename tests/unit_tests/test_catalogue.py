@@ -13,7 +13,7 @@ import pytest
 
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.errors import InputError, SessionNotFoundError
-from langchain_threadmem.tree import last_use
+from langchain_threadmem.tree import trees
 
 Wrap = Callable[[Any], Any]
 
@@ -76,7 +76,7 @@ def test_pages_are_in_the_order_of_the_newest_messages_whatever_their_times(
 def test_more_conversations_than_are_read_at_once_are_listed_in_order(
     system: MemorySystem, verbs: Wrap
 ) -> None:
-    times = {f"c{number}": 1.2e9 + number * 7 % 1000 for number in range(last_use.ROWS_AT_ONCE + 20)}
+    times = {f"c{number}": 1.2e9 + number * 7 % 1000 for number in range(trees.ROWS_AT_ONCE + 20)}
     for name, time in times.items():
         for before in (1, 0):
             at = datetime.fromtimestamp(time - before, UTC)
