@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, bindparam, select
+from sqlalchemy import bindparam, literal_column, select
 
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.encryption import Seal
-from langchain_threadmem.storage.schema import SUMMARIES, State, digest, node, profile, tree
+from langchain_threadmem.storage.schema import SUMMARIES, digest, node, profile, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+from langchain_threadmem.tree.nodes import STORED
 from langchain_threadmem.tree.trees import is_newest, newest
 
 
@@ -51,15 +53,8 @@ class Row(NamedTuple):
     profile: Profile
 
 
-class Outline(NamedTuple):
-    """A node without its content."""
-
-    key: int
-    seq: int
-    parent: int | None
-    role: str
-    state: int
-    created: float
+Outline = tuple[int, int, int | None, bool, int, float]
+"""A node without its content: key, number, number of the parent, is a system message, state, time."""
 
 
 _ROWS = Statement(
@@ -78,13 +73,14 @@ _ROWS = Statement(
     "trees",
 )
 _OUTLINE = Statement(
-    node_keys.after(
-        select(*node.c["key", "seq", "parent", "role", "state", "created"]),
-        bindparam("tree", type_=BigInteger()),
-        bindparam("seq", type_=BigInteger()),
-    ),
+    node_keys.keys_of(bindparam("tree"))
+    .with_only_columns(
+        *node.c["key", "seq", "parent"],
+        node.c.role == literal_column("'system'"),
+        *node.c["state", "created"],
+    )
+    .where(STORED),
     "tree",
-    "seq",
 )
 _PROFILE = Statement(
     select(*profile.c["title", "metadata", "archived"]).where(profile.c.tree == bindparam("tree")), "tree"
@@ -115,7 +111,7 @@ def rows_of(conn: Conn, trees: Iterable[int]) -> list[Row]:
 
 def outline(conn: Conn, tree_id: int) -> list[Outline]:
     """The nodes of a conversation, in the order of their numbers, without purged nodes."""
-    return [Outline(*row) for row in conn.all(_OUTLINE, tree_id, 0) if row[4] != State.PURGED]
+    return sorted(conn.all(_OUTLINE, tree_id), key=itemgetter(1))
 
 
 def profile_of(conn: Conn, tree_id: int) -> Profile:

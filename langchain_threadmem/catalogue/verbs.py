@@ -6,10 +6,10 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import islice
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from langchain_core.messages import BaseMessage
@@ -143,9 +143,10 @@ def list_conversations(
     def read(conn: Conn) -> tuple[list[ConversationInfo], str | None]:
         found: list[Row] = []
         # A title or a name may match as well, so the trees cannot be limited to `among`.
-        ordered = trees.latest_first(conn, runtime.owner, place, earliest)
-        while len(found) <= limit and (some := [tree for _, tree in islice(ordered, trees.ROWS_AT_ONCE)]):
-            found += filter(wanted, queries.rows_of(conn, some))
+        for listed in trees.latest_first(conn, runtime.owner, place, earliest, limit + 1):
+            found += filter(wanted, queries.rows_of(conn, listed))
+            if len(found) > limit:
+                break
         end = found[limit - 1] if len(found) > limit else None
         return _described(conn, found[:limit]), None if end is None else f"{end.used!r} {end.tree}"
 
@@ -161,17 +162,15 @@ def list_threads(
     tree = yield from tree_of(conversation)
 
     def read(conn: Conn) -> tuple[list[_Branch], list[NodeRow], bool, int | None]:
-        branches = sorted(
-            _branches(queries.outline(conn, tree)), key=lambda branch: branch.place, reverse=True
-        )
+        branches = sorted(_branches(queries.outline(conn, tree)), key=attrgetter("place"), reverse=True)
         left = [branch for branch in branches if branch.place < place]
         shown = left[:limit]
-        wanted = {key for branch in shown for key in (branch.end.key, branch.root.key, branch.second.key)}
+        wanted = {key for branch in shown for key in (branch.end, branch.root, branch.second)}
         return shown, nodes.by_keys(conn, wanted), len(left) > limit, trees.head(conn, tree).tip
 
     shown, rows, more, tip = yield from Sql(read)
     found = dict(zip((row.key for row in rows), nodes_of(rows, conversation.runtime.parts.read), strict=True))
-    threads = [_thread(branch, found, branch.end.key == tip) for branch in shown]
+    threads = [_thread(branch, found, branch.end == tip) for branch in shown]
     return Page(threads, "{!r} {}".format(*shown[-1].place) if more else None)
 
 
@@ -309,43 +308,49 @@ def _empty(conversation: str, profile: Profile) -> ConversationInfo:
 
 
 class _Branch(NamedTuple):
-    """A thread: its first two nodes, its last node and their number."""
+    """A thread: the keys of its first two and its last node, their number, and the place in the list."""
 
-    root: Outline
-    second: Outline
-    end: Outline
+    root: int
+    second: int
+    end: int
     messages: int
-
-    @property
-    def place(self) -> tuple[float, int]:
-        return self.end.created, self.end.seq
+    place: tuple[float, int]
 
 
-def _branches(outline: Sequence[Outline]) -> list[_Branch]:
-    """The threads of a conversation; a system message alone is not a thread."""
-    rows = {row.seq: row for row in outline}
-    above: dict[int, tuple[Outline, Outline, int]] = {}  # first node, second node and number of a path
-    order = parents_first({row.seq: row.parent for row in outline})
-    for seq in order:
-        row = rows[seq]
-        if row.parent is None:
-            above[seq] = row, row, 1
+def _branches(outline: list[Outline]) -> list[_Branch]:
+    """The threads of a conversation; a system message alone is not a thread.
+
+    Args:
+        outline: The nodes in the order of their numbers.
+    """
+    # A moved node may have a higher number than its children.
+    if any(parent is not None and parent > seq for _, seq, parent, *_ in outline):
+        by_seq = {row[1]: row for row in outline}
+        outline = [by_seq[seq] for seq in parents_first({row[1]: row[2] for row in outline})]
+    # Of the path to each node. Dictionaries of numbers, since the garbage collection of a tuple for each of
+    # 10,000 nodes doubles the time.
+    depth: dict[int, int] = {}
+    first: dict[int, int] = {}
+    second: dict[int, int] = {}
+    for key, seq, parent, *_ in outline:
+        if parent is None:
+            depth[seq], first[seq], second[seq] = 1, key, key
         else:
-            first, second, count = above[row.parent]
-            above[seq] = first, row if count == 1 else second, count + 1
-    live = [row for row in outline if row.state == State.LIVE]
-    continued = set()
-    for row in live:
-        parent = row.parent
-        while parent is not None and parent not in continued:
+            depth[seq], first[seq] = depth[parent] + 1, first[parent]
+            second[seq] = key if depth[parent] == 1 else second[parent]
+    found, continued = [], set()
+    for key, seq, parent, is_system, state, created in reversed(outline):
+        if seq in continued:
             continued.add(parent)
-            parent = rows[parent].parent
-    ends = [row for row in live if row.seq not in continued and row.role != "system"]
-    return [_Branch(*above[row.seq][:2], row, above[row.seq][2]) for row in ends]
+        elif state == State.LIVE:
+            continued.add(parent)
+            if not is_system:
+                found.append(_Branch(first[seq], second[seq], key, depth[seq], (created, seq)))
+    return found
 
 
 def _thread(branch: _Branch, found: Mapping[int, ConversationNode], active: bool) -> ThreadInfo:
-    first, second, end = (found[row.key] for row in (branch.root, branch.second, branch.end))
+    first, second, end = (found[key] for key in (branch.root, branch.second, branch.end))
     return ThreadInfo(
         end.id,
         first.id,
