@@ -7,6 +7,7 @@ messages, by variant, and macro over the variants:
 - parent: the message continues the right answer, or opens a thread where it should.
 - returns, branches: the same, over messages that go back to another thread, and over second answers to what
   was answered already. roots: precision and recall of opened threads, but for the first of a conversation.
+- suggested new threads: the opened threads whose probability is enough for `on_select="suggest"`.
 - thread: what a model would be shown is just what it should be: every message of the thread is right.
 - needed: the answer that the message continues is among what is shown; tokens are counted in words.
 - one after another: parent, where all conversations of the file are one: hundreds of threads to go back to.
@@ -41,12 +42,14 @@ from numpy.typing import NDArray
 
 from benchmarks._measure import Line, show, within
 from langchain_threadmem import LLMNodeSelector, LocalEmbeddings, MemorySystem, SemanticNodeSelector
+from langchain_threadmem.threads.events import SUGGEST_AT
 from langchain_threadmem.threads.select import COVER
 
 DATA = Path("../shared/data")
 FILE = "threads_dev.jsonl"
 AIM = 86.0
 AIM_WITH_ORACLE = 95.0
+AIM_OF_SUGGESTIONS = 95.0
 ASK = 0.25
 """Share of messages that the cascade may ask about."""
 AIM_COVERED, AIM_WORDS = 98.5, 33.0
@@ -57,6 +60,7 @@ RULES = ("always-last", "nearest neighbour", "centroid")
 LONG, TIMED = 2000, 100
 """Turns of a conversation, and those after them whose choice is timed."""
 Selector = Any
+_OF_ROOTS = ("roots_chosen", "roots_suggested", "roots_suggested_right")
 
 
 @dataclass
@@ -72,10 +76,12 @@ class Tally:
     whole: int = 0
     kinds: dict[str, list[bool]] = field(default_factory=lambda: defaultdict(list))
     roots_chosen: int = 0
+    roots_suggested: int = 0
+    roots_suggested_right: int = 0
 
     def add(self, other: Tally) -> None:
         """Add the counts of another variant."""
-        for name in ("messages", "right", "threads", "followed", "whole", "roots_chosen"):
+        for name in ("messages", "right", "threads", "followed", "whole", *_OF_ROOTS):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.covered += other.covered
         self.shown += other.shown
@@ -248,6 +254,14 @@ def play(
         if position:
             tally.kinds[kind].append(right)
             tally.roots_chosen += chosen is None
+            placement = nodes[0].placement
+            if (
+                chosen is None
+                and placement is not None
+                and dict(placement.chances).get(None, 0) >= SUGGEST_AT
+            ):
+                tally.roots_suggested += 1
+                tally.roots_suggested_right += parent is None
         answered.add(parent)
         for row in turn:
             size[row["id"]] = len(row["text"].split())
@@ -350,7 +364,7 @@ def _macro(tallies: dict[str, dict[str, Tally]], file: str) -> Line:
 
 
 def _details(tally: Tally) -> list[Line]:
-    roots = tally.kinds["root"]
+    roots, precision = tally.kinds["root"], percent(tally.roots_suggested_right, tally.roots_suggested)
     found = [
         Line(
             name,
@@ -365,6 +379,18 @@ def _details(tally: Tally) -> list[Line]:
             "roots, precision", f"{percent(sum(roots), tally.roots_chosen):.1f}", f"of {tally.roots_chosen}"
         ),
         Line("roots, recall", f"{percent(sum(roots), len(roots)):.1f}", f"of {len(roots)}"),
+        Line(
+            f"suggested new threads ({SUGGEST_AT:.2f}), precision",
+            f"{precision:.1f}",
+            f"of {tally.roots_suggested}",
+            f"≥ {AIM_OF_SUGGESTIONS:g}",
+            precision >= AIM_OF_SUGGESTIONS,
+        ),
+        Line(
+            f"suggested new threads ({SUGGEST_AT:.2f}), recall",
+            f"{percent(tally.roots_suggested_right, len(roots)):.1f}",
+            f"of {len(roots)}",
+        ),
         Line("whole thread right", f"{percent(tally.threads, tally.messages):.1f}"),
         *(_covered(tally, share) for share in (0.0, *SHARES)),
     ]

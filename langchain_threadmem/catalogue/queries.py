@@ -1,21 +1,20 @@
-"""SQL: the conversations of an owner in the order of their last use, with their profiles."""
+"""SQL: conversations with their profiles, and threads without their texts."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, bindparam, select, tuple_
+from sqlalchemy import bindparam, literal_column, select
 
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.encryption import Seal
-from langchain_threadmem.storage.schema import SUMMARIES, State, digest, node, profile, tree
+from langchain_threadmem.storage.schema import SUMMARIES, digest, node, profile, tree
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+from langchain_threadmem.tree.nodes import STORED
 from langchain_threadmem.tree.trees import is_newest, newest
-
-EVERY_TREE = "[]"
-"""The parameter `trees` of a page that is not limited to trees."""
 
 
 class Profile(NamedTuple):
@@ -54,57 +53,34 @@ class Row(NamedTuple):
     profile: Profile
 
 
-class Outline(NamedTuple):
-    """A node without its content."""
-
-    key: int
-    seq: int
-    parent: int | None
-    role: str
-    state: int
-    created: float
+Outline = tuple[int, int, int | None, bool, int, float]
+"""A node without its content: key, number, number of the parent, is a system message, state, time."""
 
 
-def _page(*only: ColumnElement[bool]) -> Statement:
-    before = tuple_(newest.c.created, tree.c.id) < tuple_(bindparam("used"), bindparam("tree"))
-    return Statement(
-        select(
-            tree.c.id,
-            tree.c.conversation,
-            newest.c.seq,
-            newest.c.created,
-            newest.c.key,
-            tree.c.created,
-            *profile.c["title", "metadata", "archived"],
-        )
-        .select_from(tree.join(newest, is_newest).outerjoin(profile, profile.c.tree == tree.c.id))
-        .where(
-            tree.c.owner == bindparam("owner"),
-            tree.c.scope == "",
-            newest.c.created >= bindparam("since"),
-            before,
-            *only,
-        )
-        .order_by(newest.c.created.desc(), tree.c.id.desc())
-        .limit(bindparam("most")),
-        "owner",
-        "since",
-        "used",
-        "tree",
-        "most",
-        *(["trees"] if only else []),
+_ROWS = Statement(
+    select(
+        tree.c.id,
+        tree.c.conversation,
+        newest.c.seq,
+        newest.c.created,
+        newest.c.key,
+        tree.c.created,
+        *profile.c["title", "metadata", "archived"],
     )
-
-
-_PAGE, _PAGE_AMONG = _page(), _page(within(tree.c.id, "trees"))
+    .select_from(tree.join(newest, is_newest).outerjoin(profile, profile.c.tree == tree.c.id))
+    .where(within(tree.c.id, "trees"))
+    .order_by(newest.c.created.desc(), tree.c.id.desc()),
+    "trees",
+)
 _OUTLINE = Statement(
-    node_keys.after(
-        select(*node.c["key", "seq", "parent", "role", "state", "created"]),
-        bindparam("tree", type_=BigInteger()),
-        bindparam("seq", type_=BigInteger()),
-    ),
+    node_keys.keys_of(bindparam("tree"))
+    .with_only_columns(
+        *node.c["key", "seq", "parent"],
+        node.c.role == literal_column("'system'"),
+        *node.c["state", "created"],
+    )
+    .where(STORED),
     "tree",
-    "seq",
 )
 _PROFILE = Statement(
     select(*profile.c["title", "metadata", "archived"]).where(profile.c.tree == bindparam("tree")), "tree"
@@ -127,31 +103,15 @@ _SUMMARIES = Statement(
 )
 
 
-def page(
-    conn: Conn, owner: str, since: float, before: tuple[float, int], most: int, among: Iterable[int] | None
-) -> list[Row]:
-    """The most recently used conversations, the latest first.
-
-    Args:
-        conn: A transaction.
-        owner: The owner.
-        since: Only conversations with a message of this time or later, in seconds since 1970.
-        before: Only conversations after this position of the list: time of the newest message, and tree.
-        most: The maximal number of conversations.
-        among: Only these trees; `None` for all.
-    """
-    values: list[Any] = [owner, since, *before, most]
-    rows = (
-        conn.all(_PAGE, *values)
-        if among is None
-        else conn.all(_PAGE_AMONG, *values, json.dumps(sorted(among)))
-    )
+def rows_of(conn: Conn, trees: Iterable[int]) -> list[Row]:
+    """Non-empty conversations, the latest first."""
+    rows = conn.all(_ROWS, json.dumps(list(trees)))
     return [Row._make((*row[:6], _profile(conn.seal, row[0], row[6:]))) for row in rows]
 
 
 def outline(conn: Conn, tree_id: int) -> list[Outline]:
     """The nodes of a conversation, in the order of their numbers, without purged nodes."""
-    return [Outline(*row) for row in conn.all(_OUTLINE, tree_id, 0) if row[4] != State.PURGED]
+    return sorted(conn.all(_OUTLINE, tree_id), key=itemgetter(1))
 
 
 def profile_of(conn: Conn, tree_id: int) -> Profile:

@@ -6,9 +6,10 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from langchain_core.messages import BaseMessage
@@ -20,7 +21,7 @@ from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, SessionNotFoundError
 from langchain_threadmem.filters.store import Filter, check_filter, passes
 from langchain_threadmem.index import lexicon
-from langchain_threadmem.index.catch_up import catch_up_owner_words
+from langchain_threadmem.index.catch_up import catch_up_owner_words, words_of_new_messages
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.ids import check_name
@@ -42,7 +43,6 @@ PREVIEW = 120
 """The length of a preview in characters."""
 OPENING = 8
 """The number of messages that are searched for the first human message."""
-ROWS_AT_ONCE = 200
 WORDS_OF_TITLE = 5
 _WORD = re.compile(r"\w+")
 
@@ -140,21 +140,17 @@ def list_conversations(
             return True
         return any(text in name.casefold() for name in (row.conversation, row.profile.title or ""))
 
-    def read(conn: Conn) -> list[ConversationInfo]:
-        nonlocal place
+    def read(conn: Conn) -> tuple[list[ConversationInfo], str | None]:
         found: list[Row] = []
-        while len(found) <= limit:
-            # A title or a name may match as well, so the rows cannot be limited to `among`.
-            rows = queries.page(conn, runtime.owner, earliest, place, ROWS_AT_ONCE, None)
-            found += filter(wanted, rows)
-            if len(rows) < ROWS_AT_ONCE:
+        # A title or a name may match as well, so the trees cannot be limited to `among`.
+        for listed in trees.latest_first(conn, runtime.owner, place, earliest, limit + 1):
+            found += filter(wanted, queries.rows_of(conn, listed))
+            if len(found) > limit:
                 break
-            place = rows[-1].used, rows[-1].tree
-        place = (found[limit - 1].used, found[limit - 1].tree) if len(found) > limit else (0.0, 0)
-        return _described(conn, found[:limit])
+        end = found[limit - 1] if len(found) > limit else None
+        return _described(conn, found[:limit]), None if end is None else f"{end.used!r} {end.tree}"
 
-    items = yield from Sql(read)
-    return Page(items, f"{place[0]!r} {place[1]}" if place[1] else None)
+    return Page(*(yield from Sql(read)))
 
 
 def list_threads(
@@ -166,17 +162,15 @@ def list_threads(
     tree = yield from tree_of(conversation)
 
     def read(conn: Conn) -> tuple[list[_Branch], list[NodeRow], bool, int | None]:
-        branches = sorted(
-            _branches(queries.outline(conn, tree)), key=lambda branch: branch.place, reverse=True
-        )
+        branches = sorted(_branches(queries.outline(conn, tree)), key=attrgetter("place"), reverse=True)
         left = [branch for branch in branches if branch.place < place]
         shown = left[:limit]
-        wanted = {key for branch in shown for key in (branch.end.key, branch.root.key, branch.second.key)}
+        wanted = {key for branch in shown for key in (branch.end, branch.root, branch.second)}
         return shown, nodes.by_keys(conn, wanted), len(left) > limit, trees.head(conn, tree).tip
 
     shown, rows, more, tip = yield from Sql(read)
     found = dict(zip((row.key for row in rows), nodes_of(rows, conversation.runtime.parts.read), strict=True))
-    threads = [_thread(branch, found, branch.end.key == tip) for branch in shown]
+    threads = [_thread(branch, found, branch.end == tip) for branch in shown]
     return Page(threads, "{!r} {}".format(*shown[-1].place) if more else None)
 
 
@@ -208,19 +202,15 @@ def update_conversation(
             old.archived if archived is None else (old.archived or now) if archived else None,
         )
         queries.put_profile(conn, tree, new)
-        rows = queries.page(conn, owner, -math.inf, _FIRST, 1, [tree])
+        rows = queries.rows_of(conn, [tree])
         return _described(conn, rows)[0] if rows else _empty(conversation, new)
 
     return (yield from Sql(write, write=True))
 
 
-_FIRST = (math.inf, 0)
-"""The position before the first conversation of a list."""
-
-
 def _place(cursor: str | None) -> tuple[float, int]:
     if cursor is None:
-        return _FIRST
+        return trees.LATEST
     try:
         used, number = cursor.split(" ")
         return float(used), int(number)
@@ -260,11 +250,15 @@ def _holding(runtime: Runtime, query: str) -> Flow[set[int]]:
     scope = lexicon.Scope(runtime.owner, None)
 
     def read(conn: Conn) -> set[int]:
-        lists = lexicon.holding(conn, terms, scope)
+        lists = dict(zip(terms, lexicon.holding(conn, terms, scope), strict=True))
         # The lists of very common words are cut, and such words distinguish few conversations.
-        rare = [keys for keys in lists if len(keys) < lexicon.MOST_PER_WORD] or lists[:1]
-        found = [queries.trees_of(conn, keys.tolist()) for keys in rare]
-        return set.intersection(*found) if found else set()
+        rare = [term for term in terms if len(lists[term]) < lexicon.MOST_PER_WORD] or terms[:1]
+        found = {term: queries.trees_of(conn, lists[term].tolist()) for term in rare}
+        if runtime.read_only:
+            for tree, words in words_of_new_messages(conn, runtime):
+                for term in found.keys() & words:
+                    found[term].add(tree)
+        return set.intersection(*found.values()) if found else set()
 
     return (yield from Sql(read))
 
@@ -274,6 +268,7 @@ def _described(conn: Conn, rows: list[Row]) -> list[ConversationInfo]:
     newest = {row.key: row for row in nodes.by_keys(conn, [row.newest for row in rows])}
     summaries = queries.summaries_of(conn, [row.tree for row in rows])
     written = dict(zip(summaries, _messages(conn, list(summaries.values())), strict=True))
+    openings = nodes.openings(conn, [row.tree for row in rows], OPENING)
     infos = []
     for row in rows:
         summary = written.get(row.tree)
@@ -283,7 +278,9 @@ def _described(conn: Conn, rows: list[Row]) -> list[ConversationInfo]:
             ConversationInfo(
                 row.conversation,
                 title
-                or title_of_thread(node.message for node in nodes_of(nodes.since(conn, row.tree, 0, OPENING)))
+                or title_of_thread(
+                    node.message for one in openings.get(row.tree, ()) for node in nodes_of([one])
+                )
                 or row.conversation,
                 "" if last is None else one_line(text_of(last.message), PREVIEW),
                 row.messages,
@@ -311,43 +308,49 @@ def _empty(conversation: str, profile: Profile) -> ConversationInfo:
 
 
 class _Branch(NamedTuple):
-    """A thread: its first two nodes, its last node and their number."""
+    """A thread: the keys of its first two and its last node, their number, and the place in the list."""
 
-    root: Outline
-    second: Outline
-    end: Outline
+    root: int
+    second: int
+    end: int
     messages: int
-
-    @property
-    def place(self) -> tuple[float, int]:
-        return self.end.created, self.end.seq
+    place: tuple[float, int]
 
 
-def _branches(outline: Sequence[Outline]) -> list[_Branch]:
-    """The threads of a conversation; a system message alone is not a thread."""
-    rows = {row.seq: row for row in outline}
-    above: dict[int, tuple[Outline, Outline, int]] = {}  # first node, second node and number of a path
-    order = parents_first({row.seq: row.parent for row in outline})
-    for seq in order:
-        row = rows[seq]
-        if row.parent is None:
-            above[seq] = row, row, 1
+def _branches(outline: list[Outline]) -> list[_Branch]:
+    """The threads of a conversation; a system message alone is not a thread.
+
+    Args:
+        outline: The nodes in the order of their numbers.
+    """
+    # A moved node may have a higher number than its children.
+    if any(parent is not None and parent > seq for _, seq, parent, *_ in outline):
+        by_seq = {row[1]: row for row in outline}
+        outline = [by_seq[seq] for seq in parents_first({row[1]: row[2] for row in outline})]
+    # Of the path to each node. Dictionaries of numbers, since the garbage collection of a tuple for each of
+    # 10,000 nodes doubles the time.
+    depth: dict[int, int] = {}
+    first: dict[int, int] = {}
+    second: dict[int, int] = {}
+    for key, seq, parent, *_ in outline:
+        if parent is None:
+            depth[seq], first[seq], second[seq] = 1, key, key
         else:
-            first, second, count = above[row.parent]
-            above[seq] = first, row if count == 1 else second, count + 1
-    live = [row for row in outline if row.state == State.LIVE]
-    continued = set()
-    for row in live:
-        parent = row.parent
-        while parent is not None and parent not in continued:
+            depth[seq], first[seq] = depth[parent] + 1, first[parent]
+            second[seq] = key if depth[parent] == 1 else second[parent]
+    found, continued = [], set()
+    for key, seq, parent, is_system, state, created in reversed(outline):
+        if seq in continued:
             continued.add(parent)
-            parent = rows[parent].parent
-    ends = [row for row in live if row.seq not in continued and row.role != "system"]
-    return [_Branch(*above[row.seq][:2], row, above[row.seq][2]) for row in ends]
+        elif state == State.LIVE:
+            continued.add(parent)
+            if not is_system:
+                found.append(_Branch(first[seq], second[seq], key, depth[seq], (created, seq)))
+    return found
 
 
 def _thread(branch: _Branch, found: Mapping[int, ConversationNode], active: bool) -> ThreadInfo:
-    first, second, end = (found[row.key] for row in (branch.root, branch.second, branch.end))
+    first, second, end = (found[key] for key in (branch.root, branch.second, branch.end))
     return ThreadInfo(
         end.id,
         first.id,

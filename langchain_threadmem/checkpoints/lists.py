@@ -235,7 +235,7 @@ class _ListWriter:
         self._system = head.system
         self._new: list[int] = []
         self._changed = False  # the state or the place of a stored node
-        self._nodes = NodeWriter(conn, tree_id, head.next_seq - 1)
+        self._nodes = NodeWriter(conn, tree_id, head)
         self.taken = self._nodes.taken
         # The number of the new version, by the key of the replaced node or of an answer to it.
         self._replaced: dict[int, int] = {}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_threadmem import __version__
 from langchain_threadmem.errors import InputError, ThreadMemError
@@ -311,7 +311,9 @@ def _mcp(options: argparse.Namespace) -> int:
     return 0
 
 
-def _existing(database: str, owner: str, **options: Any) -> MemorySystem:
+def _existing(
+    database: str, owner: str, *, vectors: str | Path | None = None, read_only: bool = False
+) -> MemorySystem:
     """Open the memory of a database that exists."""
     from langchain_threadmem.memory_system import MemorySystem
     from langchain_threadmem.removal import tables
@@ -324,7 +326,7 @@ def _existing(database: str, owner: str, **options: Any) -> MemorySystem:
         raise InputError(f"there is no database file {str(file)!r}; `threadmem demo` makes one")
     with closing(open_database(database, read_only=True)) as opened:
         opened.read(lambda conn: rows.check_owner(conn, owner) if tables.owners(conn) else None)
-    return MemorySystem(database, owner=owner, **options)
+    return MemorySystem(database, owner=owner, vectors=vectors, read_only=read_only)
 
 
 def _print_error(text: str) -> None:

@@ -8,7 +8,7 @@ several conversations, so the cost grows with the number of messages, not of con
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from langchain_threadmem.engine.flow import Call, Flow, Sql, run
 from langchain_threadmem.engine.runtime import Component, Runtime
@@ -117,6 +117,19 @@ def catch_up_owner_words(runtime: Runtime) -> Flow[None]:
     for piece in in_pieces(unread, WORDS_AT_ONCE):
         while (yield from Sql(lambda conn: _enter_words(conn, runtime, piece), write=True)):  # noqa: B023 - driven before the next turn
             pass
+
+
+def words_of_new_messages(conn: Conn, runtime: Runtime) -> Iterator[tuple[int, Sequence[str]]]:
+    """The tree and the words of each message that the lexicon lacks, for a read-only memory."""
+    name = runtime.get(Indexes).lexicon
+    for piece in in_pieces(watermarks.missing(conn, runtime.owner, name), WORDS_AT_ONCE):
+        at = {tree: reached.watermark.seq for tree, reached in watermarks.of_trees(conn, name, piece).items()}
+        rows = nodes.after_marks(conn, name, at, nodes.EVERYTHING)
+        absent = memory.absent_among(conn, [row.key for _, row in rows])
+        present = [(tree, row) for tree, row in rows if row.key not in absent]
+        documents = documents_of(runtime, [row for _, row in present])
+        for (tree, _), (key, document) in zip(present, documents, strict=True):
+            yield tree, document_queries.entry_of(key, document.terms, document.speaker).words
 
 
 def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorIndex | ExactIndex | None]:

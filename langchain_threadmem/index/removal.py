@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from sqlalchemy import BigInteger, BindParameter, bindparam, delete, select, update
+from sqlalchemy import BigInteger, BindParameter, bindparam, delete, literal_column, select, update
 
 from langchain_threadmem.engine.flow import Call, Flow
 from langchain_threadmem.engine.runtime import Runtime
@@ -121,7 +121,13 @@ _PLACES = tuple(Statement(delete(table).where(table.c.tree == _TREE), "tree") fo
 _EMPTY = Statement(
     update(tree)
     .where(tree.c.id == _TREE)
-    .values(tip=None, system=None, version=tree.c.version + 1, epoch=tree.c.epoch + 1),
+    .values(
+        tip=None,
+        system=None,
+        version=tree.c.version + 1,
+        epoch=tree.c.epoch + 1,
+        used=tree.c.used * literal_column("0"),  # null stays null
+    ),
     "tree",
 )
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
+from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import ClosedError, InputError, PersistenceError
@@ -93,6 +94,9 @@ class _Erased:
     trees: list[int]
 
 
+@telemetry.observed(
+    "delete_memory", telemetry.of_optional_name, lambda receipt: {telemetry.COUNT: receipt.messages}
+)
 def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -> Flow[Receipt]:
     """Erase a conversation, the messages before a time, or everything of the owner."""
     if before is not None and not isinstance(before, datetime):

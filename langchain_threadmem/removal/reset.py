@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
+from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.index import removal as index_removal
@@ -26,6 +27,7 @@ def reset(conversation: Conversation) -> Flow[None]:
     yield from erase(conversation.runtime, conversation.name)
 
 
+@telemetry.observed("delete_memory", telemetry.of_name)
 def erase(runtime: Runtime, name: str, cascade: Cascade = "stale") -> Flow[None]:
     """Empty a conversation in every scope, with its summaries, and delete its checkpoints.
 

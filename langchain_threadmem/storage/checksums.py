@@ -99,17 +99,6 @@ def with_checksums() -> MetaData:
     return stored
 
 
-def add(conn: Conn) -> None:
-    """Add checksums to a database without them."""
-    if conn.dialect != "sqlite":
-        return
-    columns = Statement.of(sqlite="SELECT 1 FROM pragma_table_info(?) WHERE name = ?", postgresql="")
-    for table in tables():
-        if not conn.all(columns, table.name, COLUMN):
-            conn.script(f"ALTER TABLE {table.name} ADD COLUMN {COLUMN} INTEGER")
-        conn.script(f"UPDATE {table.name} SET {COLUMN} = {_expression(table)}")
-
-
 def connect(connection: sqlite3.Connection) -> None:
     """Register the checksum function of a connection."""
     connection.create_function(_FUNCTION, -1, _computed, deterministic=True)

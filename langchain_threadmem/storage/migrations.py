@@ -2,8 +2,8 @@
 
 A migration is a numbered function. It runs in one transaction with the row that records it, so that after a
 crash it is complete or not begun. In an empty database the tables of `schema` are created and all migrations
-are recorded; in an older database the missing migrations run in order; the database of a newer version is
-refused and not changed.
+are recorded; in an older database the missing migrations run in order. The database of a newer version is
+refused and not changed, and so is a database with a schema before the first migration.
 """
 
 from __future__ import annotations
@@ -40,39 +40,7 @@ def create_all(conn: Conn) -> None:
     conn.script(*schema.LEXICON_DDL[conn.dialect])
 
 
-def share_what_follows(conn: Conn) -> None:
-    """Create the table of grafts, and index segments by the node they fork from."""
-    conn.script("DROP INDEX ix_threadmem_segment_tree")
-    conn.run(Statement(CreateTable(schema.graft)))
-    for table in (schema.segment, schema.graft):
-        for index in table.indexes:
-            conn.run(Statement(CreateIndex(index)))
-
-
-def add_lineage(conn: Conn) -> None:
-    """Create the table of turns that LangGraph runs begin."""
-    conn.run(Statement(CreateTable(schema.lineage, if_not_exists=True)))
-
-
-def add_checksums(conn: Conn) -> None:
-    """Add checksums of rows, which detect damage, and the table of proofs of keys."""
-    conn.run(Statement(CreateTable(schema.key)))
-    checksums.add(conn)
-
-
-def add_profiles(conn: Conn) -> None:
-    """Create the table of titles and metadata of conversations."""
-    tables = checksums.with_checksums() if conn.dialect == "sqlite" else schema.metadata
-    conn.run(Statement(CreateTable(tables.tables[schema.profile.name], if_not_exists=True)))
-
-
-MIGRATIONS = (
-    Migration(1, "trees of segments, with their derived indexes", create_all),
-    Migration(2, "what follows a message is shared by its versions", share_what_follows),
-    Migration(3, "which turns a run of a graph did not see", add_lineage),
-    Migration(4, "checksums of rows and proofs of keys: damage and wrong keys are found", add_checksums),
-    Migration(5, "titles and metadata of conversations", add_profiles),
-)
+MIGRATIONS = (Migration(6, "the first schema that is migrated", create_all),)
 
 _TABLES = Statement.of(
     sqlite="SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name",
@@ -114,7 +82,12 @@ def _version(conn: Conn) -> int:
     """The schema of a database; 0 for an empty database."""
     row = conn.one(_LATEST)
     version = int(row[0] or 0) if row else 0
-    newest = MIGRATIONS[-1].number
+    oldest, newest = MIGRATIONS[0].number, MIGRATIONS[-1].number
+    if 0 < version < oldest:
+        raise PersistenceError(
+            f"the database has schema {version!r}, but this version of langchain-threadmem supports schemas "
+            f"from {oldest} on; nothing was changed; open it with the version that wrote it"
+        )
     if version > newest:
         raise NewerDatabaseError(
             f"the database has schema {version!r}, but this version of langchain-threadmem supports schemas "
@@ -132,6 +105,7 @@ def migrate(conn: Conn, now: float) -> None:
 
     Raises:
         NewerDatabaseError: A newer version of this package wrote the database.
+        PersistenceError: The schema of the database is before the first migration.
     """
     conn.run(_CREATE_RECORD)
     version = _version(conn)

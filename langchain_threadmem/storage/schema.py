@@ -51,8 +51,18 @@ tree = Table(
     Column("epoch", Key, nullable=False),  # rises whenever the tree is emptied and numbers begin again
     Column("created", Float, nullable=False),
     Column("sealed", Boolean, nullable=False),  # whether what is said in it is encrypted
+    Column("used", Float),  # bound of the time of the newest message, see `tree.trees`; null if not listed
     UniqueConstraint("owner", "conversation", "scope", name="threadmem_tree_name"),
     sqlite_autoincrement=True,
+)
+
+Index(
+    "threadmem_tree_used",
+    tree.c.owner,
+    tree.c.used,
+    tree.c.id,
+    sqlite_where=text("used IS NOT NULL"),
+    postgresql_where=text("used IS NOT NULL"),
 )
 
 # What people set of a conversation; one of which nothing was set has no row.

@@ -29,6 +29,7 @@ from langgraph.store.base import (
 from numpy.typing import NDArray
 
 from langchain_threadmem.common.cache import LruCache
+from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.embedder import Embedder
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Component, Resources, Runtime
@@ -170,6 +171,41 @@ class Write(NamedTuple):
 
 
 def batch(context: StoreContext, ops: Iterable[Op]) -> Flow[list[Result]]:
+    """Run a batch of operations; see `run_batch`."""
+    return run_batch(context, list(ops))
+
+
+def _operation(_: object, ops: Sequence[Op]) -> str:
+    """The name of the span of a batch: the kind of its operations, if all are of one kind."""
+    kinds = {_kind(op) for op in ops}
+    return kinds.pop() if len(kinds) == 1 else "batch_items"
+
+
+def _kind(op: Op) -> str:
+    if isinstance(op, PutOp):
+        return "delete_item" if op.value is None else "put_item"
+    return {GetOp: "get_item", SearchOp: "search_items", ListNamespacesOp: "list_namespaces"}.get(
+        type(op), "batch_items"
+    )
+
+
+def _asked(_: object, ops: Sequence[Op]) -> telemetry.Attributes:
+    """The queries of a batch, which are message content."""
+    queries = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
+    return {telemetry.QUERY: lambda: "\n".join(map(str, queries))} if queries else {}
+
+
+def _found(results: Sequence[Result]) -> telemetry.Attributes:
+    """The number of items and namespaces that a batch has read."""
+    return {
+        telemetry.COUNT: sum(
+            len(result) if isinstance(result, list) else result is not None for result in results
+        )
+    }
+
+
+@telemetry.observed(_operation, _asked, _found)
+def run_batch(context: StoreContext, ops: Sequence[Op]) -> Flow[list[Result]]:
     """Run a batch of operations; returns their results in order, `None` for a put.
 
     Raises:
@@ -177,7 +213,6 @@ def batch(context: StoreContext, ops: Iterable[Op]) -> Flow[list[Result]]:
         InputError: An operation is invalid, or its value cannot be stored exactly.
         EmbeddingError: A text could not be embedded.
     """
-    ops = list(ops)
     for op in ops:
         # Other stores, to which items may be moved, do not allow all characters.
         validate_op_namespace(op)

@@ -67,16 +67,18 @@ class NodeWriter:
     Args:
         conn: A write transaction, which has locked the tree.
         tree_id: The tree.
-        newest: Number of its newest node.
+        head: The head of the tree.
         rows: Rows that wait for `flush`; writers of several trees may share the list.
     """
 
     def __init__(
-        self, conn: Conn, tree_id: int, newest: int = 0, rows: list[tuple[Any, ...]] | None = None
+        self, conn: Conn, tree_id: int, head: trees.Head, rows: list[tuple[Any, ...]] | None = None
     ) -> None:
         self.conn = conn
         self.tree = tree_id
-        self.newest = newest
+        self.newest = head.next_seq - 1
+        self._used = head.used
+        self._time: float | None = None  # of the newest node, if it is new
         self.rows = [] if rows is None else rows
         self.taken: dict[int, bool] = {}
         """Of some stored nodes, by key: whether the key after it is in use."""
@@ -126,17 +128,22 @@ class NodeWriter:
             (key, self.tree, seq, under, message, role, body, created, state, superseded_by, named, opens)
         )
         if seq > self.newest:
-            self.newest = seq
+            self.newest, self._time = seq, created
         return key
 
     def flush(self) -> None:
-        """Insert the rows that wait."""
+        """Insert the rows that wait, and store the time of the last use."""
         if self.rows:
             if (seal := self.conn.seal) is not None:
                 encryption_keys.claim(self.conn)
                 self.rows[:] = [(*row[:6], seal.text(row[4], row[6]), *row[7:]) for row in self.rows]
             insert(self.conn, self.rows)
             self.rows.clear()
+        if self._used is not None and self._time is not None:
+            used = trees.used_after(self._used, self._time)
+            if used != self._used:
+                trees.use(self.conn, self.tree, used)
+            self._used, self._time = used, None
 
     def key_of(self, seq: int) -> int:
         """The key of the node with a number.
@@ -206,7 +213,7 @@ class _Appender(NodeWriter):
         head = trees.head(conn, tree_id)
         if head.sealed != (conn.seal is not None):
             trees.claim(conn, tree_id, head.sealed)
-        super().__init__(conn, tree_id, head.next_seq - 1, rows)
+        super().__init__(conn, tree_id, head, rows)
         self._tip = head.tip
         self._tip_seq: int | None = None
         if head.tip is not None:

@@ -40,7 +40,7 @@ def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -
         saved: The nodes in the order of their numbers, except that parents precede their children.
         tip: Number of the node at the end of the active thread.
     """
-    writer = NodeWriter(conn, tree_id)
+    writer = NodeWriter(conn, tree_id, trees.head(conn, tree_id))
     keys: dict[int | None, int] = {}
     for row in saved:
         keys[row.seq] = writer.add(keys.get(row.parent), *row[1:-1], seq=row.seq)
@@ -86,6 +86,8 @@ def copy_tree(conn: Conn, source: int, target: int) -> dict[int, int]:
     head = trees.head(conn, source)
     tip, system = (None if key is None else moved(key, segments) for key in (head.tip, head.system))
     trees.settle(conn, target, tip, system)
+    if head.used is not None:
+        trees.use(conn, target, head.used)
     return segments
 
 

@@ -172,6 +172,21 @@ _SINCE = Statement(
     "most",
 )
 # Nodes are selected by their range of keys, since SQLite would build an index for a join on their tree.
+_opener = node.alias("opener")
+_OPENINGS = Statement(
+    _rows()
+    .add_columns(_opener.c.tree)
+    .where(
+        within(_opener.c.tree, "trees"),
+        _opener.c.opens == _ONE,
+        _opener.c.seq <= bindparam("most"),
+        node.c.key.between(_opener.c.key, _opener.c.key + bindparam("last") - _opener.c.seq),
+        node.c.key - _opener.c.key == node.c.seq - _opener.c.seq,  # in the same stride
+        node.c.role == literal_column("'human'"),
+    )
+    .order_by(_opener.c.tree, node.c.seq),
+    *("trees", "most", "last"),
+)
 _AFTER_MARKS = Statement(
     node_keys.after(
         _rows().add_columns(tree.c.id).where(within(tree.c.id, "trees")),
@@ -307,6 +322,15 @@ def by_keys(conn: Conn, keys: Iterable[int]) -> list[NodeRow]:
 def since(conn: Conn, tree_id: int, seq: int = 0, most: int = EVERYTHING) -> list[NodeRow]:
     """The nodes of a tree with numbers above `seq`, oldest first."""
     return _opened(conn, conn.all(_SINCE, tree_id, seq, most))
+
+
+def openings(conn: Conn, trees: Iterable[int], most: int) -> dict[int, list[NodeRow]]:
+    """The human messages among the first `most` nodes of trees, by tree."""
+    rows = conn.all(_OPENINGS, json.dumps(list(trees)), most, most)
+    opened: dict[int, list[NodeRow]] = {}
+    for row, found in zip(rows, _opened(conn, [row[:-1] for row in rows]), strict=True):
+        opened.setdefault(row[-1], []).append(found)
+    return opened
 
 
 def after_marks(conn: Conn, name: str, trees: Mapping[int, int], most: int) -> list[tuple[int, NodeRow]]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError, InvalidGraphStateError
 from langchain_threadmem.messages.codec import encode
@@ -27,6 +28,7 @@ from langchain_threadmem.tree.rows import drafts_of, nodes_of
 HIGHEST_ID = 2**62
 
 
+@telemetry.observed("update_memory", telemetry.of_conversation, telemetry.written)
 def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[ConversationNode]:
     """Write a new version of a message; the old version and its answers are superseded."""
     tree = yield from tree_of(conversation)
@@ -63,6 +65,11 @@ def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[Convers
     return (yield from Sql(write, write=True))[0]
 
 
+@telemetry.observed(
+    "update_memory",
+    telemetry.of_conversation,
+    lambda nodes: telemetry.records(node.message for node in nodes),
+)
 def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[list[ConversationNode]]:
     """Write a new answer of a turn; the old AI and tool messages are superseded, later turns stay."""
     tree = yield from tree_of(conversation)
@@ -88,6 +95,7 @@ def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[l
     return (yield from Sql(write, write=True))
 
 
+@telemetry.observed("update_memory", telemetry.of_conversation, telemetry.written)
 def place(
     conversation: Conversation, node_id: int, parent_id: int | None, why: Placement | None = BY_HAND
 ) -> Flow[ConversationNode]:

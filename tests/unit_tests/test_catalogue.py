@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -28,6 +29,16 @@ def ids(found: Any) -> list[str]:
     return [one.id for one in found]
 
 
+def pages(listing: Any, limit: int, **options: Any) -> list[Any]:
+    """All pages of a list of conversations."""
+    page = listing.list_conversations(limit=limit, **options)
+    found = list(page)
+    while page.cursor is not None:
+        page = listing.list_conversations(limit=limit, cursor=page.cursor, **options)
+        found += page
+    return found
+
+
 def test_the_conversation_that_was_used_last_comes_first(listing: Any) -> None:
     first, second = listing.list_conversations()
     assert (first.id, first.preview, first.messages) == ("bread", "Longer.", 4)
@@ -39,14 +50,56 @@ def test_the_conversation_that_was_used_last_comes_first(listing: Any) -> None:
 def test_pages_follow_each_other_without_gap_or_repetition(system: MemorySystem, verbs: Wrap) -> None:
     for number in range(7):
         system.conversation(f"c{number}").append("Hello", "Hi!")
-    listing, seen, cursor = verbs(system), [], None
-    while True:
-        page = listing.list_conversations(limit=3, cursor=cursor)
-        seen += ids(page)
-        cursor = page.cursor
-        if cursor is None:
-            break
-    assert seen == [f"c{number}" for number in reversed(range(7))]
+    assert ids(pages(verbs(system), 3)) == [f"c{number}" for number in reversed(range(7))]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pages_are_in_the_order_of_the_newest_messages_whatever_their_times(
+    system: MemorySystem, verbs: Wrap, seed: int
+) -> None:
+    rng, listing, newest = random.Random(seed), verbs(system), {}
+    names = [f"c{number}" for number in range(12)]
+    for name in names + rng.choices(names, k=24):
+        newest[name] = 1.2e9 + rng.choice([0, 599, 600, 601, -1, rng.randrange(-3000, 3000)])
+        system.conversation(name).extend(["Hello"], [datetime.fromtimestamp(newest[name], UTC)])
+    seen = [(one.id, one.updated.timestamp()) for one in pages(listing, 5)]
+    # Of conversations with the same time the newer one comes first.
+    assert seen == sorted(newest.items(), key=lambda item: (item[1], names.index(item[0])), reverse=True)
+    recent = listing.list_conversations(since=datetime.fromtimestamp(1.2e9, UTC))
+    assert ids(recent) == [name for name, time in seen if time >= 1.2e9]
+
+
+def test_many_conversations_of_ten_minutes_are_listed_in_order(system: MemorySystem, verbs: Wrap) -> None:
+    times = {f"c{number}": 1.2e9 + number * 7 % 1000 for number in range(120)}
+    for name, time in times.items():
+        for before in (1, 0):
+            at = datetime.fromtimestamp(time - before, UTC)
+            system.conversation(name).extend(["Hello"], [at])
+    expected = sorted(times, key=lambda name: times[name], reverse=True)
+    assert ids(pages(verbs(system), 7)) == expected
+    since = datetime.fromtimestamp(times[expected[80]], UTC)
+    assert ids(pages(verbs(system), 7, since=since)) == expected[:81]
+
+
+def test_an_emptied_conversation_is_not_listed_until_it_is_used_again(
+    listing: Any, system: MemorySystem
+) -> None:
+    system.conversation("bread").reset()
+    assert ids(listing.list_conversations()) == ["tea"]
+    system.conversation("bread").append("Hello", "Hi!")
+    assert ids(listing.list_conversations()) == ["bread", "tea"]
+
+
+def test_a_read_only_memory_finds_words_that_are_in_no_index(
+    listing: Any, system: MemorySystem, url: str, owner: str, verbs: Wrap
+) -> None:
+    assert ids(listing.list_conversations(query="green")) == ["tea"]
+    system.conversation("bread").append("Is dough ever green?", "With spinach.")
+    system.conversation("new").append("A green door", "Is open.")
+    with MemorySystem(url, owner=owner, embeddings=False, read_only=True) as reader:
+        for query in ("green", "GREEN", "spinach bread", "spinach open"):
+            found = ids(verbs(reader).list_conversations(query=query))
+            assert found == ids(listing.list_conversations(query=query))
 
 
 def test_a_query_finds_words_of_messages_and_of_titles(listing: Any) -> None:

@@ -14,6 +14,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.store.base import GetOp, ListNamespacesOp, PutOp, SearchOp
 from opentelemetry import metrics, trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -21,7 +22,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from langchain_threadmem import MemorySystem, ThreadMemSaver, select_thread_node
+from langchain_threadmem import MemorySystem, ThreadMemSaver, ThreadMemStore, select_thread_node
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.threads.tree_view import TreeView
 
@@ -117,6 +118,58 @@ def test_checkpoints_of_a_graph_are_spans(system: MemorySystem, spans: Spans, as
         graph.invoke({"messages": [("user", "Hello")]}, config)
     assert {"get_checkpoint", "put_checkpoint", "put_writes", "select_thread"} <= {*spans.names}
     assert spans.attributes("put_checkpoint")["gen_ai.conversation.id"] == "talk"
+
+
+def test_changes_and_removals_are_spans(system: MemorySystem, verbs: Wrap, spans: Spans) -> None:
+    talk = system.conversation("talk")
+    _, figs = talk.append("Where do figs grow?", "In the south.")
+    question, answer = talk.append("And dates?", "In the desert.")
+    memory = verbs(talk)
+    memory.place(question.id, None)
+    memory.edit(figs.id - 1, "Where do figs grow best?")
+    memory.regenerate(answer.id, "In oases.")
+    assert spans.names[-3:] == ["update_memory"] * 3
+    assert spans.attributes("update_memory")["gen_ai.conversation.id"] == "talk"
+    memory.reset()
+    assert spans.attributes("delete_memory")["gen_ai.conversation.id"] == "talk"
+    talk.append("Hello", "Hi!")
+    verbs(system).erase(conversation="talk")
+    assert spans.attributes("delete_memory")["gen_ai.memory.record.count"] == 2
+    verbs(system).erase()
+    assert "gen_ai.conversation.id" not in spans.attributes("delete_memory")
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_operations_of_the_store_are_spans(
+    system: MemorySystem, spans: Spans, monkeypatch: pytest.MonkeyPatch, asynchronous: bool
+) -> None:
+    store = ThreadMemStore(system)
+
+    def batch(*ops: Any) -> None:
+        if asynchronous:
+            asyncio.run(store.abatch(ops))
+        else:
+            store.batch(iter(ops))
+
+    place: Any = (("people",), "ada")
+    put, get = PutOp(*place, {"likes": "a secret"}), GetOp(*place)
+    search, names = SearchOp(("people",), query="secret"), ListNamespacesOp()
+    for ops in ([put], [get], [search], [names], [put, get], [PutOp(*place, None)], [get]):
+        batch(*ops)
+    counts = [(span.name, (span.attributes or {})["gen_ai.memory.record.count"]) for span in spans.all]
+    assert counts == [
+        ("put_item", 0),
+        ("get_item", 1),
+        ("search_items", 1),
+        ("list_namespaces", 1),
+        ("batch_items", 1),
+        ("delete_item", 0),
+        ("get_item", 0),
+    ]
+    assert "secret" not in str([span.to_json() for span in spans.all])
+    monkeypatch.setenv(telemetry.CAPTURE, "true")
+    batch(search)
+    assert spans.attributes("search_items")["gen_ai.memory.query.text"] == "secret"
 
 
 def test_spans_have_no_text_unless_it_is_captured(
