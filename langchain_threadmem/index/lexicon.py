@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import bindparam, select
 
-from langchain_threadmem.storage.row_security import WORDS_FUNCTION
 from langchain_threadmem.storage.schema import LEXICON, POSITION_BITS, segment, tree
 from langchain_threadmem.storage.statements import Conn, Statement, within
 from langchain_threadmem.units.queries import OWNED
@@ -73,7 +72,6 @@ _HOLDING = Statement.of(
     postgresql=f"SELECT string_agg(key::text, ',') FROM (SELECT key FROM {LEXICON} "
     "WHERE words @@ %s::tsquery ORDER BY key DESC LIMIT %s) AS newest",
 )
-_HOLDING_OF_OWNER = Statement.of(sqlite="", postgresql=f"SELECT {WORDS_FUNCTION}(%s, %s)")
 
 _SEGMENTS_OF_TREE = Statement(
     select(segment.c.id).where(segment.c.tree == bindparam("tree"), within(segment.c.id, "segments")),
@@ -162,7 +160,7 @@ def names_among(conn: Conn, words: Iterable[str], scope: Scope) -> set[str]:
 
 
 def _newest(conn: Conn, query: str, most: int) -> Keys:
-    listed = conn.all(_HOLDING_OF_OWNER if conn.restricted else _HOLDING, query, most)[0][0]
+    listed = conn.all(_HOLDING, query, most)[0][0]
     # Neither database guarantees the order of an aggregated text.
     return np.sort(np.fromstring(listed, np.int64, sep=","))[::-1] if listed else NO_KEYS
 

@@ -1,13 +1,15 @@
-"""Row-level security of PostgreSQL: a role that sees the rows of one owner per transaction.
+"""Row-level security of PostgreSQL: a role that sees the rows of one owner in each transaction.
 
-`secure` creates a policy for each table and grants a role the use of the tables. A transaction of the role
-names its owner in the setting `threadmem.owner`; without the setting the role sees no row. Roles that own the
-tables, superusers and roles with BYPASSRLS see all rows.
+`secure` creates a policy for each table and lets a role use the tables. A transaction of the role names its
+owner in the setting `threadmem.owner`; without the setting the role sees no row. Roles that own the tables,
+superusers and roles with BYPASSRLS see all rows.
 
-A row without an owner belongs to the row that it refers to: a policy asks whether that row can be seen, which
-the policy of its table decides. A search for words reads the inverted index through a function that has the
-rights of the tables' owner, since PostgreSQL uses no index for `@@` below a policy (the operator is not
-LEAKPROOF); the function adds the word of the transaction's owner to each query.
+Under a policy PostgreSQL uses an index only for conditions of LEAKPROOF operators, and few are: not `@@`, not
+`>>`, no comparison with a subquery. Many statements of this package would scan the tables of all owners. So
+`secure` also creates a view of each table, with the condition of the policy and the rights of the tables'
+owner, in a schema with the name of the role, where the default search path of PostgreSQL begins. A policy
+also withholds rows from functions that reveal their arguments, and a view does not; but a role that can call
+such functions can also name another owner.
 """
 
 from __future__ import annotations
@@ -23,32 +25,18 @@ from langchain_threadmem.storage.database import unopened
 from langchain_threadmem.storage.statements import Conn, Statement
 
 SETTING = "threadmem.owner"
-WORDS_FUNCTION = "threadmem_words_of_owner"
-"""The function that searches the inverted index for the owner of a transaction."""
 _POLICY = "threadmem_owner"
-_OWNER = f"current_setting('{SETTING}', true)"
-_SEGMENT = f"EXISTS (SELECT FROM {schema.segment.name} s WHERE s.id = key >> {schema.POSITION_BITS})"
+_OWNER = f"owner = current_setting('{SETTING}', true)"
 _RULES = {
-    "owner": f"owner = {_OWNER}",
-    "tree": f"EXISTS (SELECT FROM {schema.tree.name} t WHERE t.id = tree)",
-    "namespace": f"EXISTS (SELECT FROM {schema.namespace.name} n WHERE n.id = namespace)",
-    "item": f"EXISTS (SELECT FROM {schema.item.name} i WHERE i.id = item)",
-    "key": _SEGMENT,
+    "owner": _OWNER,
+    "tree": "EXISTS (SELECT FROM {place}.threadmem_tree t WHERE t.id = tree AND t.{owner})",
+    "namespace": "EXISTS (SELECT FROM {place}.threadmem_namespace n WHERE n.id = namespace AND n.{owner})",
+    "item": "EXISTS (SELECT FROM {place}.threadmem_item i JOIN {place}.threadmem_namespace n "
+    "ON n.id = i.namespace WHERE i.id = item AND n.{owner})",
+    "key": "EXISTS (SELECT FROM {place}.threadmem_segment s JOIN {place}.threadmem_tree t ON t.id = s.tree "
+    f"WHERE s.id = key >> {schema.POSITION_BITS} AND t.{{owner}})",
 }
-"""By column: whether a row can be seen. The first column that a table has decides."""
-_FUNCTION = f"""\
-CREATE OR REPLACE FUNCTION {WORDS_FUNCTION}(query text, most bigint) RETURNS text
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = %s, pg_temp AS $function$
-DECLARE
-  mine text := '''§o' || left(encode(sha256(convert_to({_OWNER}, 'UTF8')), 'hex'), 24) || '''';
-  found text;
-BEGIN
-  EXECUTE 'SELECT string_agg(key::text, '','') FROM (SELECT key FROM {schema.LEXICON} '
-    'WHERE words @@ ($1::tsquery && $2::tsquery) ORDER BY key DESC LIMIT $3) AS newest'
-    INTO found USING query, mine, most;
-  RETURN found;
-END
-$function$"""
+"""By column: whether a row belongs to the owner. The first of these columns that a table has decides."""
 
 _TREE = f"'{schema.tree.name}'::regclass"
 _SCHEMA = Statement.of(
@@ -62,7 +50,8 @@ _ROLE = Statement.of(
     f"'USAGE') FROM pg_roles, pg_class WHERE rolname = %s AND pg_class.oid = {_TREE}",
 )
 _IS_ACTIVE = Statement.of(
-    sqlite="SELECT 0", postgresql=f"SELECT row_security_active('{schema.tree.name}')::int"
+    sqlite="SELECT 0",
+    postgresql=f"SELECT (relkind = 'v' OR row_security_active(oid))::int FROM pg_class WHERE oid = {_TREE}",
 )
 _SET_OWNER = Statement.of(sqlite="SELECT ?", postgresql=f"SELECT set_config('{SETTING}', %s, true)")
 
@@ -70,14 +59,15 @@ _SET_OWNER = Statement.of(sqlite="SELECT ?", postgresql=f"SELECT set_config('{SE
 def secure(url: str, role: str, *, off: bool = False, run: bool = True) -> list[str]:
     """Restrict a PostgreSQL role to the rows of the owner that each transaction names.
 
-    Run it as the role that owns the tables, after the first use of the database and after each upgrade of
-    this package; a second call changes nothing. Applications then connect as `role`, and `MemorySystem` names
-    the owner in each transaction. The tables are created if they are missing.
+    Run it as the role that owns the tables, which may create schemas, and again after each upgrade of this
+    package; a repeated call changes nothing. Applications then connect as `role`, and `MemorySystem` names
+    the owner in each transaction. Missing tables are created.
 
     Args:
-        url: The database, with a role that owns the tables or may create them.
-        role: An existing role that owns no tables of this package.
-        off: Remove the policies, for all roles, and the rights of this role.
+        url: The database, with the role that owns the tables.
+        role: An existing role that owns no tables of this package. Its search path begins with a schema of
+            its name, as by default.
+        off: Remove the policies, for all roles, and the views and rights of this role; its schema stays.
         run: Whether to run the statements; otherwise they are only returned.
 
     Returns:
@@ -106,7 +96,8 @@ def secure(url: str, role: str, *, off: bool = False, run: bool = True) -> list[
                 f"the role {role!r} owns the tables, is a superuser or has BYPASSRLS, so no policy restricts "
                 "it; pass another role"
             )
-        listed = list(_off(found[0]) if off else _on(found[0], conn.all(_SCHEMA)[0][0]))
+        place = conn.all(_SCHEMA)[0][0]
+        listed = list(_off(found[0], place) if off else _on(found[0], place))
         if run:
             conn.script(*listed)
         return listed
@@ -116,37 +107,38 @@ def secure(url: str, role: str, *, off: bool = False, run: bool = True) -> list[
 
 
 def _on(role: str, place: str) -> Iterator[str]:
-    yield f"GRANT USAGE ON SCHEMA {place} TO {role}"
-    yield f"GRANT SELECT ON {schema.migration.name} TO {role}"
-    for name, rule in _rules():
-        yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON {name} TO {role}"
-        yield f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY"
-        yield f"DROP POLICY IF EXISTS {_POLICY} ON {name}"
-        yield f"CREATE POLICY {_POLICY} ON {name} USING ({rule})"
+    yield f"CREATE SCHEMA IF NOT EXISTS {role}"
+    yield f"GRANT USAGE ON SCHEMA {place}, {role} TO {role}"
+    yield f"GRANT SELECT ON {place}.{schema.migration.name} TO {role}"
+    for name, rule in _rules(place):
+        yield f"ALTER TABLE {place}.{name} ENABLE ROW LEVEL SECURITY"
+        yield f"DROP POLICY IF EXISTS {_POLICY} ON {place}.{name}"
+        yield f"CREATE POLICY {_POLICY} ON {place}.{name} USING ({rule})"
+        yield f"DROP VIEW IF EXISTS {role}.{name}"
+        rows = f"SELECT * FROM {place}.{name} WHERE {rule}"
+        yield f"CREATE VIEW {role}.{name} AS {rows} WITH LOCAL CHECK OPTION"
+        yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON {place}.{name}, {role}.{name} TO {role}"
     for name in _sequences():
-        yield f"GRANT USAGE ON SEQUENCE {name} TO {role}"
-    yield _FUNCTION % place
-    yield f"REVOKE ALL ON FUNCTION {WORDS_FUNCTION}(text, bigint) FROM PUBLIC"
-    yield f"GRANT EXECUTE ON FUNCTION {WORDS_FUNCTION}(text, bigint) TO {role}"
+        yield f"GRANT USAGE ON SEQUENCE {place}.{name} TO {role}"
 
 
-def _off(role: str) -> Iterator[str]:
-    yield f"REVOKE ALL ON {schema.migration.name} FROM {role}"
-    for name, _ in _rules():
-        yield f"REVOKE ALL ON {name} FROM {role}"
-        yield f"DROP POLICY IF EXISTS {_POLICY} ON {name}"
-        yield f"ALTER TABLE {name} DISABLE ROW LEVEL SECURITY"
+def _off(role: str, place: str) -> Iterator[str]:
+    for name, _ in _rules(place):
+        yield f"DROP VIEW IF EXISTS {role}.{name}"
+        yield f"DROP POLICY IF EXISTS {_POLICY} ON {place}.{name}"
+        yield f"ALTER TABLE {place}.{name} DISABLE ROW LEVEL SECURITY"
+        yield f"REVOKE ALL ON {place}.{name} FROM {role}"
     for name in _sequences():
-        yield f"REVOKE ALL ON SEQUENCE {name} FROM {role}"
-    yield f"DROP FUNCTION IF EXISTS {WORDS_FUNCTION}(text, bigint)"
+        yield f"REVOKE ALL ON SEQUENCE {place}.{name} FROM {role}"
+    yield f"REVOKE ALL ON {place}.{schema.migration.name} FROM {role}"
 
 
-def _rules() -> Iterator[tuple[str, str]]:
+def _rules(place: str) -> Iterator[tuple[str, str]]:
     """Each table with rows of owners, and its rule."""
     for table in schema.metadata.sorted_tables:
         if table is not schema.migration:
-            yield table.name, _rule(table)
-    yield schema.LEXICON, _SEGMENT
+            yield table.name, _rule(table).format(place=place, owner=_OWNER)
+    yield schema.LEXICON, _RULES["key"].format(place=place, owner=_OWNER)
 
 
 def _rule(table: Table) -> str:
