@@ -17,8 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
-from sqlalchemy import Table
-
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.database import unopened
@@ -26,17 +24,17 @@ from langchain_threadmem.storage.statements import Conn, Statement
 
 SETTING = "threadmem.owner"
 _POLICY = "threadmem_owner"
-_OWNER = f"owner = current_setting('{SETTING}', true)"
+_CURRENT = f"current_setting('{SETTING}', true)"
 _RULES = {
-    "owner": _OWNER,
-    "tree": "EXISTS (SELECT FROM {place}.threadmem_tree t WHERE t.id = tree AND t.{owner})",
-    "namespace": "EXISTS (SELECT FROM {place}.threadmem_namespace n WHERE n.id = namespace AND n.{owner})",
-    "item": "EXISTS (SELECT FROM {place}.threadmem_item i JOIN {place}.threadmem_namespace n "
-    "ON n.id = i.namespace WHERE i.id = item AND n.{owner})",
-    "key": "EXISTS (SELECT FROM {place}.threadmem_segment s JOIN {place}.threadmem_tree t ON t.id = s.tree "
-    f"WHERE s.id = key >> {schema.POSITION_BITS} AND t.{{owner}})",
+    "owner": "owner",
+    "tree": "(SELECT owner FROM {place}.threadmem_tree t WHERE t.id = tree)",
+    "namespace": "(SELECT owner FROM {place}.threadmem_namespace n WHERE n.id = namespace)",
+    "item": "(SELECT owner FROM {place}.threadmem_item i JOIN {place}.threadmem_namespace n "
+    "ON n.id = i.namespace WHERE i.id = item)",
+    "key": "(SELECT owner FROM {place}.threadmem_segment s JOIN {place}.threadmem_tree t ON t.id = s.tree "
+    f"WHERE s.id = key >> {schema.POSITION_BITS})",
 }
-"""By column: whether a row belongs to the owner. The first of these columns that a table has decides."""
+"""By column: the owner of a row. The first of these columns that a table has decides."""
 
 _TREE = f"'{schema.tree.name}'::regclass"
 _SCHEMA = Statement.of(
@@ -137,12 +135,17 @@ def _rules(place: str) -> Iterator[tuple[str, str]]:
     """Each table with rows of owners, and its rule."""
     for table in schema.metadata.sorted_tables:
         if table is not schema.migration:
-            yield table.name, _rule(table).format(place=place, owner=_OWNER)
-    yield schema.LEXICON, _RULES["key"].format(place=place, owner=_OWNER)
+            owner = next(rule for column, rule in _RULES.items() if column in table.columns)
+            yield table.name, _rule(owner, place)
+    yield schema.LEXICON, _rule(_RULES["key"], place)
 
 
-def _rule(table: Table) -> str:
-    return next(rule for column, rule in _RULES.items() if column in table.columns)
+def _rule(owner: str, place: str) -> str:
+    if owner == "owner":
+        return f"owner = {_CURRENT}"
+    # A comparison without COALESCE would be expected to leave few rows, and EXISTS would become a join, from
+    # which PostgreSQL would begin: with either it would read whole tables to find one row.
+    return f"COALESCE({owner.format(place=place)} = {_CURRENT}, false)"
 
 
 def _sequences() -> list[str]:
