@@ -27,7 +27,7 @@ class ServerSaver(ThreadMemSaver):
             user = user_of_request(Run())
             users = [user] if user is not None else await self._users_of(run_id)
             if not users:
-                log.warning("run %s is taken back, but no checkpoint of it is stored", run_id)
+                log.info("run %s is taken back; it has stored no checkpoint", run_id)
             for name in users:
                 await ThreadMemSaver(system.for_owner(name)).adelete_for_runs([run_id])
 
