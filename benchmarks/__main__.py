@@ -19,6 +19,7 @@ from benchmarks import (
     long_memory,
     navigation,
     owners,
+    people,
     postgres,
     read,
     recall,
@@ -50,6 +51,7 @@ def main() -> int:
         long_memory,
         forgetting,
         navigation,
+        people,
         statements,
     ):
         print(f"{speed.__name__} ...", file=sys.stderr)

@@ -1,7 +1,8 @@
 """Fixtures that run a test on every database, sync and async.
 
 `url` is a new SQLite file or a PostgreSQL server; `system` is a `MemorySystem` on it with a new owner;
-`verbs(memory)` calls the sync or the async methods of a memory.
+`verbs(memory)` calls the sync or the async methods of a memory. A module that overrides `url` with the
+parameter `SECURED` runs its tests on a PostgreSQL database with row-level security too.
 """
 
 from __future__ import annotations
@@ -13,18 +14,21 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum, IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from langchain_core.embeddings import Embeddings
+from sqlalchemy.engine import make_url
 
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.index import catch_up
+from langchain_threadmem.storage.row_security import secure
 
 # `benchmarks` measures times; a busy machine must not fail a test.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -104,12 +108,55 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server.cleanup()
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+class Secured(NamedTuple):
+    """A PostgreSQL database with row-level security: the URLs of its owning role and of a restricted role."""
+
+    owning: str
+    restricted: str
+
+
+ROLE = "threadmem_app"
+
+
+@contextmanager
+def secured_database(server: str) -> Iterator[Secured]:
+    """A new database of a server."""
+    psycopg = pytest.importorskip("psycopg")
+    name = f"secured_{uuid4().hex}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+        if not connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [ROLE]).fetchall():
+            connection.execute(f"CREATE ROLE {ROLE} LOGIN")
+        owning = make_url(server).set(database=name)
+        urls = [url.render_as_string(hide_password=False) for url in (owning, owning.set(username=ROLE))]
+        secure(urls[0], ROLE)
+        yield Secured(*urls)
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture(scope="session")
+def restricted_url(postgres_url: str) -> Iterator[str]:
+    """A PostgreSQL database with row-level security, for a role that it restricts."""
+    with secured_database(postgres_url) as secured:
+        yield secured.restricted
+
+
+DATABASES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
+SECURED = pytest.param("row-level security", marks=pytest.mark.postgres)
+
+
+def url_of(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL for the parameter of a fixture."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'memory.db'}"
-    found: str = request.getfixturevalue("postgres_url")
+    server = "restricted_url" if request.param == "row-level security" else "postgres_url"
+    found: str = request.getfixturevalue(server)
     return found
+
+
+@pytest.fixture(params=DATABASES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return url_of(request, tmp_path)
 
 
 @pytest.fixture

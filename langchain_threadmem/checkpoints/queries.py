@@ -15,6 +15,7 @@ from sqlalchemy import Delete, Table, bindparam, delete, func, select, update
 
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage import encryption_keys
+from langchain_threadmem.storage.row_security import check_sees_all_owners
 from langchain_threadmem.storage.schema import blob, checkpoint, tree, write
 from langchain_threadmem.storage.statements import Asked, Conn, Statement, insert_of, within
 
@@ -147,6 +148,14 @@ _OF_RUN = Statement(
     "run",
     "owner",
 )
+_OWNERS_OF_RUN = Statement(
+    select(tree.c.owner)
+    .distinct()
+    .join(checkpoint, tree.c.id == checkpoint.c.tree)
+    .where(checkpoint.c.run == bindparam("run"))
+    .order_by(tree.c.owner),
+    "run",
+)
 _REFS = Statement(select(checkpoint.c.refs).where(checkpoint.c.tree == bindparam("tree")), "tree")
 _DELETE = Statement(delete(checkpoint).where(*_AT, checkpoint.c.id == bindparam("id")), "tree", "ns", "id")
 
@@ -276,6 +285,16 @@ def of_tree(conn: Conn, tree_id: int) -> list[CheckpointRow]:
 def of_run(conn: Conn, owner: str, run: str) -> list[CheckpointRow]:
     """The checkpoints that a run wrote, in all conversations of an owner."""
     return [_row(row) for row in conn.all(_OF_RUN, run, owner)]
+
+
+def owners_of_run(conn: Conn, run: str) -> list[str]:
+    """The owners of the checkpoints that a run wrote: one, or none if it wrote no checkpoint.
+
+    Raises:
+        PersistenceError: Row-level security hides all owners but one.
+    """
+    check_sees_all_owners(conn)
+    return [owner for (owner,) in conn.all(_OWNERS_OF_RUN, run)]
 
 
 def addresses(conn: Conn, tree_id: int, ns: str | None) -> list[Address]:

@@ -122,6 +122,17 @@ def _parser() -> argparse.ArgumentParser:
     vectors.add_argument("--vectors", metavar="DIR", help="folder of the index; default: beside the file")
     vectors.set_defaults(run=_reindex)
 
+    secure = commands.add_parser(
+        "secure",
+        help="restrict a role of PostgreSQL to one owner per transaction, by row-level security",
+        epilog="example: threadmem secure postgresql://admin@host/name --role app",
+    )
+    secure.add_argument("database", metavar="URL", help="the database, with the role that owns the tables")
+    secure.add_argument("--role", metavar="NAME", required=True, help="the role of applications")
+    secure.add_argument("--off", action="store_true", help="remove the policies and the rights of the role")
+    secure.add_argument("--sql", action="store_true", help="print the statements and run none of them")
+    secure.set_defaults(run=_secure)
+
     server = commands.add_parser(
         "mcp",
         help="serve the memory to other programs: a server of the Model Context Protocol over stdio",
@@ -296,6 +307,19 @@ def _import(options: argparse.Namespace) -> int:
     return 0 if imported.ok else 1
 
 
+def _secure(options: argparse.Namespace) -> int:
+    from langchain_threadmem.storage.row_security import secure
+
+    statements = secure(options.database, options.role, off=options.off, run=not options.sql)
+    if options.sql:
+        print(*(f"{statement};" for statement in statements), sep="\n")
+    elif options.off:
+        print(f"row-level security is off, and {options.role!r} has no rights on the tables")
+    else:
+        print(f"row-level security is on: {options.role!r} sees the rows of one owner in each transaction")
+    return 0
+
+
 def _mcp(options: argparse.Namespace) -> int:
     from langchain_threadmem.cli import mcp_server
     from langchain_threadmem.memory_system import MemorySystem
@@ -325,7 +349,8 @@ def _existing(
     if file is not None and not file.is_file():
         raise InputError(f"there is no database file {str(file)!r}; `threadmem demo` makes one")
     with closing(open_database(database, read_only=True)) as opened:
-        opened.read(lambda conn: rows.check_owner(conn, owner) if tables.owners(conn) else None)
+        if not opened.row_security:  # The role may not see which owners there are.
+            opened.read(lambda conn: rows.check_owner(conn, owner) if tables.owners(conn) else None)
     return MemorySystem(database, owner=owner, vectors=vectors, read_only=read_only)
 
 

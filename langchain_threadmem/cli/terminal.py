@@ -131,7 +131,8 @@ def show_statistics(statistics: Statistics) -> RenderableType:
     for name in ("conversations", "messages", "summaries", "vectors", "checkpoints", "items"):
         counts.add_row(name, f"{getattr(statistics, name):,}")
     database = statistics.database
-    sizes = _table(f"data of {plural(database.owners, 'owner')}", "size")
+    owners = "all owners" if database.owners is None else plural(database.owners, "owner")
+    sizes = _table(f"data of {owners}", "size")
     sizes.add_row("database", decimal(database.bytes))
     sizes.add_row("vector index", decimal(database.index_bytes))
     for name, size in database.table_bytes.items():

@@ -302,7 +302,7 @@ class Runtime(forking.Forkable):
     def __init__(self, resources: Resources, owner: str) -> None:
         self.resources = resources
         self.owner = owner
-        self.database: SqliteDatabase | ServerDatabase | OwnedDatabase = resources.database
+        self.database: SqliteDatabase | OwnedDatabase = self._owned(resources.seal)
         """The database as the owner uses it."""
         self.embedder = resources.embedder
         self.embedders = resources.embedders
@@ -311,8 +311,6 @@ class Runtime(forking.Forkable):
         self.usage = Usage()
         self._components: dict[type[_Lifecycle], _Lifecycle] = {}
         self._lock = forking.rlock()
-        if resources.seal is not None:
-            self._own(resources.seal)
         self.watch()
 
     def get(self, kind: type[C]) -> C:
@@ -384,7 +382,7 @@ class Runtime(forking.Forkable):
         if self.seal is not None:
             self.seal.check(cipher)
             return
-        self._own(self.resources.encrypt(cipher))
+        self.database = self._owned(self.resources.encrypt(cipher))
         self.admit()
 
     def admit(self) -> None:
@@ -398,8 +396,11 @@ class Runtime(forking.Forkable):
         ):
             self.database.admit()
 
-    def _own(self, seal: Seal) -> None:
-        self.database = OwnedDatabase(self.resources.database, seal.for_owner(self.owner))
+    def _owned(self, seal: Seal | None) -> SqliteDatabase | OwnedDatabase:
+        database = self.resources.database
+        if seal is None and isinstance(database, SqliteDatabase):
+            return database
+        return OwnedDatabase(database, self.owner, None if seal is None else seal.for_owner(self.owner))
 
     @property
     def seal(self) -> Seal | None:

@@ -14,6 +14,7 @@ from sqlalchemy import BindParameter, ColumnElement, Table, and_, bindparam, del
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.storage import node_keys, schema
+from langchain_threadmem.storage.row_security import check_sees_all_owners
 from langchain_threadmem.storage.statements import Conn, Statement
 from langchain_threadmem.store import queries as item_queries
 from langchain_threadmem.tree.nodes import STORED
@@ -141,7 +142,12 @@ def trees_of(conn: Conn, owner: str, conversation: str | None) -> list[tuple[int
 
 
 def owners(conn: Conn) -> list[str]:
-    """All owners, in alphabetical order."""
+    """All owners, in alphabetical order.
+
+    Raises:
+        PersistenceError: Row-level security hides all owners but one.
+    """
+    check_sees_all_owners(conn)
     return sorted(row[0] for row in conn.all(_OWNERS))
 
 

@@ -64,8 +64,9 @@ _TABLES = Statement.of(
         f"WHERE aggregate = TRUE AND tbl_name GLOB '{PREFIX}*' GROUP BY tbl_name"
     ),
     postgresql=(
-        "SELECT relname, pg_total_relation_size(oid) FROM pg_class "
-        f"WHERE relkind = 'r' AND pg_table_is_visible(oid) AND starts_with(relname, '{PREFIX}')"
+        "SELECT relname, pg_total_relation_size(c.oid) FROM pg_class c JOIN pg_namespace n "
+        "ON n.oid = relnamespace WHERE relkind = 'r' AND nspname = ANY (current_schemas(false)) "
+        f"AND starts_with(relname, '{PREFIX}')"
     ),
 )
 

@@ -20,7 +20,7 @@ class DatabaseSize:
     """The size of a database, with the data of all owners.
 
     Attributes:
-        owners: The number of owners with data.
+        owners: The number of owners with data; `None` if row-level security hides the other owners.
         bytes: SQLite: the database file and its write-ahead log. PostgreSQL: the database, including tables
             of other programs.
         table_bytes: The bytes of each table of this package with its indexes, the largest first. Names are
@@ -30,7 +30,7 @@ class DatabaseSize:
         index_bytes: The bytes of Chroma's directory; 0 if vectors are searched in SQL or on a server.
     """
 
-    owners: int
+    owners: int | None
     bytes: int
     table_bytes: Mapping[str, int]
     estimated: bool
@@ -67,9 +67,10 @@ class Statistics:
 def statistics(runtime: Runtime) -> Flow[Statistics]:
     """Counts of the owner's data, and the size of the database; see `MemorySystem.stats`."""
 
-    def read(conn: Conn) -> tuple[queries.Counts, int, int, tuple[Mapping[str, int], bool]]:
+    def read(conn: Conn) -> tuple[queries.Counts, int | None, int, tuple[Mapping[str, int], bool]]:
         counted = queries.counts(conn, runtime.owner)
-        return counted, len(tables.owners(conn)), queries.size(conn), queries.table_sizes(conn)
+        owners = None if conn.restricted else len(tables.owners(conn))
+        return counted, owners, queries.size(conn), queries.table_sizes(conn)
 
     counted, owners, size, (table_bytes, estimated) = yield from Sql(read)
     path, directory = runtime.database.path, runtime.get(Indexes).settings.directory

@@ -137,6 +137,12 @@ class ServerDatabase(forking.Forkable):
         """Whether it was opened; then it is there, with the newest tables."""
         return self._opened is not None
 
+    @property
+    def row_security(self) -> bool | None:
+        """Whether row-level security restricts transactions to one owner; `None` before it was opened."""
+        opened = self._opened
+        return None if opened is None else opened.row_security
+
     def open(self) -> None:
         """Make sure that the database is there, with the newest tables."""
         self._now()

@@ -78,6 +78,16 @@ def check(conn: Conn, name: str) -> None:
         )
 
 
+def is_newest(conn: Conn) -> bool:
+    """Whether a database has the tables of the newest schema.
+
+    Raises:
+        NewerDatabaseError: A newer version of this package wrote the database.
+    """
+    tables = [row[0] for row in conn.all(_TABLES)]
+    return schema.migration.name in tables and _version(conn) == MIGRATIONS[-1].number
+
+
 def _version(conn: Conn) -> int:
     """The schema of a database; 0 for an empty database."""
     row = conn.one(_LATEST)

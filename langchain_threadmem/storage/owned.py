@@ -1,4 +1,4 @@
-"""A database as one owner uses it: each transaction encrypts with the owner's key and names the owner."""
+"""A database as one owner uses it: transactions encrypt with the owner's key and name the owner."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.encryption import Seal
+from langchain_threadmem.storage.row_security import set_owner
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.threaded import Transaction
 from langchain_threadmem.storage.transaction import Database, T
@@ -18,11 +19,13 @@ class OwnedDatabase:
 
     Args:
         database: The shared database.
+        owner: The owner.
         seal: Encrypts the owner's data.
     """
 
-    def __init__(self, database: Database, seal: Seal) -> None:
+    def __init__(self, database: Database, owner: str, seal: Seal | None = None) -> None:
         self._database = database
+        self._owner = owner
         self.dialect = database.dialect
         self.path: Path | None = database.path
         self.seal = seal
@@ -39,8 +42,11 @@ class OwnedDatabase:
         Raises:
             EncryptionError: The stored data was written with another key.
         """
-        if self._database.read(lambda conn: encryption_keys.admit(conn, self.seal)):
-            self._database.write(lambda conn: encryption_keys.claim(conn, self.seal))
+        seal = self.seal
+        if seal is None:
+            return
+        if self._database.read(self._named(lambda conn: encryption_keys.admit(conn, seal))):
+            self._database.write(self._named(lambda conn: encryption_keys.claim(conn, seal)))
         self._admitted = True
 
     def read(self, transaction: Transaction[T]) -> T:
@@ -64,14 +70,30 @@ class OwnedDatabase:
         return self._database.scrub()
 
     def _owned(self, transaction: Transaction[T]) -> Transaction[T]:
+        seal = self.seal
+        if seal is None:
+            return self._named(transaction)
+
         def owned(conn: Conn) -> T:
             if not self._admitted:
-                encryption_keys.admit(conn, self.seal)
+                encryption_keys.admit(conn, seal)
                 self._admitted = True
-            conn.seal = self.seal
+            conn.seal = seal
             try:
                 return transaction(conn)
             finally:
                 conn.seal = None
 
-        return owned
+        return self._named(owned)
+
+    def _named(self, transaction: Transaction[T]) -> Transaction[T]:
+        """The transaction, with the name of the owner where row-level security asks for it."""
+        if self._database.row_security is False:
+            return transaction
+
+        def named(conn: Conn) -> T:
+            if conn.restricted:
+                set_owner(conn, self._owner)
+            return transaction(conn)
+
+        return named

@@ -23,7 +23,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
 from langchain_threadmem.errors import PersistenceError, StorageBusyError
-from langchain_threadmem.storage.migrations import check, migrate
+from langchain_threadmem.storage import row_security
+from langchain_threadmem.storage.migrations import check, is_newest, migrate
 from langchain_threadmem.storage.statements import Asked, Conn, refused
 from langchain_threadmem.storage.threaded import Threaded, Transaction
 from langchain_threadmem.storage.transaction import enter_transaction, inside_transaction
@@ -50,6 +51,7 @@ class PostgresDatabase(Threaded):
 
     dialect = "postgresql"
     path: Path | None = None
+    row_security: bool | None = False
 
     def __init__(
         self,
@@ -72,17 +74,23 @@ class PostgresDatabase(Threaded):
         )
         self._ended = 0  # the number of ended transactions
 
-        def setup(conn: Conn) -> None:
+        def setup(conn: Conn) -> bool:
             if read_only:
                 check(conn, self._name)
-                return
-            conn.script(f"SELECT pg_advisory_xact_lock({_SETUP_LOCK})")
-            migrate(conn, time.time())
+            elif not is_newest(conn):  # A role that may use the tables may be unable to create them.
+                conn.script(f"SELECT pg_advisory_xact_lock({_SETUP_LOCK})")
+                migrate(conn, time.time())
+            return row_security.is_active(conn)
 
         try:
-            self.write(setup)
-        except BaseException:
+            self.row_security = self.write(setup)
+        except BaseException as error:
             self.close()
+            if isinstance(error.__cause__, psycopg.errors.InsufficientPrivilege):
+                raise PersistenceError(
+                    f"{error}; the role that owns the tables creates them and lets other roles use them: "
+                    "`threadmem secure`"
+                ) from error
             raise
 
     def write(self, transaction: Transaction[T]) -> T:
@@ -100,6 +108,7 @@ class PostgresDatabase(Threaded):
                 try:
                     with connection.pipeline():
                         conn = PipelinedConn(connection)
+                        conn.restricted = bool(self.row_security)
                         conn.script(begin)
                         result = transaction(conn)
                         conn.script("COMMIT")

@@ -64,6 +64,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
     """
 
     dialect = "sqlite"
+    row_security: bool | None = False
 
     def __init__(self, path: Path | None, synchronous: str = "NORMAL", *, read_only: bool = False) -> None:
         if synchronous.upper() not in _PAGES_TO_CHECKPOINT:

@@ -105,7 +105,7 @@ class Conn:
     Results are lists of tuples, read whole: a transaction is short, and a cursor is reused.
     """
 
-    __slots__ = ("_cursor", "_writing", "dialect", "seal")
+    __slots__ = ("_cursor", "_writing", "dialect", "restricted", "seal")
 
     def __init__(self, cursor: Cursor, dialect: DialectName, writing: Cursor | None = None) -> None:
         self._cursor = cursor
@@ -113,6 +113,8 @@ class Conn:
         self.dialect: DialectName = dialect
         self.seal: Seal | None = None
         """Encrypts the data of the owner whose transaction it is."""
+        self.restricted = False
+        """Whether row-level security restricts it to the rows of one owner."""
 
     def run(self, statement: Statement, *values: Any) -> None:
         """Execute a statement that returns nothing."""

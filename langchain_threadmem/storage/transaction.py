@@ -37,6 +37,10 @@ class Database(Protocol):
     """The file of an SQLite database on disk."""
     closed: bool
 
+    @property
+    def row_security(self) -> bool | None:
+        """Whether row-level security restricts transactions to one owner; `None` if that is not known yet."""
+
     def read(self, transaction: Transaction[T]) -> T: ...
     def write(self, transaction: Transaction[T]) -> T: ...
     async def aread(self, transaction: Transaction[T]) -> T: ...

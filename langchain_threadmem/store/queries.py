@@ -30,6 +30,7 @@ from sqlalchemy.dialects import postgresql
 from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.encryption import SEALED_ITEM, is_sealed, name_of_item
+from langchain_threadmem.storage.row_security import check_sees_all_owners
 from langchain_threadmem.storage.schema import chat_memory, item, item_vector, namespace
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 
@@ -378,7 +379,12 @@ def prolong(conn: Conn, owner: str, ids: Sequence[int], now: float) -> None:
 
 
 def owners(conn: Conn) -> list[str]:
-    """The owners with namespaces."""
+    """The owners with namespaces.
+
+    Raises:
+        PersistenceError: Row-level security hides all owners but one.
+    """
+    check_sees_all_owners(conn)
     return [owner for (owner,) in conn.all(_OWNERS)]
 
 

@@ -21,6 +21,7 @@ from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.removal import tables
 from langchain_threadmem.storage.database import open_database
+from langchain_threadmem.storage.row_security import check_sees_all_owners
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.storage.transaction import Database
 from langchain_threadmem.storage.urls import is_url, sqlite_file
@@ -172,6 +173,7 @@ def _into_database(place: Path, target: str | Path, owner: str | None, progress:
     total = sum(manifest.contents.rows.values())
 
     def write(conn: Conn) -> Contents:
+        check_sees_all_owners(conn)
         if taken := [name for name in manifest.owners if memory_rows.holds(conn, name)]:
             raise InputError(
                 f"{str(target)!r} holds memory of {taken[0]!r} already; convert into a database without it"

@@ -73,6 +73,7 @@ from langchain_threadmem.removal.erase import Receipt, Scrubbed
 from langchain_threadmem.removal.forget import Forgotten
 from langchain_threadmem.removal.scores import decay
 from langchain_threadmem.statistics.verbs import Statistics
+from langchain_threadmem.storage.row_security import secure
 from langchain_threadmem.threads.tree_view import TreeView
 from langchain_threadmem.verify import Verification
 
@@ -892,6 +893,10 @@ class Loud(ChatMemory):
 
 
 assert_type(Loud.semantic(), Loud)
+
+
+def administration(url: str) -> None:
+    assert_type(secure(url, "app", off=False, run=True), list[str])
 
 
 # A misspelt option, a value of another type and a forgotten `await` are errors.

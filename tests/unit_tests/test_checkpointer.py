@@ -31,7 +31,7 @@ from own_classes import ODD, Handle, Letter, Note, Point
 
 from langchain_threadmem import MemorySystem, ThreadMemSaver
 from langchain_threadmem.checkpoints import spans
-from langchain_threadmem.checkpoints.queries import pack_id, unpack_id
+from langchain_threadmem.checkpoints.queries import owners_of_run, pack_id, unpack_id
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.messages.typed_json import Opaque
 from langchain_threadmem.storage.schema import State
@@ -494,6 +494,13 @@ def test_taking_a_run_back_supersedes_what_it_alone_said(saver: Both, system: Me
     tip = system.conversation("t").tip
     assert tip is not None
     assert tip.message.id == "a1"
+
+
+def test_the_owner_of_a_run_is_found_by_its_checkpoints(saver: Both, system: MemorySystem) -> None:
+    run = f"run of {system.owner}"
+    saver.save(messages=[human("h1")], metadata={"run_id": run})
+    found = system.resources.database.read(lambda conn: (owners_of_run(conn, run), owners_of_run(conn, "no")))
+    assert found == ([system.owner], [])
 
 
 def test_taking_a_run_back_revives_what_it_had_superseded(saver: Both, system: MemorySystem) -> None:

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import StreamCipher, WordEmbeddings
+from conftest import DATABASES, SECURED, StreamCipher, WordEmbeddings, url_of
 from langchain.agents import create_agent
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import ConfigurableFieldSpec, RunnableConfig, RunnableLambda
@@ -41,6 +42,11 @@ from langchain_threadmem.integrations.tools import (
 SECRET = "the vault opens with heron"
 THREAD = "talk"
 HISTORY_CONFIG = [ConfigurableFieldSpec(id="thread_id", annotation=str)]
+
+
+@pytest.fixture(params=[*DATABASES, SECURED])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return url_of(request, tmp_path)
 
 
 @dataclass

@@ -1,0 +1,176 @@
+"""Row-level security of PostgreSQL: a role that sees the rows of one owner in each transaction.
+
+`secure` creates a policy for each table and lets a role use the tables. A transaction of the role names its
+owner in the setting `threadmem.owner`; without the setting the role sees no row. Roles that own the tables,
+superusers and roles with BYPASSRLS see all rows.
+
+Under a policy PostgreSQL uses an index only for conditions of LEAKPROOF operators, and few are: not `@@`, not
+`>>`, no comparison with a subquery. Many statements of this package would scan the tables of all owners. So
+`secure` also creates a view of each table, with the condition of the policy and the rights of the tables'
+owner, in a schema with the name of the role, where the default search path of PostgreSQL begins. A policy
+also withholds rows from functions that reveal their arguments, and a view does not; but a role that can call
+such functions can also name another owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.storage import schema
+from langchain_threadmem.storage.database import unopened
+from langchain_threadmem.storage.statements import Conn, Statement
+
+SETTING = "threadmem.owner"
+_POLICY = "threadmem_owner"
+_CURRENT = f"current_setting('{SETTING}', true)"
+_RULES = {
+    "owner": "owner",
+    "tree": "(SELECT owner FROM {place}.threadmem_tree t WHERE t.id = tree)",
+    "namespace": "(SELECT owner FROM {place}.threadmem_namespace n WHERE n.id = namespace)",
+    "item": "(SELECT owner FROM {place}.threadmem_item i JOIN {place}.threadmem_namespace n "
+    "ON n.id = i.namespace WHERE i.id = item)",
+    "key": "(SELECT owner FROM {place}.threadmem_segment s JOIN {place}.threadmem_tree t ON t.id = s.tree "
+    f"WHERE s.id = key >> {schema.POSITION_BITS})",
+}
+"""By column: the owner of a row. The first of these columns that a table has decides."""
+
+_TREE = f"'{schema.tree.name}'::regclass"
+_SCHEMA = Statement.of(
+    sqlite="",
+    postgresql="SELECT quote_ident(nspname) FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace "
+    f"WHERE pg_class.oid = {_TREE}",
+)
+_ROLE = Statement.of(
+    sqlite="",
+    postgresql="SELECT quote_ident(rolname), rolsuper OR rolbypassrls OR pg_has_role(rolname, relowner, "
+    f"'USAGE') FROM pg_roles, pg_class WHERE rolname = %s AND pg_class.oid = {_TREE}",
+)
+_IS_ACTIVE = Statement.of(
+    sqlite="SELECT 0",
+    postgresql=f"SELECT (relkind = 'v' OR row_security_active(oid))::int FROM pg_class WHERE oid = {_TREE}",
+)
+_SET_OWNER = Statement.of(sqlite="SELECT ?", postgresql=f"SELECT set_config('{SETTING}', %s, true)")
+
+
+def secure(url: str, role: str, *, off: bool = False, run: bool = True) -> list[str]:
+    """Restrict a PostgreSQL role to the rows of the owner that each transaction names.
+
+    Run it as the role that owns the tables, which may create schemas, and again after each upgrade of this
+    package; a repeated call changes nothing. Applications then connect as `role`, and `MemorySystem` names
+    the owner in each transaction. Missing tables are created.
+
+    Args:
+        url: The database, with the role that owns the tables.
+        role: An existing role that owns no tables of this package. Its search path begins with a schema of
+            its name, as by default.
+        off: Remove the policies, for all roles, and the views and rights of this role; its schema stays.
+        run: Whether to run the statements; otherwise they are only returned.
+
+    Returns:
+        The SQL statements, which run in one transaction.
+
+    Raises:
+        InputError: The database is not PostgreSQL, there is no such role, or policies do not restrict it.
+        PersistenceError: The role in the URL does not own the tables.
+
+    Example:
+        ```python
+        secure("postgresql://admin@host/name", "app")
+        system = MemorySystem("postgresql://app@host/name", owner="ada")
+        ```
+    """
+    database = unopened(url)
+    if database.dialect != "postgresql":
+        raise InputError(f"{str(url)!r} is SQLite; row-level security is a feature of PostgreSQL")
+
+    def statements(conn: Conn) -> list[str]:
+        found = conn.one(_ROLE, role)
+        if found is None:
+            raise InputError(f"there is no role {role!r}; create it (CREATE ROLE ... LOGIN)")
+        if found[1] and not off:
+            raise InputError(
+                f"the role {role!r} owns the tables, is a superuser or has BYPASSRLS, so no policy restricts "
+                "it; pass another role"
+            )
+        place = conn.all(_SCHEMA)[0][0]
+        listed = list(_off(found[0], place) if off else _on(found[0], place))
+        if run:
+            conn.script(*listed)
+        return listed
+
+    with closing(database):
+        return database.write(statements)
+
+
+def _on(role: str, place: str) -> Iterator[str]:
+    yield f"CREATE SCHEMA IF NOT EXISTS {role}"
+    yield f"GRANT USAGE ON SCHEMA {place}, {role} TO {role}"
+    yield f"GRANT SELECT ON {place}.{schema.migration.name} TO {role}"
+    for name, rule in _rules(place):
+        yield f"ALTER TABLE {place}.{name} ENABLE ROW LEVEL SECURITY"
+        yield f"DROP POLICY IF EXISTS {_POLICY} ON {place}.{name}"
+        yield f"CREATE POLICY {_POLICY} ON {place}.{name} USING ({rule})"
+        yield f"DROP VIEW IF EXISTS {role}.{name}"
+        rows = f"SELECT * FROM {place}.{name} WHERE {rule}"
+        yield f"CREATE VIEW {role}.{name} AS {rows} WITH LOCAL CHECK OPTION"
+        yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON {place}.{name}, {role}.{name} TO {role}"
+    for name in _sequences():
+        yield f"GRANT USAGE ON SEQUENCE {place}.{name} TO {role}"
+
+
+def _off(role: str, place: str) -> Iterator[str]:
+    for name, _ in _rules(place):
+        yield f"DROP VIEW IF EXISTS {role}.{name}"
+        yield f"DROP POLICY IF EXISTS {_POLICY} ON {place}.{name}"
+        yield f"ALTER TABLE {place}.{name} DISABLE ROW LEVEL SECURITY"
+        yield f"REVOKE ALL ON {place}.{name} FROM {role}"
+    for name in _sequences():
+        yield f"REVOKE ALL ON SEQUENCE {place}.{name} FROM {role}"
+    yield f"REVOKE ALL ON {place}.{schema.migration.name} FROM {role}"
+
+
+def _rules(place: str) -> Iterator[tuple[str, str]]:
+    """Each table with rows of owners, and its rule."""
+    for table in schema.metadata.sorted_tables:
+        if table is not schema.migration:
+            owner = next(rule for column, rule in _RULES.items() if column in table.columns)
+            yield table.name, _rule(owner, place)
+    yield schema.LEXICON, _rule(_RULES["key"], place)
+
+
+def _rule(owner: str, place: str) -> str:
+    if owner == "owner":
+        return f"owner = {_CURRENT}"
+    # A comparison without COALESCE would be expected to leave few rows, and EXISTS would become a join, from
+    # which PostgreSQL would begin: with either it would read whole tables to find one row.
+    return f"COALESCE({owner.format(place=place)} = {_CURRENT}, false)"
+
+
+def _sequences() -> list[str]:
+    tables = schema.metadata.sorted_tables
+    return [f"{table.name}_id_seq" for table in tables if table.dialect_options["sqlite"]["autoincrement"]]
+
+
+def is_active(conn: Conn) -> bool:
+    """Whether policies restrict the role of a transaction."""
+    return bool(conn.all(_IS_ACTIVE)[0][0])
+
+
+def set_owner(conn: Conn, owner: str) -> None:
+    """Let the rest of a transaction see the rows of an owner."""
+    conn.run(_SET_OWNER, owner)
+
+
+def check_sees_all_owners(conn: Conn) -> None:
+    """Check that policies do not restrict a transaction that concerns all owners.
+
+    Raises:
+        PersistenceError: The role sees the rows of one owner.
+    """
+    if conn.restricted:
+        raise PersistenceError(
+            "row-level security shows this role one owner at a time, and this call needs the rows of all "
+            "owners; connect as the role that owns the tables"
+        )
