@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Delete, Table, bindparam, delete, func, select, update
+from sqlalchemy import Delete, Table, and_, bindparam, delete, func, literal_column, select, update
 
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage import encryption_keys
@@ -160,6 +160,15 @@ _REFS = Statement(select(checkpoint.c.refs).where(checkpoint.c.tree == bindparam
 _DELETE = Statement(delete(checkpoint).where(*_AT, checkpoint.c.id == bindparam("id")), "tree", "ns", "id")
 
 _LAST_BLOB = Statement(select(func.max(blob.c.id)).where(blob.c.tree == bindparam("tree")), "tree")
+_last_blob = select(func.max(blob.c.id).label("id")).where(blob.c.tree == bindparam("tree")).subquery()
+_BESIDE = Statement(
+    select(_last_blob.c.id, checkpoint).select_from(
+        _last_blob.outerjoin(
+            checkpoint, and_(*_AT, checkpoint.c.id.in_([bindparam("id"), bindparam("parent")]))
+        )
+    ),
+    *("tree", "ns", "id", "parent"),
+)
 _PUT_BLOB = insert_of(blob)
 _BLOBS = Statement(
     select(blob.c.id, blob.c.kind, blob.c.data).where(
@@ -194,11 +203,7 @@ _DATA_OF_KIND = tuple(
 _BLOB_IDS = Statement(select(blob.c.id).where(blob.c.tree == bindparam("tree")), "tree")
 
 _KEY_OF_WRITE = ("tree", "ns", "checkpoint", "task", "idx")
-_INDEXES = Statement(
-    select(write.c.idx).where(*(write.c[name] == bindparam(name) for name in _KEY_OF_WRITE[:4])),
-    *_KEY_OF_WRITE[:4],
-)
-_PUT_WRITE = insert_of(write, replace=True)
+_PUT_WRITE = insert_of(write, replace=True, only=write.c.idx < literal_column("0"))
 _WRITES = Statement(
     select(write).where(
         write.c.tree == bindparam("tree"),
@@ -337,16 +342,37 @@ def clear(conn: Conn, tree_id: int) -> None:
         conn.run(statement, tree_id)
 
 
-def asking_last_blob(tree_id: int) -> Asked:
-    """The query for the highest number of a value."""
-    return _LAST_BLOB, (tree_id,)
+class Beside(NamedTuple):
+    """The rows that a new checkpoint needs.
+
+    Attributes:
+        last_blob: The highest number of a value, or 0.
+        exists: Whether the checkpoint is stored already.
+        parent: Its parent.
+    """
+
+    last_blob: int
+    exists: bool
+    parent: CheckpointRow | None
+
+
+def asking_beside(tree_id: int, ns: str, checkpoint_id: bytes, parent: bytes | None) -> Asked:
+    """The query for the rows that a new checkpoint needs."""
+    return _BESIDE, (tree_id, ns, checkpoint_id, parent)
+
+
+def beside(rows: Sequence[tuple[Any, ...]], checkpoint_id: bytes, parent: bytes | None) -> Beside:
+    """The rows that a new checkpoint needs, from the rows of `asking_beside`."""
+    stored = {bytes(row[3]): row[1:] for row in rows if row[3] is not None}
+    above = stored.get(parent) if parent is not None else None
+    return Beside(int(rows[0][0] or 0), checkpoint_id in stored, None if above is None else _row(above))
 
 
 def put_blobs(
     conn: Conn,
     tree_id: int,
     values: Sequence[tuple[str, bytes]],
-    last: Sequence[tuple[Any, ...]] | None = None,
+    last: int | None = None,
 ) -> list[int]:
     """Store values and return their numbers.
 
@@ -354,13 +380,13 @@ def put_blobs(
         conn: A write transaction.
         tree_id: The tree, which is locked.
         values: Format name and bytes of each value.
-        last: The rows of `asking_last_blob`; `None` to read them here.
+        last: The highest number of a value; `None` to read it here.
     """
     if not values:
         return []
     if last is None:
-        last = conn.all(_LAST_BLOB, tree_id)
-    first = int(last[0][0] or 0) + 1
+        last = conn.all(_LAST_BLOB, tree_id)[0][0] or 0
+    first = last + 1
     conn.many(_PUT_BLOB, [(tree_id, first + n, *value) for n, value in enumerate(values)])
     return list(range(first, first + len(values)))
 
@@ -396,13 +422,8 @@ def patch_blob(conn: Conn, tree_id: int, number: int, old: bytes, new: bytes) ->
     conn.run(_PATCH_BLOB, new, tree_id, number, old)
 
 
-def asking_indexes(tree_id: int, ns: str, checkpoint_id: bytes, task: bytes) -> Asked:
-    """The query for the indexes of the stored writes of a task."""
-    return _INDEXES, (tree_id, ns, checkpoint_id, task)
-
-
 def put_writes(conn: Conn, rows: Iterable[WriteRow]) -> None:
-    """Store pending writes, or replace those with their task and index."""
+    """Store pending writes; of stored ones only those with a negative index are replaced."""
     encryption_keys.claim(conn)
     conn.many(_PUT_WRITE, rows)
 

@@ -196,7 +196,7 @@ def put(
         (channel, value) for channel, value in outgoing.items() if isinstance(value, StoredValue)
     ]
     unchanged = {name: version for name, version in versions.items() if name not in new_versions}
-    inherits = bool(unchanged) and above is not None
+    inherited = above if unchanged else None
     cached_trees = archive.lists.trees(thread)
 
     def write(
@@ -206,10 +206,7 @@ def put(
 
         def ask(homes: Mapping[str, int]) -> Iterator[Asked]:
             tree = homes[""]
-            yield checkpoint_queries.getting(tree, ns, checkpoint_id)
-            yield checkpoint_queries.asking_last_blob(tree)
-            if inherits:
-                yield checkpoint_queries.getting(tree, ns, above)
+            yield checkpoint_queries.asking_beside(tree, ns, checkpoint_id, inherited)
             for channel, value in prepared.items():
                 yield from lists.asking_placement(homes[scopes[channel]], value.rest, value.after)
             yield from finder.ask(stored_values, ns, homes)
@@ -217,8 +214,7 @@ def put(
         finder = _Finder(conn, owner, thread)
         homes, rows = trees.take(conn, owner, thread, {"", *scopes.values()}, now, cached_trees, ask)
         tree, answers = homes[""], iter(rows)
-        same, last_blob = next(answers), next(answers)
-        before = checkpoint_queries.got(next(answers)) if inherits else None
+        beside = checkpoint_queries.beside(next(answers), checkpoint_id, inherited)
         placements = {channel: lists.placement_rows(answers) for channel in prepared}
         if not all(
             value.is_current(homes[scopes[name]], placements[name].head) for name, value in prepared.items()
@@ -244,15 +240,15 @@ def put(
         numbers = dict(
             zip(
                 stored,
-                checkpoint_queries.put_blobs(conn, tree, list(stored.values()), last_blob),
+                checkpoint_queries.put_blobs(conn, tree, list(stored.values()), beside.last_blob),
                 strict=True,
             )
         )
-        refs = {**_inherited(archive, conn, tree, ns, before, unchanged), **numbers}
+        refs = {**_inherited(archive, conn, tree, ns, beside.parent, unchanged), **numbers}
         checkpoint_queries.put(
             conn, row._replace(tree=tree, refs=[refs.get(channel, 0) for channel in versions])
         )
-        if same:
+        if beside.exists:
             checkpoint_queries.collect(conn, tree)
         waiting: list[UnboundValue | None] = [value.rewrite(conn, finder) for value in unbound]
         waiting += [
@@ -307,19 +303,14 @@ def put_writes(
 
     def write(conn: Conn) -> tuple[Mapping[str, int], list[UnboundValue]]:
         def ask(homes: Mapping[str, int]) -> Iterator[Asked]:
-            yield checkpoint_queries.asking_indexes(homes[""], ns, at, by)
-            yield from finder.ask(stored_values, ns, homes)
+            return finder.ask(stored_values, ns, homes)
 
         finder = _Finder(conn, owner, thread)
         homes, rows = trees.take(conn, owner, thread, [""], now, cached_trees, ask)
-        answers = iter(rows)
-        stored = {idx for (idx,) in next(answers)}
-        finder.answered(homes, answers)
+        finder.answered(homes, iter(rows))
         waiting, added = [], []
         for idx, channel, value in prepared:
             row = WriteRow(homes[""], ns, at, by, idx, path, channel, "", b"")
-            if idx in stored and idx >= 0:
-                continue
             if isinstance(value, StoredValue):
                 stored_value = bound(value, ns, channel, finder)
                 row = row._replace(kind=KIND, data=packed(conn, stored_value))

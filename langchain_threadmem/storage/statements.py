@@ -163,12 +163,13 @@ def refused(error: UnicodeEncodeError | OverflowError) -> InputError:
     return InputError("a number is outside of -2**63 to 2**63 - 1, which is what a database keeps")
 
 
-def insert_of(table: Table, *, replace: bool = False) -> Statement:
+def insert_of(table: Table, *, replace: bool = False, only: ColumnElement[bool] | None = None) -> Statement:
     """An INSERT of all columns of a table, in the order of its definition.
 
     Args:
         table: The table.
         replace: Overwrite the row with the same primary key, if there is one.
+        only: The rows that may be overwritten; another row stays as it is.
     """
     names = [column.name for column in table.columns]
     # Both databases write ON CONFLICT alike, so one dialect's construct serves the other too.
@@ -176,7 +177,7 @@ def insert_of(table: Table, *, replace: bool = False) -> Statement:
     if replace:
         keys = [column.name for column in table.primary_key]
         rest = {name: element.excluded[name] for name in names if name not in keys}
-        element = element.on_conflict_do_update(index_elements=keys, set_=rest)
+        element = element.on_conflict_do_update(index_elements=keys, set_=rest, where=only)
     return Statement(element, *names)
 
 

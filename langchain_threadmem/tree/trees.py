@@ -196,18 +196,23 @@ def claim(conn: Conn, tree_id: int, sealed: bool) -> None:
 def find_or_create(conn: Conn, owner: str, conversation: str, now: float, scope: str = "") -> int:
     """The id of a conversation's tree, which is created if it does not exist. Needs a write transaction."""
     encryption_keys.check(conn)
-    sealed = conn.seal is not None
     row = conn.one(_FIND, owner, conversation, scope)
     if row is None:
-        used = 0.0 if scope == "" else None
-        created = conn.one(_CREATE, owner, conversation, scope, now, sealed, used)
+        created = _create(conn, owner, conversation, now, scope)
         if created is not None:
-            return int(created[0])
+            return created
         # Another transaction has created and committed the tree in the meantime.
         row = conn.one(_FIND, owner, conversation, scope)
         assert row is not None
     claim(conn, *row)
     return int(row[0])
+
+
+def _create(conn: Conn, owner: str, conversation: str, now: float, scope: str) -> int | None:
+    """The id of a new tree, or `None` if the tree exists."""
+    used = 0.0 if scope == "" else None
+    row = conn.one(_CREATE, owner, conversation, scope, now, conn.seal is not None, used)
+    return None if row is None else int(row[0])
 
 
 def take(
@@ -242,6 +247,8 @@ def take(
         if row:
             claim(conn, *row[0])
             ids[scope] = int(row[0][0])
+        elif (created := _create(conn, owner, conversation, now, scope)) is not None:
+            ids[scope] = created
         else:
             ids[scope] = find_or_create(conn, owner, conversation, now, scope)
             lock(conn, ids[scope])
