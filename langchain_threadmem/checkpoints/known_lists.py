@@ -214,9 +214,9 @@ class PreparedList:
             tail = [*self.base.tail[start - chunked : self.matched - chunked], *self.rest]
         places = [*before, *located]
         if self.base is not None and len(before) == len(self.base.located):
-            ends = spans(((where.key, where.follows) for where in located), self.base.spans)
+            ends = spans(located, self.base.spans)
         else:
-            ends = spans((where.key, where.follows) for where in places)
+            ends = spans(places)
         shared = None if stored.shared is None else len(before) + stored.shared
         former = stored.former or (self.base is not None and self.base.former)
         return RememberedList(tree, head.epoch, head.version, self.chunks, places, tail, ends, shared, former)

@@ -214,8 +214,8 @@ def place(
             located.append(_located(located_at[step.key].place))
     located += ending[1:]
     writer.supersede_answers_to_old_versions({where.key for where in located})
-    spoken = [where.key for where in located if not where.aside]
-    head = writer.finish(spoken[-1] if spoken else after if after is not None else head.tip)
+    spoken = next((where.key for where in reversed(located) if not where.aside), after)
+    head = writer.finish(head.tip if spoken is None else spoken)
     former = any(
         isinstance(step, Use) and located_at[step.key].place.state == State.SUPERSEDED
         for step in planned.steps

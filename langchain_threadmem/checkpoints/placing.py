@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from langchain_threadmem.errors import InputError
@@ -270,12 +271,12 @@ def _shares(used: Place, parent: int | Planned | None, already: bool) -> bool:
 
 
 def spans(
-    places: Iterable[tuple[int, int | None]], before: Iterable[tuple[int, int]] = ()
+    places: Iterable[tuple[int, int | None, *tuple[bool, ...]]], before: Iterable[tuple[int, int]] = ()
 ) -> list[tuple[int, int]]:
     """Write a list of places as spans; a span is a path down the tree from one key to another.
 
     Args:
-        places: Key and parent key of each place, in the order of the list.
+        places: Key and parent key of each place, in the order of the list; more fields have no effect.
         before: The spans of the preceding places.
 
     Returns:
@@ -285,13 +286,13 @@ def spans(
         >>> spans([(7, None), (8, 7), (64, 8), (3, None), (4, 3)])
         [(7, 64), (3, 4)]
     """
-    joined = list(before)
-    for key, parent in places:
-        if joined and parent == joined[-1][1]:
-            joined[-1] = (joined[-1][0], key)
-        else:
-            joined.append((key, key))
-    return joined
+    placed, joined = list(places), list(before)
+    above = [joined[-1][1] if joined else -1, *(place[0] for place in placed)]
+    starts = [n for n, place in enumerate(placed) if place[1] != above[n]]
+    ends = [*starts, len(placed)]
+    if joined:  # The last span may go on.
+        joined[-1] = (joined[-1][0], above[ends[0]])
+    return joined + [(above[first + 1], above[end]) for first, end in pairwise(ends)]
 
 
 def _check_duplicates(elements: Sequence[Element]) -> None:

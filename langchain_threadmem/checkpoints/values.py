@@ -16,6 +16,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import ormsgpack
@@ -42,6 +43,8 @@ _EXACTLY = (
     | ormsgpack.OPT_PASSTHROUGH_ENUM
     | ormsgpack.OPT_PASSTHROUGH_UUID
 )
+
+_FIELDS, _EXTRA = attrgetter("__dict__"), attrgetter("__pydantic_extra__")
 
 
 class EncodedMessage(NamedTuple):
@@ -112,7 +115,7 @@ def fingerprints(messages: Sequence[BaseMessage], other: Writer | None = None) -
         chunk = messages[start : start + CHUNK]
         try:
             packed = ormsgpack.packb(
-                [[message.__dict__, message.__pydantic_extra__ or 0] for message in chunk],
+                [*map(_FIELDS, chunk), *map(_EXTRA, chunk)],
                 default=other and written,
                 option=_EXACTLY,
             )
