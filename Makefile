@@ -35,8 +35,8 @@ RECALL ?= build/weights.py
 FITS := build/fit-0.npz build/fit-1.npz
 FROM := $(if $(DATA),--data $(DATA)) --cache build/vectors.npz
 
-fit: $(FITS)  ## the weights of the selector and of recall, from their sources; takes some hours
-	$(BIN)/python -m training.fit_selection combine $(FITS) --out $(MODEL)
+fit: $(FITS) build/neutral.npz  ## the weights of the selector and of recall, from their sources; takes some hours
+	$(BIN)/python -m training.fit_selection combine $(FITS) --neutral build/neutral.npz --out $(MODEL)
 	$(BIN)/python -m training.fit_selection measure $(MODEL) $(FROM)
 	$(BIN)/python -m training.fit_recall $(if $(DATA),--data $(DATA)) --out $(RECALL)
 
@@ -44,6 +44,10 @@ fit: $(FITS)  ## the weights of the selector and of recall, from their sources; 
 build/fit-%.npz: | .venv/training.done
 	mkdir -p build
 	PYTHONHASHSEED=0 $(BIN)/python -m training.fit_selection fit --seed $* --out $@ $(FROM)
+
+build/neutral.npz: | .venv/training.done
+	mkdir -p build
+	PYTHONHASHSEED=0 $(BIN)/python -m training.neutral fit --out $@ $(if $(DATA),--data $(DATA)) --cache build/multilingual.npz
 
 soak: .venv/dev.done  ## 50,000 turns from 8 threads and 2 processes
 	$(BIN)/python benchmarks/soak.py

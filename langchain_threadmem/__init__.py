@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from langchain_threadmem.chat_memory import ChatMemory
     from langchain_threadmem.engine.local_embeddings import LocalEmbeddings
+    from langchain_threadmem.engine.multilingual_embeddings import MultilingualEmbeddings
     from langchain_threadmem.index.language import Language
     from langchain_threadmem.integrations.checkpointer import ThreadMemSaver
     from langchain_threadmem.integrations.graph import create_threaded_chat, select_thread_node
@@ -52,6 +53,7 @@ __all__ = [
     "MessageSummary",
     "MessageWindow",
     "MessageWindowChatMemory",
+    "MultilingualEmbeddings",
     "NodeSelector",
     "Recollection",
     "Reranker",
@@ -72,6 +74,7 @@ __all__ = [
 _MODULES = {
     "chat_memory": ("ChatMemory",),
     "engine.local_embeddings": ("LocalEmbeddings",),
+    "engine.multilingual_embeddings": ("MultilingualEmbeddings",),
     "index.language": ("Language",),
     "integrations.checkpointer": ("ThreadMemSaver",),
     "integrations.graph": ("create_threaded_chat", "select_thread_node"),

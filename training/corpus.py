@@ -17,6 +17,7 @@ matters at a time, with a line for each human message and one for its answer:
 A message continues the last turn of its matter, or opens it; `bread<1` continues the first turn of the matter
 again, which makes a branch. Lines with `~` are calls of tools. Line breaks are written `\\n`.
 
+`training/languages` holds twenty conversations in English and their translations, a file for each language.
 `training/dialogs` holds single dialogs in the same form: a block for each kind of matter, its dialogs one
 after the other. They are woven into conversations (`training.weave`). The texts are invented; their
 statements are not checked.
@@ -35,6 +36,7 @@ from training.sources import Conversation, Dialog, Vectors, conversation
 
 FOLDER = Path(__file__).with_name("conversations")
 DIALOGS = Path(__file__).with_name("dialogs")
+LANGUAGES = Path(__file__).with_name("languages")
 HELD_OUT = "agent"
 """The part that nothing is fitted on: agents with tools, five matters each."""
 PARTS = tuple(sorted({path.name.split("-")[0] for path in FOLDER.glob("*.txt")} - {HELD_OUT}))
@@ -139,6 +141,11 @@ def _turns(name: str, lines: list[str]) -> Iterator[Turn]:
 
 def _plain(text: str) -> str:
     return text.strip().replace("\\n", "\n")
+
+
+def in_languages(folder: Path = LANGUAGES) -> dict[str, list[Written]]:
+    """The conversations of each language, by its ISO 639-1 code; conversations of one number say the same."""
+    return {path.stem: list(parse(path.read_text(encoding="utf-8"))) for path in sorted(folder.glob("*.txt"))}
 
 
 def texts_of(several: list[Written]) -> set[str]:

@@ -22,7 +22,7 @@ import numpy as np
 
 from langchain_threadmem.threads.choice import CHANCES_KEPT, likeliest, weigh
 from langchain_threadmem.threads.features.learned_words import WordVectors
-from langchain_threadmem.threads.features.phrases import ENGLISH
+from langchain_threadmem.threads.features.phrases import phrases_in
 from langchain_threadmem.threads.features.similarity import Compatibility
 from langchain_threadmem.threads.features.structure import LEAST_CHANCE
 from langchain_threadmem.threads.features.table import describe
@@ -136,12 +136,12 @@ def grow(
     way: Way,
     networks: Networks | None,
     again: Networks | None,
-    word_vectors: WordVectors,
+    reader: Reader,
     learned: Compatibility | None,
 ) -> Grown:
     """Place the turns one by one by networks, with second looks by `again`; without networks at their
     parents."""
-    reader, tree = Reader(ENGLISH, word_vectors), list[TurnEnd]()
+    tree = list[TurnEnd]()
     chosen: list[int | None] = []
     sure: list[float] = []
     states: list[State] = []
@@ -150,7 +150,7 @@ def grow(
         parent = turn.previous if networks is None else None
         chances: Sequence[tuple[int | None, float]] = ()
         if tree:
-            vector = None if way == "words" else one.humans[i]
+            vector = None if way.endswith("words") else one.humans[i]
             found = describe(tree, one.humans[:i], one.answers[:i], turn.human, vector, reader, learned)
             ids = [tree[place].id for place in found.positions.tolist()] + [None]
             if turn.previous in ids:
@@ -163,7 +163,7 @@ def grow(
         chosen.append(parent)
         sure.append(chances[0][1] if chances else 1.0)
         placed = TurnEnd(turn.id, parent, turn.human, turn.answer, chances=chances)
-        vector = None if way == "words" else one.answers[i]
+        vector = None if way.endswith("words") else one.answers[i]
         look = look_again(tree, one.humans[:i], one.answers[:i], placed, vector, reader, learned)
         if look is not None and turn.previous in look.ids:
             later.append(State(look.rows.astype(np.float32), look.ids.index(turn.previous)))
@@ -350,7 +350,7 @@ class Course:
                 way,
                 networks[lesson.key] if networks else None,
                 again[lesson.key] if again else None,
-                word_vectors,
+                Reader(phrases_in("en"), word_vectors),
                 learned if way == "local" else None,
             )
 

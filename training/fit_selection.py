@@ -28,7 +28,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.threads import DATA
-from langchain_threadmem.threads.model import WAYS, Way
+from langchain_threadmem.threads.features.phrases import phrases_in
+from langchain_threadmem.threads.features.words import Reader
+from langchain_threadmem.threads.model import Way
 from training import weights
 from training.corpus import HELD_OUT, as_conversation, written
 from training.corpus import dialogs as spoken
@@ -53,6 +55,7 @@ from training.learn import words_of
 from training.sources import Conversation, Dialog, chats, embed, irc, kinds, texts_of
 from training.sources import read as read_file
 from training.weave import without_greeting
+from training.weights import WAYS
 
 TRAIN = ("threads_train.jsonl", "threads2_train.jsonl")
 DEV = "threads_dev.jsonl"
@@ -118,7 +121,8 @@ def chats_file() -> Path:
 
 def measure(conversations: Sequence[Conversation], fitted: Fitted) -> tuple[dict[str, Tally], list[Grown]]:
     """Grow conversations and count, by variant."""
-    held = (fitted.way, fitted.networks, fitted.again, fitted.word_vectors, fitted.learned)
+    reader = Reader(phrases_in("en"), fitted.word_vectors)
+    held = (fitted.way, fitted.networks, fitted.again, reader, fitted.learned)
     grown = each(conversations, lambda one: grow(one, *held))
     return tally(conversations, grown), grown
 
@@ -159,12 +163,12 @@ def fit_all(sources: Sources, seed: int, out: Path) -> None:
     weights.write(out, fits, sources.about(seed))
 
 
-def combine_all(paths: Sequence[Path], out: Path) -> None:
-    """Combine the fits in some files and write them to another."""
+def combine_all(paths: Sequence[Path], neutral: Path, out: Path) -> None:
+    """Combine the fits in some files, add the fits for other languages, and write all to another file."""
     fits, abouts = zip(*map(weights.read, paths), strict=True)
     combined = [weights.combine(of_one_way) for of_one_way in zip(*fits, strict=True)]
     seeds = [seed for about in abouts for seed in about["seeds"]]
-    weights.write(out, combined, {**abouts[0], "seeds": seeds})
+    weights.write(out, combined, {**abouts[0], "seeds": seeds}, weights.read_neutral(neutral))
 
 
 def leave_one_out(sources: Sources) -> None:
@@ -194,13 +198,14 @@ def main() -> None:
     one.add_argument("--out", type=Path, required=True, help="the file to write")
     several = commands.add_parser("combine", help="combine several fits")
     several.add_argument("files", type=Path, nargs="+", help="files that `fit` wrote")
+    several.add_argument("--neutral", type=Path, required=True, help="the file that `training.neutral` wrote")
     several.add_argument("--out", type=Path, required=True, help="the file to write")
     figures = commands.add_parser("measure", parents=[data], help="measure a file of weights")
     figures.add_argument("file", type=Path, nargs="?", default=weights.SHIPPED)
     commands.add_parser("leave-out", parents=[data], help="fit without each family of sources, measure it")
     options = parser.parse_args()
     if options.command == "combine":
-        combine_all(options.files, options.out)
+        combine_all(options.files, options.neutral, options.out)
         return
     sources = Sources(options.data, options.cache, learning=options.command != "measure")
     if options.command == "fit":

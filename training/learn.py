@@ -22,7 +22,7 @@ from langchain_threadmem.threads.features.learned_words import (
     answer_words,
     message_words,
 )
-from langchain_threadmem.threads.features.phrases import ENGLISH
+from langchain_threadmem.threads.features.phrases import phrases_in
 from langchain_threadmem.threads.features.similarity import Compatibility
 from langchain_threadmem.threads.features.table import FEATURES
 from langchain_threadmem.threads.model import WIDEST, Networks
@@ -337,7 +337,7 @@ def _rarities(dialogs: Sequence[Dialog]) -> tuple[tuple[str, ...], Floats]:
     sizes = Counter(one.source for one in dialogs)
     shares: dict[str, Counter[str]] = defaultdict(Counter)
     for one in dialogs:
-        for term in {term for turn in one.turns for text in turn for term in terms(text, ENGLISH)}:
+        for term in {term for turn in one.turns for text in turn for term in terms(text, phrases_in("en"))}:
             shares[term][one.source] += 1
     found = {}
     for term, counts in shares.items():

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_threadmem.engine.local_embeddings import LocalEmbeddings
+from langchain_threadmem.engine.multilingual_embeddings import MultilingualEmbeddings
 from langchain_threadmem.threads.turn_ends import TurnEnd
 
 Floats = NDArray[np.float32]
@@ -244,8 +245,10 @@ def texts_of(paths: Iterable[Path]) -> set[str]:
     }
 
 
-def embed(wanted: Collection[str], cache: Path | None) -> dict[str, Floats]:
-    """Embed texts; the vectors are kept in `cache` from one run to the next."""
+def embed(
+    wanted: Collection[str], cache: Path | None, model: LocalEmbeddings | MultilingualEmbeddings | None = None
+) -> dict[str, Floats]:
+    """Embed texts, by default with the local model; `cache` keeps the vectors from one run to the next."""
     texts = {_digest(text): text for text in sorted(wanted)}
     held: dict[str, Floats] = {}
     if cache is not None and cache.exists():
@@ -253,7 +256,9 @@ def embed(wanted: Collection[str], cache: Path | None) -> dict[str, Floats]:
             held = dict(zip(stored["digests"].tolist(), stored["vectors"], strict=True))
     missing = [digest for digest in texts if digest not in held]
     if missing:
-        held |= zip(missing, LocalEmbeddings().embed_array([texts[one] for one in missing]), strict=True)
+        held |= zip(
+            missing, (model or LocalEmbeddings()).embed_array([texts[one] for one in missing]), strict=True
+        )
         if cache is not None:
             np.savez(cache, digests=np.array(list(held)), vectors=np.array(list(held.values())))
     return {text: held[digest] for digest, text in texts.items()}

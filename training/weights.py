@@ -11,25 +11,31 @@ from typing import Any
 import numpy as np
 
 from langchain_threadmem.threads import model
-from langchain_threadmem.threads.features.learned_words import WordVectors
+from langchain_threadmem.threads.features.learned_words import NO_WORDS, WordVectors
 from langchain_threadmem.threads.features.similarity import Compatibility
 from langchain_threadmem.threads.features.table import FEATURES
-from langchain_threadmem.threads.model import COMPATIBILITY, WAYS, Networks
+from langchain_threadmem.threads.model import COMPATIBILITY, Networks, Way
 from training.course import Fitted
 from training.learn import mean, mean_word_vectors
 
 SHIPPED = Path(model.__file__).with_name(model.FILE)
+WAYS: tuple[Way, ...] = ("local", "vectors", "words")
+NEUTRAL: tuple[Way, ...] = ("multilingual", "neutral_vectors", "neutral_words")
+"""The inputs of texts in English, and of texts in other languages."""
 WORDING = ("answer", "message", "opener", "closing")
 """The arrays of `WordVectors`, in its order."""
 
 
-def write(path: Path, fitted: Sequence[Fitted], about: Mapping[str, Any]) -> None:
-    """Write the weights of all three ways to go.
+def write(
+    path: Path, fitted: Sequence[Fitted], about: Mapping[str, Any], neutral: Sequence[Fitted] = ()
+) -> None:
+    """Write weights.
 
     Args:
         path: The file, which is replaced.
-        fitted: One fit for each way.
+        fitted: One fit for each of `WAYS`.
         about: What the file says of its making.
+        neutral: One fit for each of `NEUTRAL`.
     """
     word_vectors = fitted[0].word_vectors
     arrays: dict[str, np.ndarray] = {
@@ -40,36 +46,81 @@ def write(path: Path, fitted: Sequence[Fitted], about: Mapping[str, Any]) -> Non
         "term_rarity": word_vectors.rarity.astype(np.float16),
     }
     arrays |= {f"word_{name}": getattr(word_vectors, name).astype(np.float16) for name in WORDING}
+    arrays |= _arrays([*fitted, *neutral])
+    _save(path, arrays)
+
+
+def write_neutral(path: Path, fitted: Sequence[Fitted]) -> None:
+    """Write a fit of the networks for other languages, which `combine` adds to the others."""
+    _save(path, _arrays(fitted))
+
+
+def _arrays(fitted: Sequence[Fitted]) -> dict[str, np.ndarray]:
+    arrays: dict[str, np.ndarray] = {}
     for fit in fitted:
         for field in fields(Networks):
             arrays[f"{fit.way}_{field.name}"] = getattr(fit.networks, field.name).astype(np.float32)
             arrays[f"{fit.way}_again_{field.name}"] = getattr(fit.again, field.name).astype(np.float32)
         if fit.learned is not None:
             # Half precision changes no choice and halves the file.
-            arrays |= {name: getattr(fit.learned, name).astype(np.float16) for name in COMPATIBILITY}
+            arrays |= {
+                f"{fit.way}_{name}": getattr(fit.learned, name).astype(np.float16) for name in COMPATIBILITY
+            }
+    return arrays
+
+
+def _save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
     print(f"\n{path}: {path.stat().st_size / 1024:.0f} KB")
 
 
-def read(path: Path = SHIPPED) -> tuple[list[Fitted], dict[str, Any]]:
-    """The weights in a file, one fit for each way to go, and what the file says of its making."""
+def read_neutral(path: Path = SHIPPED) -> list[Fitted]:
+    """The fits for other languages in a file, one for each of `NEUTRAL`."""
+    arrays = _stored(path)
+    return [
+        Fitted(
+            way,
+            _networks(arrays, way),
+            _networks(arrays, f"{way}_again"),
+            NO_WORDS,
+            learned_in(arrays, way) if way == "multilingual" else None,
+        )
+        for way in NEUTRAL
+    ]
+
+
+def _stored(path: Path) -> dict[str, np.ndarray]:
     with np.load(path, allow_pickle=False) as stored:
-        arrays = {name: stored[name] for name in stored.files}
+        return {name: stored[name] for name in stored.files}
+
+
+def _networks(arrays: Mapping[str, np.ndarray], prefix: str) -> Networks:
+    return Networks(*(arrays[f"{prefix}_{field.name}"].astype(np.float32) for field in fields(Networks)))
+
+
+def learned_in(arrays: Mapping[str, np.ndarray], way: Way) -> Compatibility:
+    return Compatibility(*(arrays[f"{way}_{name}"].astype(np.float32) for name in COMPATIBILITY))
+
+
+def read(path: Path = SHIPPED) -> tuple[list[Fitted], dict[str, Any]]:
+    """The weights in a file, one fit for each of `WAYS`, and what the file says of its making."""
+    arrays = _stored(path)
 
     def numbers(name: str) -> np.ndarray:
         return arrays[name].astype(np.float32)
 
-    def networks(prefix: str) -> Networks:
-        return Networks(*(numbers(f"{prefix}_{field.name}") for field in fields(Networks)))
-
     words, terms = (tuple(arrays[name].item().split(" ")) for name in ("words", "terms"))
     learned_words = {name: numbers(f"word_{name}") for name in WORDING}
     word_vectors = WordVectors(words, **learned_words, common=terms, rarity=numbers("term_rarity"))
-    learned = Compatibility(*map(numbers, COMPATIBILITY))
+    learned = learned_in(arrays, "local")
     fitted = [
         Fitted(
-            way, networks(way), networks(f"{way}_again"), word_vectors, learned if way == "local" else None
+            way,
+            _networks(arrays, way),
+            _networks(arrays, f"{way}_again"),
+            word_vectors,
+            learned if way == "local" else None,
         )
         for way in WAYS
     ]
@@ -89,6 +140,15 @@ def combine(fits: Sequence[Fitted]) -> Fitted:
         mean_word_vectors([fit.word_vectors for fit in fits]),
         mean(learned) if learned else None,
     )
+
+
+def together(first: Fitted, second: Fitted) -> Fitted:
+    """Networks of two inputs side by side, for the first, with equal weights."""
+    networks, again = (
+        _side_by_side([getattr(first, name), getattr(second, name)]) for name in ("networks", "again")
+    )
+    equal = np.zeros_like(networks.at_home)
+    return replace(first, networks=replace(networks, at_home=equal), again=again)
 
 
 def _side_by_side(several: Sequence[Networks]) -> Networks:

@@ -62,6 +62,11 @@ class Embedder:
         return self._found
 
     @property
+    def is_default(self) -> bool:
+        """Whether the model is the default, which knows English alone."""
+        return self._given is None
+
+    @property
     def model(self) -> str:
         """The name of the model, under which vectors are stored; empty without a model."""
         model = self.embeddings

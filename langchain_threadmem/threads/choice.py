@@ -19,6 +19,7 @@ from types import MappingProxyType
 import numpy as np
 
 from langchain_threadmem.threads.features.learned_words import Floats
+from langchain_threadmem.threads.features.phrases import language_of
 from langchain_threadmem.threads.features.structure import LEAST_CHANCE, Table
 from langchain_threadmem.threads.features.table import Candidates, check_vectors, describe
 from langchain_threadmem.threads.features.words import MESSAGE_CUE_AT, Reader
@@ -62,6 +63,12 @@ class Choice:
         return tuple((candidate, chance) for candidate, chance in first if chance >= LEAST_CHANCE)
 
 
+LATEST = 4
+"""The number of latest turns that tell the language of a message if its own words do not."""
+AFTER_GREETINGS = 0.01
+"""The factor on the probability of a new root while no message has a subject. In the training dialogs each
+conversation opens with its first request; `Hello` and a request were two threads at p = .99.
+"""
 FIRST = Choice(None, 1.0, "the first message", MappingProxyType({None: 1.0}))
 
 
@@ -84,7 +91,8 @@ def choose(
         answer_vectors: Unit vectors of their answers, one row each.
         message: Text of the new human message.
         vector: Unit vector of the message; `None` for a choice by words alone.
-        reads: The reader of the texts, which caches their features; by default a new reader for English.
+        reads: The reader of the texts, which caches their features; by default a new reader for the language
+            of the message.
         model: Name of the embedding model. Vectors of the local model have additional features.
         version: Version of the tree; second looks are cached for one version.
 
@@ -110,13 +118,18 @@ def choose(
     """
     if not turn_ends:
         return FIRST
-    way = input_of(model, None if vector is None else len(vector))
-    learned = compatibility() if way == "local" else None
+    reads = reads or reader(language_of_message(turn_ends, message))
+    way = input_of(model, None if vector is None else len(vector), neutral=reads.is_neutral)
+    learned = compatibility(way)
     check_vectors(len(turn_ends), human_vectors, answer_vectors, vector)
-    vectors, reads, again = (human_vectors, answer_vectors), reads or reader(), networks(way, again=True)
+    if way.endswith("words"):
+        human_vectors = answer_vectors = np.zeros((len(turn_ends), 0), np.float32)
+        vector = None
+    vectors, again = (human_vectors, answer_vectors), networks(way, again=True)
     revised = reconsidered(turn_ends, *vectors, way, reads, learned, again, version)
     candidates = describe(revised, *vectors, message, vector, reads, learned)
-    chances = weigh(networks(way), candidates, revised)
+    has_subject = any(reads.message(turn.human).terms for turn in turn_ends)
+    chances = weigh(networks(way), candidates, revised, has_subject)
     ranked = likeliest(chances)
     ids: list[int | None] = [turn_ends[position].id for position in candidates.positions.tolist()]
     ids.append(None)
@@ -129,9 +142,27 @@ def choose(
     )
 
 
-def weigh(ensemble: Networks, candidates: Candidates, turn_ends: Sequence[TurnEnd]) -> Table:
-    """The probability of each candidate, in the order of its rows."""
+def language_of_message(turn_ends: Sequence[TurnEnd], message: str) -> str:
+    """The language of a message: its own, or that of the latest turns if its words do not tell it.
+
+    Example:
+        >>> language_of_message([TurnEnd(2, None, "Wie lange backt das Brot?", "Etwa eine Stunde.")], "Ok.")
+        'de'
+    """
+    return language_of(message, [text for end in turn_ends[-LATEST:] for text in (end.human, end.answer)])
+
+
+def weigh(
+    ensemble: Networks, candidates: Candidates, turn_ends: Sequence[TurnEnd], has_subject: bool = True
+) -> Table:
+    """The probability of each candidate, in the order of its rows.
+
+    Without a subject, all messages so far are greetings and the like ("Hi!", "How are you?"), which the first
+    request continues.
+    """
     scores = score(ensemble, candidates.rows, candidates.familiar)
+    if not has_subject:
+        scores[-1] += math.log(AFTER_GREETINGS)
     if sum(end.previous is None for end in turn_ends) == 1:
         scores[-1] += math.log(_has_more(len(turn_ends)))
         scores[:-2] += math.log(GOES_BACK)  # The last turn is always a candidate, and comes before the root.

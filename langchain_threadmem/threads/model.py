@@ -1,9 +1,10 @@
 """The trained networks that score candidates: loading and evaluation.
 
-`model.npz` beside this module contains arrays only (no pickle): for each of three inputs (vectors of the
-local model, vectors of any model, words alone) a few small networks over the columns of
-`features.table.FEATURES`; matrices learned on vectors of the local model (all-MiniLM-L6-v2, Apache 2.0); and
-word vectors. `training/fit_selection.py` makes the file; the array `about` names the sources.
+`model.npz` beside this module contains arrays only (no pickle): for each input (vectors of the local model,
+vectors of any model, words alone, and the latter two for languages other than English) a few small networks
+over the columns of `features.table.FEATURES`; matrices learned on vectors of the local model
+(all-MiniLM-L6-v2, Apache 2.0); and word vectors. `training/` makes the file; the array `about` names the
+sources.
 
 The learned matrices describe the training dialogs better than others. So half of the networks were trained
 without them, and `score` gives these networks more weight in an unfamiliar conversation.
@@ -20,18 +21,28 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from langchain_threadmem.threads.features.learned_words import Floats, WordVectors
-from langchain_threadmem.threads.features.phrases import ENGLISH, Phrases
+from langchain_threadmem.threads.features.learned_words import NO_WORDS, Floats, WordVectors
+from langchain_threadmem.threads.features.phrases import phrases_in
 from langchain_threadmem.threads.features.similarity import Compatibility
 from langchain_threadmem.threads.features.structure import Table
 from langchain_threadmem.threads.features.table import FEATURES
 from langchain_threadmem.threads.features.words import Reader
 
-Way = Literal["local", "vectors", "words"]
-"""The input of the networks: vectors of the local model, vectors of any model, or words alone."""
-WAYS: Final[tuple[Way, ...]] = ("local", "vectors", "words")
-FITTED_ON = "all-minilm-l6-v2"
-"""A part of the name of the embedding model used in training, in lower case."""
+Way = Literal["local", "vectors", "words", "multilingual", "neutral_vectors", "neutral_words"]
+"""The input of the networks: vectors of the local model, vectors of any model, or words alone; then for
+languages other than English, without anything that was learned of English words: vectors of the multilingual
+model, vectors of any model, or words alone.
+"""
+WAYS: Final[tuple[Way, ...]] = (
+    "local",
+    "vectors",
+    "words",
+    "multilingual",
+    "neutral_vectors",
+    "neutral_words",
+)
+LOCAL, MULTILINGUAL = "all-minilm-l6-v2", "universal-sentence-encoder"
+"""Parts of the names of the embedding models used in training, in lower case."""
 FILE = "model.npz"
 COMPATIBILITY = ("answer", "human", "thread", "opener", "closing", "centers")
 """The arrays of `Compatibility`, in the order of its fields."""
@@ -117,10 +128,12 @@ def networks(way: Way, *, again: bool = False) -> Networks:
 
 
 @cache
-def compatibility() -> Compatibility:
-    """The matrices learned on vectors of the local model."""
+def compatibility(way: Way = "local") -> Compatibility | None:
+    """The matrices learned on vectors of the local or of the multilingual model; `None` for other inputs."""
     arrays = _stored()
-    return Compatibility(*(arrays[name].astype(np.float32) for name in COMPATIBILITY))
+    if f"{way}_{COMPATIBILITY[0]}" not in arrays:
+        return None
+    return Compatibility(*(arrays[f"{way}_{name}"].astype(np.float32) for name in COMPATIBILITY))
 
 
 @cache
@@ -133,26 +146,36 @@ def word_vectors() -> WordVectors:
     return WordVectors(words, **learned, common=common, rarity=arrays["term_rarity"].astype(np.float32))
 
 
-def reader(phrases: Phrases = ENGLISH) -> Reader:
-    """A new reader of texts, without cached features."""
-    return Reader(phrases, word_vectors())
+def reader(language: str = "en") -> Reader:
+    """A new reader of texts in a language, without cached features."""
+    return Reader(phrases_in(language), word_vectors() if language == "en" else NO_WORDS)
 
 
-def input_of(model: str, dimensions: int | None) -> Way:
+def input_of(model: str, dimensions: int | None, *, neutral: bool = False) -> Way:
     """The richest input that an embedding model allows.
 
     Args:
         model: Name of the embedding model; empty if unknown.
         dimensions: Dimensions of the vectors; `None` without vectors.
+        neutral: Whether the texts are in another language than English. The local model knows English alone.
 
     Example:
         >>> input_of("sentence-transformers/all-MiniLM-L6-v2", 384), input_of("another", 384)
         ('local', 'vectors')
     """
+
+    def is_model(name: str, way: Way) -> bool:
+        learned = compatibility(way)
+        return name in model.lower() and learned is not None and dimensions == len(learned.opener)
+
     if dimensions is None:
-        return "words"
-    fitted = FITTED_ON in model.lower() and dimensions == len(compatibility().opener)
-    return "local" if fitted else "vectors"
+        return "neutral_words" if neutral else "words"
+    is_local = is_model(LOCAL, "local")
+    if not neutral:
+        return "local" if is_local else "vectors"
+    if is_local:
+        return "neutral_words"
+    return "multilingual" if is_model(MULTILINGUAL, "multilingual") else "neutral_vectors"
 
 
 def about() -> Mapping[str, Any]:

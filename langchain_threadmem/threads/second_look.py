@@ -149,7 +149,7 @@ def reconsidered(
             chances = reader.second_looks.get(key)
             if chances is None:
                 late = slice(max(place - LATE, 0), place)
-                vector = None if way == "words" else answer_vectors[place]
+                vector = None if way.endswith("words") else answer_vectors[place]
                 vectors = human_vectors[late], answer_vectors[late]
                 look = look_again(alone(revised[late]), *vectors, turn, vector, reader, compatibility)
                 chances = look.revised(ensemble) if look else kept

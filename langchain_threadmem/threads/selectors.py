@@ -19,13 +19,15 @@ from numpy.typing import NDArray
 from langchain_threadmem.engine.child_runs import call_as_run
 from langchain_threadmem.engine.embedder import Embedder
 from langchain_threadmem.engine.flow import Call, Flow, arun, run
+from langchain_threadmem.engine.multilingual_embeddings import MultilingualEmbeddings
 from langchain_threadmem.engine.runtime import Resources, Runtime, SharedComponent, bare
 from langchain_threadmem.errors import DriverError, SelectionError
 from langchain_threadmem.index.embed import catch_up_vectors, embed
 from langchain_threadmem.index.vectors import NONE, Vectors
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.recall.candidates import likely
-from langchain_threadmem.threads.choice import FIRST, Choice, choose
+from langchain_threadmem.threads.choice import FIRST, Choice, choose, language_of_message
+from langchain_threadmem.threads.features.words import Reader
 from langchain_threadmem.threads.model import reader
 from langchain_threadmem.threads.shortlist import NEWEST, considered
 from langchain_threadmem.threads.tree_view import TreeView, as_view
@@ -39,6 +41,8 @@ log = logging.getLogger(__package__)
 _Floats: TypeAlias = NDArray[np.float32]
 COMPARED, NEAREST = 8192, 24
 """The number of messages before the newest turns that are compared, and of those that become candidates."""
+CACHED_TEXTS = 4096
+"""The number of texts in languages other than English whose vectors are cached."""
 OWN_TURNS = 256
 """The number of latest turns that a selector with its own model embeds; their vectors are not stored."""
 
@@ -129,6 +133,11 @@ class SemanticNodeSelector(FlowSelector):
     (`threads.shortlist`). Without an embedding model words and recency decide, and older threads are found in
     the lexicon, which an encrypted memory does not have.
 
+    The phrases of 14 languages are known (`threads/features/languages`); the language of a message is that
+    of its words, or of the latest turns. The default embedding model knows English alone: with the extra
+    `multilingual`, turns in other languages are embedded by `MultilingualEmbeddings`; without it words
+    decide.
+
     Args:
         embeddings: An embedding model for this selector alone, which embeds the newest 256 turns; by default
             the memory's model.
@@ -149,10 +158,14 @@ class SemanticNodeSelector(FlowSelector):
         text, ends = text_of(message), tree.turn_ends()
         if not ends:
             return FIRST
-        runtime = tree.runtime
-        if self._own is not None or runtime is None:
-            vectors, vector, model = yield from self._embedded(ends[-OWN_TURNS:], text, runtime)
-        else:
+        runtime, language = tree.runtime, language_of_message(ends, text)
+        if runtime is None and self._own is None:
+            self._own = Embedder(None, remember=2 * OWN_TURNS + 2)
+        other = None
+        vectors, vector, model = NONE, np.zeros(0, np.float32), ""
+        if self._own is not None:
+            vectors, vector, model = yield from _embedded(self._own, ends[-OWN_TURNS:], text, runtime)
+        elif runtime is not None and (other := runtime.get(OtherLanguages).model_for(language)) is None:
             cached = yield from catch_up_vectors(runtime, tree.tree)
             vectors, model = NONE if cached is None else cached.vectors, runtime.embedder.model
             vector = (yield from embed(runtime, [text]))[0]
@@ -164,39 +177,80 @@ class SemanticNodeSelector(FlowSelector):
             elif runtime is not None and not runtime.encrypted:
                 older = yield from likely(runtime, tree.tree, text, NEAREST, before)
         compared, version = considered(ends, tree.turns, older), tree.turns.version
-        reads = None if runtime is None else runtime.get(TurnReader).reader
+        if other is not None:
+            vectors, vector, model = yield from _embedded(other, compared, text, runtime)
+        reads = reader(language) if runtime is None else runtime.get(TurnReader).of(language)
         humans = _rows(vectors, [end.human_id or 0 for end in compared], vector.size)
         answers = _rows(vectors, [end.id for end in compared], vector.size)
         meaning = vector if vector.size else None
         return choose(compared, humans, answers, text, meaning, reads=reads, model=model, version=version)
 
-    def _embedded(
-        self, ends: Sequence[TurnEnd], text: str, runtime: Runtime | None
-    ) -> Flow[tuple[Vectors, _Floats, str]]:
-        """Vectors of turns and of a message by the selector's own model, which caches the latest only."""
-        own = self._own = self._own or Embedder(None, remember=2 * OWN_TURNS + 2)
-        if runtime is not None:
-            runtime.embedders.add(own)
-        by_id = {end.human_id: end.human for end in ends} | {end.id: end.answer for end in ends}
-        ids = sorted(id_ for id_ in by_id if id_ is not None)
-        texts = [*(by_id[id_] for id_ in ids), text]
-        rows = yield from Call(lambda: own.embed(texts), lambda: own.aembed(texts))
-        seqs = np.array(ids, np.int64)
-        return Vectors(seqs, seqs, rows[:-1]), rows[-1], own.model
+
+def _embedded(
+    own: Embedder, ends: Sequence[TurnEnd], text: str, runtime: Runtime | None
+) -> Flow[tuple[Vectors, _Floats, str]]:
+    """Vectors of turns and of a message by another model than the memory's, which caches the latest only."""
+    if runtime is not None:
+        runtime.embedders.add(own)
+    by_id = {end.human_id: end.human for end in ends} | {end.id: end.answer for end in ends}
+    ids = sorted(id_ for id_ in by_id if id_ is not None)
+    texts = [*(by_id[id_] for id_ in ids), text]
+    rows = yield from Call(lambda: own.embed(texts), lambda: own.aembed(texts))
+    seqs = np.array(ids, np.int64)
+    return Vectors(seqs, seqs, rows[:-1]), rows[-1], own.model
 
 
-class TurnReader(SharedComponent):
-    """The cached features of turns and messages that a semantic selector has compared."""
+class OtherLanguages(SharedComponent):
+    """The embedding model for languages other than English, in a memory with the default model.
+
+    The default model knows English alone. With the extra `multilingual` the turns that a choice compares are
+    embedded by `MultilingualEmbeddings`; their vectors are cached and not stored.
+    """
 
     def __init__(self, resources: Resources) -> None:
         super().__init__(resources)
-        self.reader = reader()
+        self._model: Embedder | None = None
+        self._looked = False
 
-    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
-        self.reader = reader()
+    def model_for(self, language: str) -> Embedder | None:
+        """The model for a language; `None` if the memory's own model serves."""
+        if language == "en" or not self.resources.embedder.is_default:
+            return None
+        if not self._looked:
+            self._looked = True
+            if MultilingualEmbeddings.available():
+                self._model = Embedder(MultilingualEmbeddings(), remember=CACHED_TEXTS)
+            else:
+                log.warning(
+                    "a conversation is not in English (%r), and the default embedding model knows English "
+                    'alone: pip install "langchain-threadmem[multilingual]"',
+                    language,
+                )
+        return self._model
 
     def close(self) -> None:
-        self.reader = reader()
+        if self._model is not None:
+            self._model.forget()
+
+
+class TurnReader(SharedComponent):
+    """The cached features of turns and messages that a semantic selector has compared, by language."""
+
+    def __init__(self, resources: Resources) -> None:
+        super().__init__(resources)
+        self._readers: dict[str, Reader] = {}
+
+    def of(self, language: str) -> Reader:
+        """The reader of texts in a language."""
+        if language not in self._readers:
+            self._readers[language] = reader(language)
+        return self._readers[language]
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        self._readers = {}
+
+    def close(self) -> None:
+        self._readers = {}
 
 
 def _nearest(vectors: Vectors, vector: _Floats, before: int) -> list[int]:

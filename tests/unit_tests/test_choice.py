@@ -12,7 +12,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.threads.choice import CHANCES_KEPT, GOES_BACK, choose, weigh
 from langchain_threadmem.threads.features.cues import MESSAGE_CUES, end_cues, message_cues, names, terms
 from langchain_threadmem.threads.features.learned_words import RAREST
-from langchain_threadmem.threads.features.phrases import ENGLISH, Phrases
+from langchain_threadmem.threads.features.phrases import Phrases, phrases_in
 from langchain_threadmem.threads.features.structure import (
     LEAST_CHANCE,
     RECENT_THREADS,
@@ -24,6 +24,7 @@ from langchain_threadmem.threads.features.structure import (
     habits,
 )
 from langchain_threadmem.threads.features.table import FEATURES, describe
+from langchain_threadmem.threads.features.words import Reader
 from langchain_threadmem.threads.model import (
     MOST_AT_HOME,
     WAYS,
@@ -63,8 +64,8 @@ def on_words(message: str, turns: list[TurnEnd] = TURNS) -> int | None:
     return choose(turns, no_vectors(len(turns)), no_vectors(len(turns)), message, None).parent_id
 
 
-def heard(message: str, cues: Phrases = ENGLISH) -> dict[str, float]:
-    return dict(zip(MESSAGE_CUES, message_cues(message, cues), strict=True))
+def heard(message: str, cues: Phrases | None = None) -> dict[str, float]:
+    return dict(zip(MESSAGE_CUES, message_cues(message, cues or phrases_in("en")), strict=True))
 
 
 def column(rows: NDArray[np.float64], name: str) -> list[float]:
@@ -189,9 +190,20 @@ def test_reasons_are_words_for_a_person(message: str, reason: str) -> None:
 def test_another_language_brings_its_own_cues() -> None:
     german = Phrases(greetings=("hallo", "guten tag"), replies=("ja", "nein"), requests=("ich brauche",))
     message = "Hallo, ich brauche jemanden, der meinen Wasserhahn in der Küche repariert"
-    none = no_vectors(3)
-    without = choose(TURNS, none, none, message, None, reads=reader(Phrases())).probabilities[None]
-    assert choose(TURNS, none, none, message, None, reads=reader(german)).probabilities[None] > without
+
+    def opens(phrases: Phrases) -> float:
+        reads = Reader(phrases, word_vectors())
+        return choose(TURNS, no_vectors(3), no_vectors(3), message, None, reads=reads).probabilities[None]
+
+    assert opens(german) > opens(Phrases())
+
+
+@pytest.mark.parametrize("greeting", ["Hello!", "Hi there", "hey, how are you?"])
+def test_the_first_request_continues_a_greeting(greeting: str) -> None:
+    greeted = TurnEnd(2, None, greeting, "Hello! How can I help you today?")
+    request = "I need help planning a trip to Lisbon in May"
+    found = choose([greeted], no_vectors(1), no_vectors(1), request, None)
+    assert found.parent_id == 2
 
 
 def test_cues_without_words_match_nothing() -> None:
@@ -200,7 +212,7 @@ def test_cues_without_words_match_nothing() -> None:
 
 
 def test_cues_are_whole_words() -> None:
-    assert not ENGLISH.shown("highlight this")("greetings")
+    assert not phrases_in("en").shown("highlight this")("greetings")
 
 
 def test_typographic_apostrophes_are_plain_ones() -> None:
@@ -211,11 +223,11 @@ def test_a_question_in_the_middle_of_an_answer_is_not_asked_of_the_user() -> Non
     answer = (
         "Why does it rain? Warm air rises, cools, and its water condenses into drops that fall in the end."
     )
-    assert end_cues("Tell me", answer, ENGLISH)[0] == 0.0
+    assert end_cues("Tell me", answer, phrases_in("en"))[0] == 0.0
 
 
 def test_a_long_text_is_read_at_both_ends() -> None:
-    assert {"begin", "finish"} <= terms("begin " + "x " * 5000 + "finish", ENGLISH)
+    assert {"begin", "finish"} <= terms("begin " + "x " * 5000 + "finish", phrases_in("en"))
 
 
 @pytest.mark.parametrize("shape", [(2, 8), (3, 9)])
@@ -248,7 +260,7 @@ def test_a_turn_end_that_continues_an_unknown_one_is_refused() -> None:
 
 def test_the_number_of_candidates_does_not_grow_with_the_conversation() -> None:
     turns = [TurnEnd(2 * i + 2, None, f"Question {i}", f"Answer {i}") for i in range(500)]
-    found = describe(turns, topics(500, 8, 1), topics(500, 8, 2), "Hello", topics(1, 8)[0], reader(ENGLISH))
+    found = describe(turns, topics(500, 8, 1), topics(500, 8, 2), "Hello", topics(1, 8)[0], reader())
     assert len(found.positions) <= RECENT_TURNS + RECENT_THREADS + SIMILAR_THREADS + SIMILAR_TURNS
 
 
@@ -310,14 +322,14 @@ def test_embeddings_whose_cosines_are_all_high_give_the_same_probabilities(
 def test_every_row_has_a_finite_number_for_every_column(
     given_: tuple[list[TurnEnd], Floats, Floats, str, Floats],
 ) -> None:
-    found = describe(*given_, reader(ENGLISH))
+    found = describe(*given_, reader())
     assert found.rows.shape == (len(found.positions) + 1, len(FEATURES))
     assert np.isfinite(found.rows).all()
 
 
 def test_a_doubtful_choice_counts_as_much_as_it_was_sure() -> None:
     doubtful = TurnEnd(6, 2, "And the header?", "Skip it.", chances=((2, 0.6), (4, 0.3), (None, 0.1)))
-    found = describe([CSV, WINE, doubtful], no_vectors(3), no_vectors(3), "Hello", None, reader(ENGLISH))
+    found = describe([CSV, WINE, doubtful], no_vectors(3), no_vectors(3), "Hello", None, reader())
     assert column(found.rows, "continued_softly")[:3] == pytest.approx([0.6, 0.3, 0.0])
     assert column(found.rows, "continued")[:3] == [1.0, 0.0, 0.0]
     assert column(found.rows, "placed")[:3] == pytest.approx([1.0, 1.0, 0.6])
@@ -325,13 +337,13 @@ def test_a_doubtful_choice_counts_as_much_as_it_was_sure() -> None:
 
 def test_a_choice_without_probabilities_is_certain() -> None:
     placed = TurnEnd(6, 2, "And the header?", "Skip it.")
-    found = describe([CSV, WINE, placed], no_vectors(3), no_vectors(3), "Hello", None, reader(ENGLISH))
+    found = describe([CSV, WINE, placed], no_vectors(3), no_vectors(3), "Hello", None, reader())
     assert column(found.rows, "continued_softly")[:3] == [1.0, 0.0, 0.0]
 
 
 def test_probabilities_of_candidates_that_are_gone_are_left_out() -> None:
     moved = TurnEnd(8, 2, "And the header?", "Skip it.", chances=((3, 0.9), (2, 0.1)))
-    found = describe([CSV, WINE, moved], no_vectors(3), no_vectors(3), "Hello", None, reader(ENGLISH))
+    found = describe([CSV, WINE, moved], no_vectors(3), no_vectors(3), "Hello", None, reader())
     assert column(found.rows, "continued_softly")[:2] == pytest.approx([0.1, 0.0])
 
 
@@ -341,7 +353,7 @@ def test_a_similar_thread_of_an_unsure_turn_speaks_for_it_in_part() -> None:
 
     def thread_of(chances: tuple[tuple[int | None, float], ...]) -> float:
         last = TurnEnd(6, 2, "a", "b", chances=chances)
-        found = describe([CSV, WINE, last], humans, answers, "Hello", directions[0], reader(ENGLISH))
+        found = describe([CSV, WINE, last], humans, answers, "Hello", directions[0], reader())
         return column(found.rows, "soft_thread")[2]
 
     assert thread_of(((2, 1.0),)) > thread_of(((2, 0.5), (4, 0.5))) > thread_of(((4, 1.0),))
@@ -357,7 +369,7 @@ def test_what_is_kept_of_a_choice_is_its_likeliest_candidates() -> None:
 
 
 def test_a_value_is_a_number_or_a_name_inside_a_sentence() -> None:
-    assert names("Then take Ada to 12 Mill Lane") == {"ada", "12", "mill", "lane"}
+    assert names("Then take Ada to 12 Mill Lane", phrases_in("en")) == {"ada", "12", "mill", "lane"}
 
 
 def test_what_was_learned_on_one_model_is_used_for_its_vectors_only() -> None:
@@ -372,7 +384,9 @@ def test_the_data_file_holds_plain_numbers_and_says_what_they_were_fitted_on() -
         held = networks(way)
         assert held.inner.shape[1] == len(FEATURES) == len(held.mean)
         assert np.isfinite(held.inner).all()
-    assert compatibility().answer.shape == (384, 384)
+    learned = compatibility()
+    assert learned is not None
+    assert learned.answer.shape == (384, 384)
     assert not {"locomo", "beam", "inscit"} & set(about()["sources"])
 
 
@@ -415,7 +429,7 @@ def test_words_that_few_dialogs_hold_are_more_telling() -> None:
 def test_a_word_shared_with_a_long_answer_counts_for_less() -> None:
     def shared(answer: str) -> float:
         turns = [TurnEnd(2, None, "Tell me about sailing", answer)]
-        rows = describe(turns, no_vectors(1), no_vectors(1), "Is the keel heavy?", None, reader(ENGLISH)).rows
+        rows = describe(turns, no_vectors(1), no_vectors(1), "Is the keel heavy?", None, reader()).rows
         return column(rows, "thread_words")[0]
 
     filler = " ".join(f"word{i}" for i in range(200))
@@ -432,7 +446,7 @@ def test_how_often_somebody_switches_is_read_from_the_latest_turns() -> None:
 def odds(turns: list[TurnEnd]) -> tuple[float, float]:
     """The difference between the odds of a first turn and of a new root and those of the networks."""
     none, held = no_vectors(len(turns)), networks("words")
-    found = describe(turns, none, none, "Which one is that?", None, reader(ENGLISH))
+    found = describe(turns, none, none, "Which one is that?", None, reader())
     learned, weighed = np.exp(score(held, found.rows)), weigh(held, found, turns)
     less = (weighed / weighed[-2]) / (learned / learned[-2])
     return float(less[0]), float(less[-1])
@@ -462,17 +476,17 @@ def test_a_conversation_near_what_was_learned_on_is_familiar() -> None:
     none = np.zeros((1, 384), np.float32)
 
     def familiar(vector: Floats) -> float:
-        told = describe([CSV], none, none, "And then?", vector, reader(ENGLISH), learned).familiar
+        told = describe([CSV], none, none, "And then?", vector, reader(), learned).familiar
         assert told is not None
         return told
 
     assert familiar(learned.centers[0]) > familiar(unit(-learned.centers.mean(0)))
-    assert describe([CSV], none, none, "And then?", none[0], reader(ENGLISH)).familiar is None
+    assert describe([CSV], none, none, "And then?", none[0], reader()).familiar is None
 
 
 def test_a_message_that_says_much_that_no_thread_knows_is_strange_to_all() -> None:
     def strange(message: str) -> float:
-        rows = describe(TURNS, no_vectors(3), no_vectors(3), message, None, reader(ENGLISH)).rows
+        rows = describe(TURNS, no_vectors(3), no_vectors(3), message, None, reader()).rows
         return column(rows, "root_strange")[-1]
 
     assert strange("Which museum in Florence shows paintings by Botticelli?") > strange("Yes, two please")

@@ -28,6 +28,7 @@ NAMES = [
     "MessageSummary",
     "MessageWindow",
     "MessageWindowChatMemory",
+    "MultilingualEmbeddings",
     "NodeSelector",
     "Recollection",
     "Reranker",

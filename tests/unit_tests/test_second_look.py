@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.threads.choice import CHANCES_KEPT, choose
-from langchain_threadmem.threads.features.phrases import ENGLISH
 from langchain_threadmem.threads.features.table import FEATURES
 from langchain_threadmem.threads.model import networks, reader
 from langchain_threadmem.threads.second_look import LATE, SURE, Chances, SecondLook, look_again, reconsidered
@@ -23,7 +22,7 @@ ABOUT_CSV = "Pass header=None to pandas.read_csv: the CSV file is then read with
 ABOUT_WINE = "With salmon a dry Riesling is the safest; the Pinot Noir should be a light one."
 
 
-READER = reader(ENGLISH)
+READER = reader()
 
 
 def placed(answer: str, chances: Chances = DOUBTS, previous: int | None = 4) -> TurnEnd:
@@ -35,7 +34,7 @@ def none(count: int) -> NDArray[np.float32]:
 
 
 def look(turn: TurnEnd) -> SecondLook | None:
-    return look_again([CSV, WINE], none(2), none(2), turn, None, reader(ENGLISH), None)
+    return look_again([CSV, WINE], none(2), none(2), turn, None, reader(), None)
 
 
 def believed(*turns: TurnEnd, version: int = 0) -> list[TurnEnd]:
@@ -111,7 +110,7 @@ def test_an_answer_that_leaves_no_doubt_is_not_looked_at(
     vector = np.array([*answer, (1 - answer[0] ** 2 - answer[1] ** 2) ** 0.5], np.float32)
     chances = [(previous, 0.6), *((id_, 0.2) for id_ in (None, 2, 4) if id_ != previous)]
     turn = placed(ABOUT_CSV, tuple(chances), previous)
-    assert (look_again([CSV, WINE], said, said, turn, vector, reader(ENGLISH), None) is None) == clear
+    assert (look_again([CSV, WINE], said, said, turn, vector, reader(), None) is None) == clear
 
 
 def test_after_a_correction_a_turn_is_looked_at_once_more() -> None:

@@ -21,41 +21,58 @@ TAIL = 200
 """The number of characters at the end of an answer that are searched for cues."""
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
-_VALUE = re.compile(r"\d+|(?<=[\w,;:] )[A-Z][^\W\d_]+")
-_CAPITAL = re.compile(r"(?<=[\w,;:] )[A-Z][a-z]")
+_VALUE = re.compile(r"\d+|(?<=[\w,;:] )[A-ZА-ЯЁ][^\W\d_]+")
+_CAPITAL = re.compile(r"(?<=[\w,;:] )(?:[A-Z][a-z]|[А-ЯЁ][а-яё])")
+_NUMBER = re.compile(r"\d+")
 _DIGIT = re.compile(r"\d")
+_VOWELS = re.compile("[\u064b-\u0652\u0640]")
+"""The vowel marks of Arabic, and its stretched line: most texts have none, as the lists of phrases."""
+_HIRAGANA = re.compile("[\u3040-\u309f]+")
 QUESTION_MARKS = "?\uff1f\u061f"
 """Plain, full-width and Arabic."""
-_LAST_QUESTION = re.compile(rf"[^.!\n{QUESTION_MARKS}]*[{QUESTION_MARKS}][^{QUESTION_MARKS}]{{0,60}}$")
+_LAST_QUESTION = re.compile(
+    rf"[^.!\u3002\uff01\n{QUESTION_MARKS}]*[{QUESTION_MARKS}][^{QUESTION_MARKS}]{{0,60}}$"
+)
 
 
 def terms(text: str, phrases: Phrases) -> frozenset[str]:
-    """The terms of a text: its words without stop words and without endings.
+    """The terms of a text: its words without stop words, prefixes and endings.
+
+    In Chinese and Japanese: the pairs of its characters without function words.
 
     Example:
-        >>> from langchain_threadmem.threads.features.phrases import ENGLISH
-        >>> sorted(terms("How do I read CSV files in pandas?", ENGLISH))
+        >>> from langchain_threadmem.threads.features.phrases import phrases_in
+        >>> sorted(terms("How do I read CSV files in pandas?", phrases_in("en")))
         ['csv', 'file', 'panda', 'read']
     """
-    words = set(_read(text)[1]) - phrases.stop_words
-    return frozenset(_without_ending(word, phrases) for word in words)
+    words = set(_read(text, phrases)[1]) - phrases.stop_words
+    if not phrases.spaces:
+        words = {
+            word for word in words if not (phrases.stop_words.intersection(word) or _HIRAGANA.fullmatch(word))
+        }
+    return frozenset(_stem(word, phrases) for word in words)
 
 
-def _without_ending(word: str, phrases: Phrases) -> str:
+def _stem(word: str, phrases: Phrases) -> str:
+    if word.startswith(phrases.prefixes):
+        fitting = (prefix for prefix in phrases.prefixes if word.startswith(prefix))
+        word = word.removeprefix(next((prefix for prefix in fitting if len(word) >= len(prefix) + 3), ""))
     if not word.endswith(phrases.endings):
         return word
     cut = next((end for end in phrases.endings if word.endswith(end) and len(word) >= len(end) + 4), "")
     return word.removesuffix(cut)
 
 
-def names(text: str) -> frozenset[str]:
+def names(text: str, phrases: Phrases) -> frozenset[str]:
     """The values in a text: numbers, and capitalized words inside a sentence.
 
     Example:
-        >>> sorted(names("Then book The Lark for 7:30, please."))
+        >>> from langchain_threadmem.threads.features.phrases import phrases_in
+        >>> sorted(names("Then book The Lark for 7:30, please.", phrases_in("en")))
         ['30', '7', 'lark', 'the']
     """
-    return frozenset(value.lower() for value in _VALUE.findall(_shortened(text)))
+    pattern = _VALUE if phrases.capitals else _NUMBER
+    return frozenset(value.lower() for value in pattern.findall(_shortened(text)))
 
 
 MESSAGE_CUES = (
@@ -106,13 +123,13 @@ def message_cues(message: str, phrases: Phrases) -> tuple[float, ...]:
     All are 0 or 1 except the length, log(1 + words) - 2.
 
     Example:
-        >>> from langchain_threadmem.threads.features.phrases import ENGLISH
-        >>> found = message_cues("And what about 3 pm?", ENGLISH)
+        >>> from langchain_threadmem.threads.features.phrases import phrases_in
+        >>> found = message_cues("And what about 3 pm?", phrases_in("en"))
         >>> [name for name, value in zip(MESSAGE_CUES, found) if value == 1]
         ['brief', 'question', 'connective', 'number', 'moment']
     """
-    text, words = _read(message)
-    start, count = text[:HEAD], len(words)
+    text, words = _read(message, phrases)
+    start, count = text[:HEAD], len(words) if phrases.spaces else (len(words) + 1) // 2
     shows = phrases.shown(start)
     return (
         math.log1p(count) - 2.0,
@@ -124,7 +141,7 @@ def message_cues(message: str, phrases: Phrases) -> tuple[float, ...]:
         float(shows("moments")),
         float(shows("places")),
         float(shows("names")),
-        float(_CAPITAL.search(message[:HEAD]) is not None),
+        float(phrases.capitals and _CAPITAL.search(message[:HEAD]) is not None),
     )
 
 
@@ -153,8 +170,8 @@ def end_cues(human: str, answer: str, phrases: Phrases) -> tuple[float, ...]:
     """The cues at the end of a turn: one number for each of `END_CUES`.
 
     Example:
-        >>> from langchain_threadmem.threads.features.phrases import ENGLISH
-        >>> found = end_cues("A table, please.", "Sure. For how many people?", ENGLISH)
+        >>> from langchain_threadmem.threads.features.phrases import phrases_in
+        >>> found = end_cues("A table, please.", "Sure. For how many people?", phrases_in("en"))
         >>> [name for name, value in zip(END_CUES, found) if value == 1]
         ['asks', 'asks_number']
     """
@@ -162,7 +179,11 @@ def end_cues(human: str, answer: str, phrases: Phrases) -> tuple[float, ...]:
     # Without a question mark the pattern would scan the text from every character.
     match = _LAST_QUESTION.search(tail) if any(mark in tail for mark in QUESTION_MARKS) else None
     question = match.group().strip() if match else ""
-    asks, ends, human_shows = phrases.shown(question), phrases.shown(tail), phrases.shown(_read(human)[0])
+    asks, ends, human_shows = (
+        phrases.shown(question),
+        phrases.shown(tail),
+        phrases.shown(_plain(_shortened(human))),
+    )
     return (
         float(bool(question)),
         float(asks("closed")),
@@ -183,10 +204,17 @@ def end_cues(human: str, answer: str, phrases: Phrases) -> tuple[float, ...]:
     )
 
 
-def _read(text: str) -> tuple[str, Sequence[str]]:
-    """The text in lower case, and its words."""
+def _read(text: str, phrases: Phrases) -> tuple[str, Sequence[str]]:
+    """The text in lower case, and its words; in a language without spaces the pairs of its characters."""
     plain = _plain(_shortened(text))
-    return plain, _WORD.findall(plain)
+    words = _WORD.findall(plain)
+    if phrases.elides:
+        words = [word.rpartition("'")[2] for word in words]
+    return plain, words if phrases.spaces else [part for word in words for part in _pairs(word)]
+
+
+def _pairs(word: str) -> Sequence[str]:
+    return [word] if word.isascii() or len(word) < 3 else [word[at : at + 2] for at in range(len(word) - 1)]
 
 
 def _shortened(text: str) -> str:
@@ -194,4 +222,4 @@ def _shortened(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return text.lower().replace("\u2019", "'")
+    return _VOWELS.sub("", text.lower().replace("\u2019", "'"))

@@ -117,3 +117,9 @@ class WordVectors:
         rows, share = self.shares(words)
         vector: Floats = table[rows].sum(0) * np.float32(share)
         return vector
+
+
+NO_WORDS = WordVectors(
+    (), *(np.zeros((0, 1), np.float32),) * 2, np.zeros(0, np.float32), np.zeros((2, 0), np.float32)
+)
+"""No words, for languages in which none were learned; every term is as rare as an unknown one."""

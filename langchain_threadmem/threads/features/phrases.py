@@ -1,16 +1,20 @@
-"""Phrases of a language that show the place of a message in a conversation.
+"""Phrases of languages that show the place of a message in a conversation.
 
 Embeddings represent the subject of a text, not its function: "yes, that one" answers the last question,
 "Hello, I need" opens a subject, "enjoy your trip" closes a subject. `Phrases` lists the phrases of one
-language, `ENGLISH` is the default, and `cues` searches texts for them.
+language, and `cues` searches texts for them. The folder `languages` has a file for each language, named by
+its ISO 639-1 code; `language_of` finds the language of a text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any, Final
 
 _PLAIN_WORD = re.compile(r"\w+")
 
@@ -23,8 +27,15 @@ class Phrases:
     cue.
 
     Attributes:
+        name: The English name of the language.
+        spaces: Whether spaces separate words; without spaces a phrase matches anywhere in a text.
+        capitals: Whether a capital inside a sentence marks a name; in German it marks any noun.
+        elides: Whether an apostrophe ends an article or a pronoun ("l'eau"), which is not part of the word.
+        asks_anywhere: Whether question words may stand anywhere in a question, not only at its beginning.
         stop_words: Words too common to distinguish threads.
         endings: Word endings to remove if four letters remain, longest first.
+        prefixes: Articles and conjunctions that are written with the next word, to remove if three letters
+            remain, longest first.
         references: Words that refer to an earlier message, anywhere in a message.
         replies: Beginnings of a reply to the last message.
         connectives: Beginnings of a message that continues the subject.
@@ -54,8 +65,14 @@ class Phrases:
         names: Words that introduce a name.
     """
 
+    name: str = ""
+    spaces: bool = True
+    capitals: bool = True
+    elides: bool = False
+    asks_anywhere: bool = False
     stop_words: frozenset[str] = frozenset()
     endings: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
     replies: tuple[str, ...] = ()
     connectives: tuple[str, ...] = ()
@@ -85,28 +102,41 @@ class Phrases:
     names: tuple[str, ...] = ()
 
     @cached_property
-    def patterns(self) -> Mapping[str, tuple[frozenset[str], frozenset[str], re.Pattern[str]]]:
+    def vocabulary(self) -> frozenset[str]:
+        """All words of the lists."""
+        phrases = [phrase for cue in _CUES for phrase in getattr(self, cue)]
+        return self.stop_words.union(*(_PLAIN_WORD.findall(phrase) for phrase in phrases))
+
+    @cached_property
+    def patterns(self) -> Mapping[str, tuple[frozenset[str], frozenset[str] | None, re.Pattern[str]]]:
         """For each cue: its single words that match anywhere, the first words of its other phrases, and a
-        pattern for these phrases.
+        pattern for these phrases. Without spaces there are no words, and `None` for the first words.
         """
-        patterns = {}
-        for field in fields(self):
-            if field.name not in ("stop_words", "endings"):
-                anywhere = field.name not in _AT_THE_START
-                phrases = getattr(self, field.name)
-                alone = frozenset(filter(_PLAIN_WORD.fullmatch, phrases)) if anywhere else frozenset[str]()
-                others = [phrase for phrase in phrases if phrase not in alone]
-                start = r"\b" if anywhere else r"^\W*"
-                pattern = re.compile(rf"{start}(?:{'|'.join(map(re.escape, others)) or '(?!)'})\b")
-                first_words = frozenset(word for phrase in others for word in _PLAIN_WORD.findall(phrase)[:1])
-                patterns[field.name] = alone, first_words, pattern
-        return patterns
+        return {cue: self._pattern(cue) for cue in _CUES}
+
+    def _pattern(self, cue: str) -> tuple[frozenset[str], frozenset[str] | None, re.Pattern[str]]:
+        phrases, anywhere = (
+            getattr(self, cue),
+            cue not in _AT_THE_START or (self.asks_anywhere and cue in _QUESTIONS),
+        )
+        if not self.spaces:
+            either = "|".join(map(re.escape, sorted(phrases, key=len, reverse=True))) or "(?!)"
+            return frozenset(), None, re.compile(either if anywhere else rf"^\W*(?:{either})")
+        alone = frozenset(filter(_PLAIN_WORD.fullmatch, phrases)) if anywhere else frozenset[str]()
+        others = [phrase for phrase in phrases if phrase not in alone]
+        start = r"\b" if anywhere else r"^\W*"
+        pattern = re.compile(rf"{start}(?:{'|'.join(map(re.escape, others)) or '(?!)'})\b")
+        return (
+            alone,
+            frozenset(word for phrase in others for word in _PLAIN_WORD.findall(phrase)[:1]),
+            pattern,
+        )
 
     def shown(self, text: str) -> Callable[[str], bool]:
         """A function that returns whether `text`, in lower case, contains a phrase of a cue.
 
         Example:
-            >>> shows = ENGLISH.shown("thanks a lot")
+            >>> shows = phrases_in("en").shown("thanks a lot")
             >>> shows("thanks"), shows("farewells")
             (True, False)
         """
@@ -116,7 +146,8 @@ class Phrases:
             alone, first_words, pattern = patterns[name]
             # Most texts contain few phrases: sets exclude most patterns.
             return not alone.isdisjoint(words) or (
-                not first_words.isdisjoint(words) and pattern.search(text) is not None
+                (first_words is None or not first_words.isdisjoint(words))
+                and pattern.search(text) is not None
             )
 
         return shows
@@ -125,123 +156,92 @@ class Phrases:
 _AT_THE_START = frozenset(
     ["replies", "connectives", "greetings", "agreements", "refusals", "asking", "closed"]
 )
-
-
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(phrase.strip() for phrase in text.split(","))
-
-
-ENGLISH = Phrases(
-    stop_words=frozenset(
-        _listed(
-            """a, about, all, also, am, an, and, any, anything, are, as, at, be, because, been, but, by,
-            can, could, did, do, does, doing, don't, for, from, get, give, go, got, had, has, have, he,
-            hello, her, here, hey, hi, him, his, how, i, i'd, i'll, i'm, i've, if, in, into, is, it,
-            it's, its, just, know, let, like, look, looking, make, me, more, much, my, need, no, not,
-            now, of, ok, okay, on, one, or, other, our, out, please, really, say, see, she, should, so,
-            some, something, sure, tell, than, thank, thanks, that, that's, the, their, them, then,
-            there, there's, these, they, thing, this, those, to, too, up, us, very, want, was, we, well,
-            were, what, what's, when, where, which, who, why, will, with, would, yes, you, you're, your"""
-        )
-    ),
-    endings=("ing", "ies", "'s", "ed", "es", "s"),
-    references=_listed(
-        """that, it, this, they, them, those, these, its, their, he, she, him, her, his, there, one, ones,
-        it's, that's, he's, she's, they're, other, another, else, instead, same, also"""
-    ),
-    replies=_listed(
-        """yes, yeah, yep, yup, sure, ok, okay, no, nope, nah, not, correct, right, exactly, great, good,
-        perfect, fine, cool, nice, awesome, wow, oh, ah, haha, hmm, well, alright, sounds, that's,
-        definitely, absolutely, thanks, thank, all right, of course, please do, go ahead, that is,
-        that works, i see, got it"""
-    ),
-    connectives=_listed(
-        """and, but, also, so, then, or, what about, how about, what else, anything else, any other,
-        another, actually, in that case, because"""
-    ),
-    greetings=_listed("hi, hello, hey, greetings, good morning, good afternoon, good evening"),
-    requests=_listed(
-        """i want, i need, i would like, i'd like, i'd love, i wish, i'm looking, i am looking, i'm trying,
-        i am trying, i'm interested, i am interested, i'm planning, i am planning, can you, could you,
-        would you, will you, help me, find me, please find, search for, looking for, let's talk,
-        explain, what is, what are, who is, how do, how can"""
-    ),
-    farewells=_listed(
-        """bye, goodbye, that's all, that is all, that will be all, nothing else, no thanks, no thank you,
-        have a good, have a great, have a nice, have a wonderful, enjoy, take care, you're welcome,
-        you are welcome, glad to help, happy to help, my pleasure"""
-    ),
-    agreements=_listed(
-        """yes, yeah, yep, yup, sure, ok, okay, correct, right, exactly, great, good, perfect, fine, cool,
-        alright, all right, sounds, definitely, absolutely, of course, please do, go ahead, that works,
-        that's fine, that's right, that's correct, that's good, that is, i confirm, i like, it's good"""
-    ),
-    refusals=_listed(
-        """no, nope, nah, not, don't, that's wrong, that's not, i don't, i'd rather, never mind, nothing"""
-    ),
-    thanks=_listed("thanks, thank you, thank, thx, appreciate, grateful, helpful"),
-    returns=_listed(
-        """back to, going back, go back, returning to, return to, coming back, as for, regarding, concerning,
-        earlier, previously, previous, before, you mentioned, you said, you told, we talked, we discussed,
-        we were, i asked, i mentioned, i said, the other, about the, about that, about my, again, still"""
-    ),
-    changes=_listed(
-        """actually, instead, change, rather, wait, sorry, correction, i meant, i mean, on second thought,
-        make it, modify, switch, different, something else, anything else, any other, other, another, else"""
-    ),
-    asking=_listed(
-        """what, what's, where, where's, when, who, who's, whose, which, why, how, is, are, am, was, were,
-        do, does, did, can, could, would, will, should, shall, may, has, have, isn't, aren't, don't"""
-    ),
-    alternatives=_listed(
-        """first, second, third, last, former, latter, either, neither, both, any, all, none, whichever,
-        that one, this one, the one, any one, doesn't matter, don't care, don't mind, cheapest, cheaper"""
-    ),
-    closed=_listed(
-        """is, are, was, were, do, does, did, can, could, would, will, should, shall, may, might, have, has,
-        am, isn't, aren't, don't, anything, any, so, and is, and are, and do, okay, ok, right, correct"""
-    ),
-    confirmations=_listed(
-        """confirm, is that correct, is that right, is this correct, is this right, correct, right,
-        is that ok, is that okay, does that, is it ok, please verify, double check, shall i, should i go"""
-    ),
-    completions=_listed(
-        """booked, confirmed, successful, successfully, reserved, purchased, completed, scheduled, done,
-        has been, have been, all set, is set, placed, cancelled, canceled, sent, added, playing"""
-    ),
-    offers=_listed(
-        """anything else, something else, what else, any other, help you with, assist you with, further,
-        more questions, how can i help, how may i help, what can i do, more help, feel free"""
-    ),
-    apologies=_listed(
-        """sorry, unfortunately, apologize, i couldn't, i could not, i can't, i cannot, unable, didn't,
-        failed, not available, no results, please provide, please clarify"""
-    ),
-    disjunctions=_listed("or, which, either, prefer, any of, among, between"),
-    numbers=_listed(
-        """how many, how much, how long, how old, number, age, budget, price, zip code, zip, rating, stars,
-        people, tickets, seats, guests, rooms, persons, passengers, amount, id, size"""
-    ),
-    amounts=_listed(
-        """one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, twenty, single, couple,
-        a few, dozen, myself, just me, hundred"""
-    ),
-    times=_listed(
-        """when, time, date, day, month, year, what time, which day, how soon, schedule, check in, check out,
-        leave, leaving, depart, departing, pick up"""
-    ),
-    moments=_listed(
-        """noon, midnight, morning, afternoon, evening, tonight, today, tomorrow, yesterday, am, pm, o'clock,
-        next week, this week, next month, monday, tuesday, wednesday, thursday, friday, saturday, sunday,
-        january, february, march, april, may, june, july, august, september, october, november, december,
-        the 1st, the 2nd, the 3rd, the 4th, the 5th, the 6th, the 7th, the 8th, the 9th, the 10th, the 11th,
-        the 12th, the 13th, the 14th, now, later, soon, weekend, week, day after"""
-    ),
-    wheres=_listed(
-        """where, city, town, address, location, area, place, country, destination, from where, region,
-        state, departure, departing from, traveling to, going to, heading, headed"""
-    ),
-    places=_listed("in, at, to, from, near, around, street, avenue, road, boulevard, city, airport, station"),
-    whos=_listed("who, name, whom, title, which movie, which song, which artist, which restaurant, account"),
-    names=_listed("my name, i'm, i am, called, named, name is, this is, it's, by"),
+_QUESTIONS = frozenset(["asking", "closed"])
+AFFIXES: Final = ("endings", "prefixes")
+"""The lists that are no phrases of a cue."""
+_CUES = tuple(
+    field.name for field in fields(Phrases) if field.type == "tuple[str, ...]" and field.name not in AFFIXES
 )
+
+LATIN: Final = ("en", "es", "pt", "fr", "de", "it", "id", "pl", "nl")
+"""The languages in Latin script; of languages whose words are equally frequent in a text the first counts."""
+SCRIPTS: Final = (
+    (re.compile("[\u3040-\u30ff]"), "ja"),
+    (re.compile("[\u3400-\u9fff]"), "zh"),
+    (re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]"), "ko"),
+    (re.compile("[\u0600-\u06ff]"), "ar"),
+    (re.compile("[\u0400-\u04ff]"), "ru"),
+)
+"""Scripts, each with the language that is assumed of it; Japanese is written with Chinese characters too."""
+LOOKED_AT: Final = 300
+"""The number of characters at the beginning of a text that determine its language."""
+CLEAR: Final = 2
+"""By this number of words a text is of another language than the texts before it."""
+
+
+@cache
+def phrases_in(code: str) -> Phrases:
+    """The phrases of a language, by its ISO 639-1 code; the first call reads the file (2 ms).
+
+    Example:
+        >>> phrases_in("de").name
+        'German'
+    """
+    text = files(__package__).joinpath("languages", f"{code}.toml").read_text(encoding="utf-8")
+    # A list is wrapped at any space.
+    lists: dict[str, Any] = {
+        key: tuple(filter(None, (" ".join(phrase.split()) for phrase in value.split(","))))
+        if isinstance(value, str)
+        else value
+        for key, value in tomllib.loads(text).items()
+    }
+    [name], stop_words = lists.pop("name"), frozenset(lists.pop("stop_words"))
+    return Phrases(name, stop_words=stop_words, **lists)
+
+
+@cache
+def _latin() -> tuple[tuple[str, frozenset[str]], ...]:
+    return tuple((code, phrases_in(code).vocabulary) for code in LATIN)
+
+
+def language_of(text: str, before: Sequence[str] = ()) -> str:
+    """The language of a text: by its script, or by the language with the most of its words.
+
+    Args:
+        text: The text.
+        before: Earlier texts, which decide if the text itself does not: it has fewer than `CLEAR` words more
+            of one language than of their language.
+
+    Returns:
+        An ISO 639-1 code; "en" if the texts have no word of any list.
+
+    Cost: 30 µs; the first text in Latin script reads nine files (20 ms).
+
+    Example:
+        >>> language_of("¿Y cuánto cuesta el segundo?"), language_of("OK")
+        ('es', 'en')
+        >>> language_of("OK", ["¿Y cuánto cuesta el segundo?"])
+        'es'
+    """
+    script, known = _votes(text)
+    if script or not before:
+        return script or _likeliest(known)
+    usual_script, usual = _votes(" ".join(one[:LOOKED_AT] for one in before), len(before) * LOOKED_AT)
+    language = usual_script or _likeliest(usual)
+    own = _likeliest(known)
+    return own if known[own] - known.get(language, 0) >= CLEAR else language
+
+
+def _likeliest(known: Mapping[str, int]) -> str:
+    return max(known, key=known.__getitem__)  # The first of several with as many words.
+
+
+def _votes(text: str, most: int = LOOKED_AT) -> tuple[str, dict[str, int]]:
+    """The language of a script other than Latin; the number of words of each language in Latin script."""
+    start = text[:most]
+    if not start.isascii():
+        for script, code in SCRIPTS:
+            if script.search(start):
+                return code, {}
+    words = frozenset(_PLAIN_WORD.findall(start.lower().replace("\u2019", "'")))
+    return "", {code: len(words & vocabulary) for code, vocabulary in _latin()}

@@ -237,11 +237,11 @@ def describe(
 
     Example:
         >>> import numpy as np
-        >>> from langchain_threadmem.threads.features.phrases import ENGLISH
+        >>> from langchain_threadmem.threads.features.phrases import phrases_in
         >>> from langchain_threadmem.threads.model import reader
         >>> none = np.zeros((1, 0), np.float32)
         >>> turns = [TurnEnd(2, None, "Hello", "Hi!")]
-        >>> found = describe(turns, none, none, "How are you?", None, reader(ENGLISH))
+        >>> found = describe(turns, none, none, "How are you?", None, reader())
         >>> found.rows.shape == (2, len(FEATURES))
         True
     """

@@ -117,7 +117,7 @@ class Reader:
 
     Attributes:
         phrases: The phrases of the language.
-        word_vectors: The learned word vectors.
+        word_vectors: The learned word vectors; `NO_WORDS` for a language without learned words.
         fits: How well a human message follows the answer before it, by the texts of answer and message.
         second_looks: The probabilities of turns after their second looks, by all input of a second look.
     """
@@ -129,17 +129,23 @@ class Reader:
     _messages: LruCache[str, MessageFeatures] = field(default_factory=lambda: LruCache(REMEMBERED))
     _turns: LruCache[tuple[str, str], _Turn] = field(default_factory=lambda: LruCache(REMEMBERED))
 
+    @property
+    def is_neutral(self) -> bool:
+        """Whether the features use nothing that was learned of a language."""
+        return not self.word_vectors.vocabulary
+
     def message(self, text: str) -> MessageFeatures:
         """The features of a message; 0.1 ms if they are not cached."""
         return self._messages.setdefault(text, lambda: self._message(text))
 
     def _message(self, text: str) -> MessageFeatures:
         # The order of a set of strings differs between processes.
-        ordered = sorted(terms(text, self.phrases))
+        phrases = self.phrases
+        ordered = sorted(terms(text, phrases))
         return MessageFeatures(
-            message_cues(text, self.phrases),
+            message_cues(text, phrases),
             ordered,
-            sorted(names(text)),
+            sorted(names(text, phrases)),
             self.word_vectors.rarities(ordered),
             self.word_vectors.of_message(text),
         )
@@ -158,16 +164,21 @@ class Reader:
 
     def _turn(self, texts: tuple[str, str]) -> _Turn:
         human_text, answer_text = texts
-        message, answer = self.message(human_text), terms(answer_text, self.phrases)
+        phrases = self.phrases
+        message, answer = self.message(human_text), terms(answer_text, phrases)
         human, asks, follows = message.terms, message.words, self.word_vectors.of_answer(answer_text)
         cues = [
-            *end_cues(human_text, answer_text, self.phrases),
+            *end_cues(human_text, answer_text, phrases),
             len(human) + len(answer),
             asks[-1] + follows[-1],
         ]
         numbers = np.concatenate([np.array(cues, np.float32), follows[:-1], asks[:-2]])
         roles: dict[str, int] = dict.fromkeys(human, _HUMAN)
-        by_role = ((answer, _ANSWER), (message.names, _HUMAN_NAME), (names(answer_text), _ANSWER_NAME))
+        by_role = (
+            (answer, _ANSWER),
+            (message.names, _HUMAN_NAME),
+            (names(answer_text, phrases), _ANSWER_NAME),
+        )
         for words, role in by_role:
             for word in words:
                 roles[word] = roles.get(word, 0) | role

