@@ -163,13 +163,17 @@ def _reason(
     position = int(candidates.positions[row])
     if position == len(turn_ends) - 1:
         return "continues the last thread"
-    opening, by_id = turn_ends[position], {end.id: end for end in turn_ends}
+    turn = opening = turn_ends[position]
+    by_id = {end.id: end for end in turn_ends}
     while opening.previous is not None:
         opening = by_id[opening.previous]
-    title = (
-        opening.summary.title if opening.summary else textwrap.shorten(opening.human, 40, placeholder=" ...")
-    )
+    title = opening.summary.title if opening.summary else _short(opening)
+    place = repr(title) if turn is opening else f"{_short(turn)!r} in {title!r}"
     cosine = float(candidates.cosines[row])
     measured = "" if math.isnan(cosine) else f" (similarity {cosine:.2f})"
-    continued = any(end.previous == turn_ends[position].id for end in turn_ends)
-    return f"{'branches off inside' if continued else 'returns to'} {title!r}{measured}"
+    continued = any(end.previous == turn.id for end in turn_ends)
+    return f"{'branches off after' if continued else 'returns to'} {place}{measured}"
+
+
+def _short(turn: TurnEnd) -> str:
+    return textwrap.shorten(turn.human, 40, placeholder=" ...")
