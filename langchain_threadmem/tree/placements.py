@@ -10,16 +10,27 @@ from sqlalchemy import bindparam, select
 from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.encryption import UNREADABLE_NOTE
-from langchain_threadmem.storage.schema import choice, node
+from langchain_threadmem.storage.schema import State, choice, node
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
 from langchain_threadmem.tree.node import Placement
 
+Chances = tuple[tuple[int | None, float], ...]
 _PUT = insert_of(choice, replace=True)
 _UNREADABLE = Placement(UNREADABLE_NOTE)
 _CHOSEN = select(node.c.seq, node.c.message, choice.c.reason, choice.c.chances).join(
     choice, choice.c.key == node.c.key
 )
 _SINCE = Statement(node_keys.after(_CHOSEN, bindparam("tree"), bindparam("seq")), "tree", "seq")
+_LIVE = Statement(
+    node_keys.after(
+        select(*node.c["key", "seq", "parent"], choice.c.chances)
+        .join(choice, choice.c.key == node.c.key)
+        .where(node.c.state == int(State.LIVE)),
+        bindparam("tree"),
+        bindparam("seq"),
+    ),
+    *("tree", "seq"),
+)
 _BY_KEY = Statement(_CHOSEN.where(node.c.key == bindparam("key")), "key")
 
 
@@ -51,6 +62,17 @@ def by_key(conn: Conn, key: int) -> Placement | None:
     return None if row is None else _placement(conn, *row[1:]) or _UNREADABLE
 
 
+def live(conn: Conn, tree_id: int) -> Iterator[tuple[int, int, int | None, Chances]]:
+    """Key, number, number of the parent and candidates of each live node that was placed by probability."""
+    for key, seq, parent, chances in conn.all(_LIVE, tree_id, 0):
+        try:
+            pairs = _chances(chances)
+        except (ValueError, TypeError):
+            continue  # `verify` reports it.
+        if pairs:
+            yield key, seq, parent, pairs
+
+
 def read(conn: Conn, tree_id: int, seq: int = 0) -> Iterator[tuple[int, Placement | None]]:
     """Like `since`, with `None` for a placement that cannot be read."""
     for number, *row in conn.all(_SINCE, tree_id, seq):
@@ -59,7 +81,11 @@ def read(conn: Conn, tree_id: int, seq: int = 0) -> Iterator[tuple[int, Placemen
 
 def _placement(conn: Conn, message: str, reason: str, chances: str) -> Placement | None:
     try:
-        pairs = tuple((candidate, float(chance)) for candidate, chance in json.loads(chances))
+        pairs = _chances(chances)
         return Placement(reason if conn.seal is None else conn.seal.open_text(message, reason), pairs)
     except (ValueError, TypeError, EncryptionError):
         return None
+
+
+def _chances(stored: str) -> Chances:
+    return tuple((candidate, float(chance)) for candidate, chance in json.loads(stored))

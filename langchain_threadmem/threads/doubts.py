@@ -1,0 +1,121 @@
+"""Verb `doubtful`: the messages whose place is doubtful, with the likeliest other place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from langchain_threadmem.catalogue.verbs import title_of_thread
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree import nodes
+from langchain_threadmem.tree import placements as stored_placements
+from langchain_threadmem.tree.conversation import Conversation, tree_of
+from langchain_threadmem.tree.node import DOUBTFUL, ConversationNode, Placement
+from langchain_threadmem.tree.nodes import NodeRow
+from langchain_threadmem.tree.rows import nodes_of
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerUp:
+    """The likeliest other place of a message.
+
+    Attributes:
+        parent_id: Id of the turn end that the message may continue; `None` for a new thread.
+        probability: The probability of the place, 0 to 1.
+        title: Title of the thread that the message continues or begins there, as in
+            `ChatMemory.list_threads`.
+    """
+
+    parent_id: int | None
+    probability: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A message whose place is doubtful; `memory.place(node.id, runner_up.parent_id)` moves it.
+
+    Attributes:
+        node: The message, with its `placement`.
+        parent_id: Id of the node that the message continues; `None` at a root.
+        probability: The probability of the place when it was chosen, 0 to 1.
+        runner_up: The likeliest other place.
+        reason: The reason for the place, in a few words.
+    """
+
+    node: ConversationNode
+    parent_id: int | None
+    probability: float
+    runner_up: RunnerUp
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The rows of a doubtful place; `opening` are the first nodes of the thread of the runner-up."""
+
+    row: NodeRow
+    placement: Placement
+    probability: float
+    runner_up: tuple[int | None, float]
+    opening: Sequence[NodeRow]
+
+
+def doubtful(conversation: Conversation, limit: int) -> Flow[list[Doubt]]:
+    """The messages with doubtful places, the most doubtful first; see `ChatMemory.doubtful`."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise InputError(f"limit={limit!r} is not an integer of at least 1; pass a number of messages")
+    tree = yield from tree_of(conversation)
+
+    def read(conn: Conn) -> list[_Found]:
+        unsure = []
+        for key, seq, parent, chances in stored_placements.live(conn, tree):
+            among = dict(chances)
+            probability = among.pop(parent, 0.0)
+            if probability < DOUBTFUL:
+                unsure.append((probability, seq, key, among))
+        found: list[_Found] = []
+        for probability, _, key, others in sorted(unsure, key=lambda one: one[:2]):
+            found += _found(conn, tree, key, probability, others)
+            if len(found) == limit:
+                break
+        return found
+
+    return [_doubt(conversation, found) for found in (yield from Sql(read))]
+
+
+def _found(
+    conn: Conn, tree: int, key: int, probability: float, others: dict[int | None, float]
+) -> list[_Found]:
+    """A doubtful place with its runner-up; empty if the message cannot be moved to any other candidate."""
+    row, placement = nodes.by_key(conn, key), stored_placements.by_key(conn, key)
+    if row is None or placement is None:
+        return []
+    for candidate, chance in others.items():
+        if candidate is None:
+            return [_Found(row, placement, probability, (None, chance), [row])]
+        end = nodes.by_seq(conn, tree, candidate)
+        if end is not None and end.state == State.LIVE:
+            ranges = nodes.spans(conn, end.key)
+            # A turn that was moved below the message itself is no other place for it.
+            if not any(first <= key <= last for first, last in ranges):
+                opening = [at for first, last in ranges[:2] for at in range(first, min(first + 1, last) + 1)]
+                return [
+                    _Found(row, placement, probability, (candidate, chance), nodes.by_keys(conn, opening[:2]))
+                ]
+    return []
+
+
+def _doubt(conversation: Conversation, found: _Found) -> Doubt:
+    read = conversation.runtime.parts.read
+    [node], opening = nodes_of([found.row], read), nodes_of(found.opening)
+    return Doubt(
+        replace(node, placement=found.placement),
+        node.parent_id,
+        found.probability,
+        RunnerUp(*found.runner_up, title_of_thread(one.message for one in opening)),
+        found.placement.reason,
+    )
