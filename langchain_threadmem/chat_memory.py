@@ -32,9 +32,9 @@ from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.removal import reset
 from langchain_threadmem.summaries import summarizers
 from langchain_threadmem.summaries.summarizers import LLMSummarizer, Summarizer, check_summarizer
-from langchain_threadmem.threads import append, coverage, doubts
+from langchain_threadmem.threads import append, corrections, coverage
+from langchain_threadmem.threads.corrections import Doubt
 from langchain_threadmem.threads.coverage import check_cover
-from langchain_threadmem.threads.doubts import Doubt
 from langchain_threadmem.threads.llm_selector import LLMNodeSelector
 from langchain_threadmem.threads.select import COVER, COVER_TOKENS, ThreadedConversation
 from langchain_threadmem.threads.selectors import (
@@ -340,6 +340,10 @@ class ChatMemory:
         The message gets a new node with a new id; the old node is superseded and names the new node. The
         messages below keep their ids and are attached to the new node.
 
+        If a selector computed probabilities for the old place, the call is a correction: a few corrections
+        change how readily a new thread is begun, and an earlier turn continued, in all conversations of the
+        owner. `MemorySystem.stats` shows the change, `MemorySystem.reset_corrections` takes it back.
+
         Args:
             node_id: The node to move, usually a human message.
             parent_id: The new parent; `None` makes the message a root.
@@ -359,7 +363,7 @@ class ChatMemory:
             >>> memory.place(3, None).id, len(memory.roots())
             (5, 2)
         """
-        return revise.place(self._conversation, node_id, parent_id)
+        return corrections.place(self._conversation, node_id, parent_id)
 
     aplace = averb(place)
 
@@ -648,7 +652,7 @@ class ChatMemory:
             >>> doubt.node.id, doubt.probability, doubt.runner_up.title
             (3, 0.5, 'Make tea')
         """
-        return doubts.doubtful(self._conversation, limit)
+        return corrections.doubtful(self._conversation, limit)
 
     adoubtful = averb(doubtful)
 

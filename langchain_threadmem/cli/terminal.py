@@ -19,7 +19,7 @@ from langchain_threadmem.export.layout import Layout, content_of, line_of
 from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.statistics.verbs import Statistics
-from langchain_threadmem.threads.doubts import Doubt
+from langchain_threadmem.threads.corrections import Doubt
 from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import ConversationNode, is_doubtful
 
@@ -157,6 +157,7 @@ def show_statistics(statistics: Statistics) -> RenderableType:
     counts = _table(f"data of {one_line(statistics.owner)!r}", "number")
     for name in ("conversations", "messages", "summaries", "vectors", "checkpoints", "items"):
         counts.add_row(name, f"{getattr(statistics, name):,}")
+    counts.add_row("corrections", f"{statistics.bias.corrections:,}")
     database = statistics.database
     owners = "all owners" if database.owners is None else plural(database.owners, "owner")
     sizes = _table(f"data of {owners}", "size")

@@ -25,6 +25,7 @@ from langchain_threadmem.threads.features.words import MESSAGE_CUE_AT, Reader
 from langchain_threadmem.threads.model import Networks, compatibility, input_of, networks, reader, score
 from langchain_threadmem.threads.second_look import reconsidered
 from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.tree.node import Bias
 
 CHANCES_KEPT = 5
 """The most candidates of a choice whose probabilities are stored."""
@@ -33,6 +34,7 @@ ONE_SUBJECT, STAYS, FEW_TURNS = 0.15, 0.6, 4
 has one thread, the prior probability that it has one subject is 0.15; otherwise it stays with its first
 subject from one message to the next with a probability of 0.6. Turns after the fourth do not count.
 """
+UNBIASED = Bias()
 GOES_BACK = 0.5
 """The factor on the probability of an earlier turn of the only thread: in the training dialogs a message
 mostly goes back to another thread.
@@ -75,6 +77,7 @@ def choose(
     reads: Reader | None = None,
     model: str = "",
     version: int = 0,
+    bias: Bias = UNBIASED,
 ) -> Choice:
     """Choose the turn end that a new human message continues, or a new root.
 
@@ -87,6 +90,7 @@ def choose(
         reads: The reader of the texts, which caches their features; by default a new reader for English.
         model: Name of the embedding model. Vectors of the local model have additional features.
         version: Version of the tree; second looks are cached for one version.
+        bias: The bias of the owner.
 
     Returns:
         The likeliest candidate; of equally likely candidates the latest.
@@ -116,7 +120,7 @@ def choose(
     vectors, reads, again = (human_vectors, answer_vectors), reads or reader(), networks(way, again=True)
     revised = reconsidered(turn_ends, *vectors, way, reads, learned, again, version)
     candidates = describe(revised, *vectors, message, vector, reads, learned)
-    chances = weigh(networks(way), candidates, revised)
+    chances = weigh(networks(way), candidates, revised, bias)
     ranked = likeliest(chances)
     ids: list[int | None] = [turn_ends[position].id for position in candidates.positions.tolist()]
     ids.append(None)
@@ -129,12 +133,17 @@ def choose(
     )
 
 
-def weigh(ensemble: Networks, candidates: Candidates, turn_ends: Sequence[TurnEnd]) -> Table:
+def weigh(
+    ensemble: Networks, candidates: Candidates, turn_ends: Sequence[TurnEnd], bias: Bias = UNBIASED
+) -> Table:
     """The probability of each candidate, in the order of its rows."""
     scores = score(ensemble, candidates.rows, candidates.familiar)
+    if bias.corrections:
+        scores[-1] += bias.new_thread
+        scores[:-2] += bias.going_back  # The last turn is always a candidate, and comes before the root.
     if sum(end.previous is None for end in turn_ends) == 1:
         scores[-1] += math.log(_has_more(len(turn_ends)))
-        scores[:-2] += math.log(GOES_BACK)  # The last turn is always a candidate, and comes before the root.
+        scores[:-2] += math.log(GOES_BACK)
     chances: Table = np.exp(scores - scores.max())
     chances /= chances.sum()
     return chances

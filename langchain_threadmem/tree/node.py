@@ -58,6 +58,21 @@ CONFIRMED = Placement("confirmed by hand")
 
 
 @dataclass(frozen=True, slots=True)
+class Bias:
+    """The thresholds of an owner, learned from the messages that the owner placed by hand.
+
+    Attributes:
+        new_thread: The number that is added to the log-odds of a new thread, from -0.75 to 0.75.
+        going_back: The number that is added to the log-odds of every turn but the last.
+        corrections: The number of messages that the owner placed by hand.
+    """
+
+    new_thread: float = 0.0
+    going_back: float = 0.0
+    corrections: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ConversationNode:
     """One message of a conversation and its place in the tree.
 

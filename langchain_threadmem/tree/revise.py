@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
@@ -93,19 +92,6 @@ def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[l
         return _replace(conn, tree, drafts, asked.seq, nodes.answers(conn, tree, asked.key, asked.seq))
 
     return (yield from Sql(write, write=True))
-
-
-@telemetry.observed("update_memory", telemetry.of_conversation, telemetry.written)
-def place(
-    conversation: Conversation, node_id: int, parent_id: int | None, why: Placement | None = BY_HAND
-) -> Flow[ConversationNode]:
-    """Move a turn, and the messages after it, under another message, and store the reason.
-
-    The moved message gets a new node; the messages after it keep their nodes.
-    """
-    tree = yield from tree_of(conversation)
-    row, placement = yield from Sql(lambda conn: placed(conn, tree, node_id, parent_id, why), write=True)
-    return replace(nodes_of([row], conversation.runtime.parts.read)[0], placement=placement)
 
 
 def placed(

@@ -74,7 +74,7 @@ from langchain_threadmem.removal.forget import Forgotten
 from langchain_threadmem.removal.scores import decay
 from langchain_threadmem.statistics.verbs import Statistics
 from langchain_threadmem.storage.row_security import secure
-from langchain_threadmem.threads.doubts import Doubt
+from langchain_threadmem.threads.corrections import Doubt
 from langchain_threadmem.threads.tree_view import TreeView
 from langchain_threadmem.verify import Verification
 
@@ -505,6 +505,7 @@ def use_system(
     assert_type(system.reindex(), int)
     assert_type(system.verify(), Verification)
     assert_type(system.stats(), Statistics)
+    system.reset_corrections()
     system.close()
 
 
@@ -569,6 +570,7 @@ async def use_system_async(system: MemorySystem, message: BaseMessage, when: dat
     assert_type(await system.areindex(), int)
     assert_type(await system.averify(), Verification)
     assert_type(await system.astats(), Statistics)
+    await system.areset_corrections()
     await system.aclose()
 
 

@@ -1,4 +1,4 @@
-"""Doubtful places: which are listed, in which order, with which other place, and where they are marked."""
+"""Mending by hand: doubtful places are listed and marked, and corrections move the thresholds of an owner."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pytest
 from conftest import StreamCipher
 from rich.console import Console
 
-from langchain_threadmem import ChatMemory, MemorySystem
+from langchain_threadmem import ChatMemory, MemorySystem, SemanticNodeSelector
 from langchain_threadmem.cli.main import main
 from langchain_threadmem.cli.terminal import draw_tree
-from langchain_threadmem.errors import InputError
+from langchain_threadmem.errors import InputError, InvalidGraphStateError
+from langchain_threadmem.threads.corrections import LARGEST, corrected
+from langchain_threadmem.tree.node import Bias
 
 Wrap = Callable[[ChatMemory], Any]
 Chances = Sequence[tuple[int | None, float]]
@@ -151,3 +153,78 @@ def test_show_lists_the_doubtful_places_of_a_conversation(
     shown = capsys.readouterr().out
     assert all(text in shown for text in ("3 User: rye", "50 % because of rye", "40 % or a new thread 'Rye'"))
     assert main(["show", database, "--doubtful"]) == 2
+
+
+def bias(system: MemorySystem) -> tuple[float, float, int]:
+    found = system.stats().bias
+    return round(found.new_thread, 3), round(found.going_back, 3), found.corrections
+
+
+@pytest.mark.parametrize(
+    ("parent", "learned"),
+    [
+        (None, (0.1, -0.067, 1)),
+        (2, (-0.233, 0.267, 1)),
+        (4, (-0.233, -0.067, 1)),
+    ],
+)
+def test_a_correction_moves_the_thresholds_towards_the_right_place(
+    system: MemorySystem, verbs: Wrap, parent: int | None, learned: tuple[float, float, int]
+) -> None:
+    verb = talk(system, verbs, rye=((None, 0.7), (2, 0.2), (4, 0.1)))
+    verb.place(5, parent)
+    assert bias(system) == learned
+
+
+def test_the_bias_is_bounded(system: MemorySystem) -> None:
+    learned = Bias()
+    for _ in range(50):
+        learned = corrected(learned, ((None, 0.99), (4, 0.01)), 4, 4)
+    assert learned == Bias(-LARGEST, 0.0, 50)
+
+
+def test_a_message_without_probabilities_teaches_nothing(system: MemorySystem, verbs: Wrap) -> None:
+    verb = talk(system, verbs, rye=((2, 0.5), (4, 0.5)))
+    moved = verb.place(3, 2)
+    verb.place(moved.id, None)
+    assert bias(system) == (0.0, 0.0, 0)
+
+
+def test_a_place_that_is_refused_teaches_nothing(system: MemorySystem, verbs: Wrap) -> None:
+    verb = talk(system, verbs, rye=((2, 0.5), (4, 0.5)))
+    with pytest.raises(InvalidGraphStateError):
+        verb.place(5, 6)
+    assert bias(system) == (0.0, 0.0, 0)
+
+
+def chance_of_a_new_thread(system: MemorySystem, verbs: Wrap, name: str) -> float:
+    verb = verbs(system.conversation(name, node_selector=SemanticNodeSelector()))
+    verb.append("How do I bake bread?", "With patience.")
+    question, _ = verb.append("How do I bake a cake?", "With eggs.")
+    return dict(question.placement.chances)[None]
+
+
+def test_corrections_change_later_choices_in_all_conversations_of_the_owner_alone(
+    url: str, owner: str, verbs: Wrap
+) -> None:
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        before = chance_of_a_new_thread(system, verbs, "before")
+        talk(system, verbs, rye=((None, 0.9), (4, 0.1))).place(5, 4)
+        after = chance_of_a_new_thread(system, verbs, "after")
+        assert chance_of_a_new_thread(system.for_owner(f"{owner}-2"), verbs, "other") == before > after
+        system.reset_corrections()
+        assert chance_of_a_new_thread(system, verbs, "reset") == before
+
+
+def test_erasing_an_owner_erases_what_corrections_taught(system: MemorySystem, verbs: Wrap) -> None:
+    talk(system, verbs, rye=((None, 0.9), (4, 0.1))).place(5, 4)
+    assert bias(system)[2] == 1
+    receipt = system.erase()
+    assert (receipt.ok, receipt.rows["bias"], bias(system)) == (True, 1, (0.0, 0.0, 0))
+
+
+def test_a_confirmed_place_counts_like_a_correction(system: MemorySystem, verbs: Wrap) -> None:
+    verb = talk(system, verbs, rye=((2, 0.4), (4, 0.3), (None, 0.3)))
+    confirmed = verb.place(5, 2)
+    assert (confirmed.id, confirmed.placement.reason) == (5, "confirmed by hand")
+    assert bias(system) == (-0.1, 0.2, 1)
