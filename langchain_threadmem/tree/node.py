@@ -53,8 +53,8 @@ class Placement:
 
 BY_HAND = Placement("moved by hand")
 """The placement of a message that a person moved."""
-CONFIRMED = Placement("confirmed by hand")
-"""The placement of a message whose place a person confirmed."""
+KEPT_BY_HAND = Placement("kept by hand")
+"""The placement of a message that a person placed where it was."""
 
 
 @dataclass(frozen=True, slots=True)

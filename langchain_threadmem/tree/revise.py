@@ -20,7 +20,7 @@ from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import Draft
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.tree.graph import parents_first
-from langchain_threadmem.tree.node import BY_HAND, CONFIRMED, ConversationNode, Placement
+from langchain_threadmem.tree.node import BY_HAND, KEPT_BY_HAND, ConversationNode, Placement
 from langchain_threadmem.tree.nodes import NodeRow, Outline
 from langchain_threadmem.tree.rows import drafts_of, nodes_of
 
@@ -116,21 +116,16 @@ def placed(
         moved = {node.key, *(row.key for row in following)}
         _check_parent(conn, node_in(conn, tree, parent_id), moved, node_id)
     if node.parent == parent_id:
-        return node, _confirmed(conn, tree, node, why)
+        stored = stored_placements.by_key(conn, node.key)
+        if why is not BY_HAND or stored is None or not stored.chances:
+            return node, stored
+        stored_placements.put(conn, [(node.key, node.message, KEPT_BY_HAND)])
+        trees.changed(conn, tree)
+        return node, KEPT_BY_HAND
     moved_node = revision.move(conn, tree, node, following, parent_id)
     if why is not None:
         stored_placements.put(conn, [(moved_node.key, node.message, why)])
     return moved_node, why
-
-
-def _confirmed(conn: Conn, tree: int, node: NodeRow, why: Placement | None) -> Placement | None:
-    """The placement of a node that stays where it is; a person who places it there confirms its place."""
-    placement = stored_placements.by_key(conn, node.key)
-    if why is not BY_HAND or placement is None or not placement.chances:
-        return placement
-    stored_placements.put(conn, [(node.key, node.message, CONFIRMED)])
-    trees.changed(conn, tree)  # Cached turn ends still have the probabilities.
-    return CONFIRMED
 
 
 def checkout(conversation: Conversation, node_id: int) -> Flow[ConversationNode]:

@@ -226,5 +226,5 @@ def test_erasing_an_owner_erases_what_corrections_taught(system: MemorySystem, v
 def test_a_confirmed_place_counts_like_a_correction(system: MemorySystem, verbs: Wrap) -> None:
     verb = talk(system, verbs, rye=((2, 0.4), (4, 0.3), (None, 0.3)))
     confirmed = verb.place(5, 2)
-    assert (confirmed.id, confirmed.placement.reason) == (5, "confirmed by hand")
+    assert (confirmed.id, confirmed.placement.reason) == (5, "kept by hand")
     assert bias(system) == (-0.1, 0.2, 1)
