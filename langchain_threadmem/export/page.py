@@ -88,8 +88,8 @@ def to_html(
 
     Returns:
         The page: a list of threads at the side and the tree in the middle. Messages whose place is doubtful
-        (`ChatMemory.doubtful`) are marked. About 40 ms per 1,000 messages, and
-        300 kB in addition to their text.
+        (see `ChatMemory.doubtful`) are marked. About 40 ms per 1,000 messages, and 300 kB in addition to
+        their text.
 
     Raises:
         InvalidGraphStateError: The nodes do not form a forest.
