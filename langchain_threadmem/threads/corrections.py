@@ -148,7 +148,7 @@ def corrected(bias: Bias, chances: Chances, last: int | None, right: int | None)
         >>> round(bias.new_thread, 2), bias.going_back, bias.corrections
         (-0.2, 0.0, 1)
     """
-    whole = sum(chance for _, chance in chances)
+    whole = sum(chance for _, chance in chances) or 1.0
     opened = sum(chance for candidate, chance in chances if candidate is None) / whole
     back = sum(chance for candidate, chance in chances if candidate not in (None, last)) / whole
     rate = 1.0 / (PRIOR + bias.corrections * CURVATURE)
