@@ -41,12 +41,12 @@ TURNS, GRAPH_TURNS = 200, 50
 SUBJECTS = ("bread", "taxes", "tomatoes", "marathon", "violin", "chess")
 BUDGETS = {
     "append": 2,
-    "append, semantic selector": 17,
+    "append, semantic selector": 18,
     "recall": 16,
     "retrieve": 17,
     "put": 6,
     "get_tuple": 4,
-    "place": 21,
+    "place": 23,
     "edit": 20,
     "regenerate": 20,
     "summarize": 4,

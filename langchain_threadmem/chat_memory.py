@@ -32,7 +32,8 @@ from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.removal import reset
 from langchain_threadmem.summaries import summarizers
 from langchain_threadmem.summaries.summarizers import LLMSummarizer, Summarizer, check_summarizer
-from langchain_threadmem.threads import append, coverage
+from langchain_threadmem.threads import append, corrections, coverage
+from langchain_threadmem.threads.corrections import Doubt
 from langchain_threadmem.threads.coverage import check_cover
 from langchain_threadmem.threads.llm_selector import LLMNodeSelector
 from langchain_threadmem.threads.select import COVER, COVER_TOKENS, ThreadedConversation
@@ -339,12 +340,17 @@ class ChatMemory:
         The message gets a new node with a new id; the old node is superseded and names the new node. The
         messages below keep their ids and are attached to the new node.
 
+        If a selector computed probabilities for the old place, the call is a correction: a few corrections
+        change how readily a new thread is begun, and an earlier turn continued, in all conversations of the
+        owner. `MemorySystem.stats` shows the change, `MemorySystem.reset_corrections` takes it back.
+
         Args:
             node_id: The node to move, usually a human message.
             parent_id: The new parent; `None` makes the message a root.
 
         Returns:
-            The new node; its `placement` records the move.
+            The new node, whose `placement` records the move; the same node if it has this parent, which
+            confirms a doubtful place.
 
         Raises:
             NodeNotFoundError: One of the nodes does not exist.
@@ -357,7 +363,7 @@ class ChatMemory:
             >>> memory.place(3, None).id, len(memory.roots())
             (5, 2)
         """
-        return revise.place(self._conversation, node_id, parent_id)
+        return corrections.place(self._conversation, node_id, parent_id)
 
     aplace = averb(place)
 
@@ -615,6 +621,40 @@ class ChatMemory:
         return catalogue.list_threads(self._conversation, limit, cursor)
 
     alist_threads = averb(list_threads)
+
+    @verb
+    def doubtful(self, limit: int = 20) -> Flow[list[Doubt]]:
+        """The messages whose place is doubtful, the most doubtful first.
+
+        A place is doubtful if its probability was below 0.7 when a selector chose it. Messages that were
+        placed without probabilities or by `place`, and superseded messages, are left out. `place` moves a
+        message, or confirms its place. Reads the probabilities of all messages, without texts: some 40 ms at
+        10,000 messages, and 0.1 ms for each result.
+
+        Args:
+            limit: How many messages at most.
+
+        Returns:
+            The messages, each with its parent, the probability of its place, the likeliest other place and
+            the reason.
+
+        Raises:
+            InputError: `limit` is not a positive integer.
+
+        Example:
+            >>> def guess(tree, message):
+            ...     tree.reason, tree.chances = "a guess", ((2, 0.5), (None, 0.5))
+            ...     return 2 if tree.turn_ends() else None
+            >>> memory = ChatMemory(node_selector=guess)
+            >>> nodes = memory.append("How do I bake bread?", "With patience.")
+            >>> nodes = memory.append("How do I make tea?", "With hot water.")
+            >>> [doubt] = memory.doubtful()
+            >>> doubt.node.id, doubt.probability, doubt.runner_up.title
+            (3, 0.5, 'Make tea')
+        """
+        return corrections.doubtful(self._conversation, limit)
+
+    adoubtful = averb(doubtful)
 
     @verb
     def roots(self) -> Flow[list[ConversationNode]]:

@@ -54,6 +54,7 @@ from langchain_threadmem.summaries.summarizers import (
     Summarizer,
     check_summarizer,
 )
+from langchain_threadmem.threads.corrections import reset_corrections
 from langchain_threadmem.tree import trees
 from langchain_threadmem.units.unit import MemoryUnit
 from langchain_threadmem.verify import Verification, verify_system
@@ -1067,6 +1068,23 @@ class MemorySystem:
         return statistics(self.runtime)
 
     astats = averb(stats)
+
+    @verb
+    def reset_corrections(self) -> Flow[None]:
+        """Forget what messages that were placed by hand have taught selectors; the messages stay in place.
+
+        `stats().bias` shows what was learned. `erase` without arguments forgets it too.
+
+        Example:
+            >>> from langchain_threadmem import MemorySystem
+            >>> system = MemorySystem(embeddings=False)
+            >>> system.reset_corrections()
+            >>> system.stats().bias.corrections
+            0
+        """
+        return reset_corrections(self.runtime)
+
+    areset_corrections = averb(reset_corrections)
 
     def close(self) -> None:
         """Finish the queued work and close the database."""

@@ -74,6 +74,9 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser("show", help="list the conversations of a database, or draw a conversation")
     show.add_argument("database", metavar="DATABASE", help="a file or a URL")
     show.add_argument("conversation", metavar="CONVERSATION", nargs="?", help="the conversation to draw")
+    show.add_argument(
+        "--doubtful", action="store_true", help="list the messages of CONVERSATION in doubtful places"
+    )
     show.set_defaults(run=_show)
 
     listing = commands.add_parser("list", help="list conversations, or the threads of one, by their last use")
@@ -169,6 +172,10 @@ def _show(options: argparse.Namespace) -> int:
     console = Console()
     with _existing(options.database, options.owner, read_only=True) as system:
         names = system.conversations()
+        if options.conversation is None and options.doubtful:
+            raise InputError(
+                "--doubtful lists messages of one conversation; pass its name after the database"
+            )
         if options.conversation is None:
             memories = [system.conversation(name) for name in names]
             console.print(
@@ -176,7 +183,11 @@ def _show(options: argparse.Namespace) -> int:
             )
             return 0
         _check_conversation(options.conversation, names, options.owner)
-        history = system.conversation(options.conversation).history
+        memory = system.conversation(options.conversation)
+        if options.doubtful:
+            console.print(terminal.list_doubts(memory.doubtful()))
+            return 0
+        history = memory.history
     console.print(terminal.draw_tree(history, reasons=True))
     console.print(terminal.list_threads(history))
     return 0

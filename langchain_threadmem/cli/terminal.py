@@ -19,19 +19,24 @@ from langchain_threadmem.export.layout import Layout, content_of, line_of
 from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.statistics.verbs import Statistics
+from langchain_threadmem.threads.corrections import Doubt
 from langchain_threadmem.tree import graph
-from langchain_threadmem.tree.node import ConversationNode
+from langchain_threadmem.tree.node import ConversationNode, is_doubtful
 
 Nodes = Sequence[ConversationNode]
 
 COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 """Colours of the threads, in turn."""
+DOUBT = "bold yellow"
+"""Style of the mark of a message whose place is doubtful."""
 WIDEST = 400
 """Characters of a message that are formatted; rich then cuts them to the width of the terminal."""
 
 
 def draw_tree(history: Nodes, *, reasons: bool = False) -> RenderableType:
     """The live nodes and their ancestors as a tree: one line per message, one colour per thread.
+
+    A message whose place is doubtful has a question mark.
 
     Args:
         history: Nodes of one conversation, in any order.
@@ -41,7 +46,11 @@ def draw_tree(history: Nodes, *, reasons: bool = False) -> RenderableType:
     top = Tree(Text(layout.counts, style="bold"), guide_style="dim")
 
     def line(node: ConversationNode) -> Text:
-        return message_line(node, COLORS[layout.strand_of[node.id] % len(COLORS)])
+        line = message_line(node, COLORS[layout.strand_of[node.id] % len(COLORS)])
+        if is_doubtful(node):
+            mark = Text("? ", style=DOUBT, no_wrap=True, overflow="ellipsis")
+            return mark.append_text(line)
+        return line
 
     def add(node: ConversationNode, below: Tree) -> Tree:
         branch = below.add(line(node))
@@ -75,6 +84,24 @@ def message_line(node: ConversationNode, color: str = "default") -> Text:
     """
     style = color if node.message.type == "human" else "dim"
     return Text(line_of(node, WIDEST), style=style, no_wrap=True, overflow="ellipsis")
+
+
+def list_doubts(doubts: Sequence[Doubt]) -> RenderableType:
+    """Messages whose place is doubtful: each with its place, and with the likeliest other place."""
+    if not doubts:
+        return Text("no place is doubtful")
+    lines = Table.grid(padding=(0, 1))
+    for doubt in doubts:
+        other = doubt.runner_up
+        parent = "a new thread" if other.parent_id is None else f"below node {other.parent_id} in"
+        lines.add_row(Text("?", style=DOUBT), message_line(doubt.node))
+        for share, place in (
+            (doubt.probability, doubt.reason),
+            (other.probability, f"or {parent} {other.title!r}"),
+        ):
+            reason = Text(one_line(place, WIDEST), style="dim italic", no_wrap=True, overflow="ellipsis")
+            lines.add_row("", Text(f"{100 * share:3.0f} % ", style="dim").append_text(reason))
+    return lines
 
 
 def list_threads(history: Nodes) -> Table:
@@ -130,6 +157,7 @@ def show_statistics(statistics: Statistics) -> RenderableType:
     counts = _table(f"data of {one_line(statistics.owner)!r}", "number")
     for name in ("conversations", "messages", "summaries", "vectors", "checkpoints", "items"):
         counts.add_row(name, f"{getattr(statistics, name):,}")
+    counts.add_row("corrections", f"{statistics.bias.corrections:,}")
     database = statistics.database
     owners = "all owners" if database.owners is None else plural(database.owners, "owner")
     sizes = _table(f"data of {owners}", "size")

@@ -16,13 +16,15 @@ from langchain_threadmem.export.layout import Layout, content_of, label_of
 from langchain_threadmem.messages.roles import role_of
 from langchain_threadmem.messages.text import one_line, plural, visible
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.tree.node import EPOCH, ConversationNode
+from langchain_threadmem.tree.node import EPOCH, ConversationNode, is_doubtful
 
 _STYLE = """
 :root { color-scheme: light dark; --user: #a7c7e7; --assistant: #cdb4f6; --other: #e0e0e0;
-  --page: #f7f7f5; --card: #fff; --ink: #26282c; --soft: #70757d; --line: #dfe1e4; --here: #2f6fb0 }
+  --page: #f7f7f5; --card: #fff; --ink: #26282c; --soft: #70757d; --line: #dfe1e4; --here: #2f6fb0;
+  --doubt: #a85a00 }
 @media (prefers-color-scheme: dark) { :root { --page: #17181b; --card: #202226; --ink: #e3e4e7;
-  --soft: #979ca6; --line: #35383e; --here: #8fbbe8 } }
+  --soft: #979ca6; --line: #35383e; --here: #8fbbe8;
+  --doubt: #e0a458 } }
 * { box-sizing: border-box }
 body { margin: 0; background: var(--page); color: var(--ink);
   font: 15px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; display: grid;
@@ -59,6 +61,8 @@ article summary { list-style-position: inside; margin-top: .25rem }
 article details[open] summary span { display: none }
 .text { white-space: pre-wrap; overflow-wrap: anywhere; margin-top: .25rem }
 .why { margin-top: .25rem; color: var(--soft); font-size: .78rem }
+.why mark { background: none; color: var(--doubt); font-weight: 600 }
+.doubt { box-shadow: inset 0 0 0 1.5px var(--doubt) }
 .user { --tone: var(--user) } .assistant { --tone: var(--assistant) } .other { --tone: var(--other) }
 .replaced { opacity: .55; filter: grayscale(1) } .replaced .text { text-decoration: line-through }
 @media (max-width: 800px) { body { display: block; padding: 0 1rem } main, nav { padding: 1.2rem 0 }
@@ -67,6 +71,7 @@ article details[open] summary span { display: none }
 _LONG = 700
 """The length in characters beyond which a message is folded."""
 
+_DOUBT = "#a85a00"
 _DEEP, _PALE = "hsl({} 52% 52%)", "hsl({} 52% 80%)"
 _ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -82,8 +87,9 @@ def to_html(
         active: Id of the tip of the active thread, which is marked.
 
     Returns:
-        The page: a list of threads at the side and the tree in the middle. About 40 ms per 1,000 messages,
-        and 300 kB in addition to their text.
+        The page: a list of threads at the side and the tree in the middle. Messages whose place is doubtful
+        (see `ChatMemory.doubtful`) are marked. About 40 ms per 1,000 messages, and 300 kB in addition to
+        their text.
 
     Raises:
         InvalidGraphStateError: The nodes do not form a forest.
@@ -150,7 +156,8 @@ def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: i
 
     Returns:
         An `<svg>` element with a background, so that it can be read on light and dark pages. Human messages
-        are drawn in full colour, answers pale, other messages small.
+        are drawn in full colour, answers pale, other messages small. A message whose place is doubtful has a
+        question mark and a dashed line.
 
     Raises:
         InputError: `max_nodes` is not positive.
@@ -177,14 +184,17 @@ def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: i
     lines, dots = [], []
     for node in drawn:
         x, y = spots[node.id]
+        doubtful = is_doubtful(node)
         if (parent := layout.parent(node)) is not None:
             from_x, from_y = spots.get(parent.id, (x, top - 16))
             bend = f"C{from_x} {from_y + 16} {x} {from_y + 8} {x} {from_y + 24}" if from_x != x else ""
             strong = 2.5 if node.id in layout.current else 1.5
+            dashed = ' stroke-dasharray="4 3"' if doubtful else ""
             color = _DEEP.format(_hue(layout.strand_of[node.id]))
             course = f"M{from_x} {from_y}{bend}L{x} {y}"
-            lines.append(f'<path d="{course}" stroke="{color}" stroke-width="{strong}"/>')
-        dots.append(_dot(node, x, y, text_x, _hue(layout.strand_of[node.id]), ring=node.id == active))
+            lines.append(f'<path d="{course}" stroke="{color}" stroke-width="{strong}"{dashed}/>')
+        hue = _hue(layout.strand_of[node.id])
+        dots.append(_dot(node, x, y, text_x, hue, ring=node.id == active, doubtful=doubtful))
     more = (
         f'<text x="8" y="18" opacity=".6">{plural(hidden, "earlier message")} not shown</text>'
         if hidden
@@ -199,10 +209,12 @@ def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: i
 
 
 def _article(node: ConversationNode, *, active: bool) -> str:
+    doubtful = is_doubtful(node)
     role = role_of(node.message)
     classes = [role if role in ("user", "assistant") else "other"]
     classes += ["replaced"] if node.state == State.SUPERSEDED else []
     classes += ["here"] if active else []
+    classes += ["doubt"] if doubtful else []
     when, note = "", ""
     if node.timestamp != EPOCH:
         when = f'<time datetime="{node.timestamp.isoformat()}">{node.timestamp:%Y-%m-%d %H:%M}</time>'
@@ -211,7 +223,8 @@ def _article(node: ConversationNode, *, active: bool) -> str:
     elif node.state != State.LIVE:
         note = f"<small>{State(node.state).name.lower()}</small>"
     about = f"<small>{_escape(node.summary.title)}</small>" if node.summary else ""
-    why = f'<div class="why">{_escape(str(node.placement))}</div>' if node.placement else ""
+    mark = "<mark>doubtful:</mark> " if doubtful else ""
+    why = f'<div class="why">{mark}{_escape(str(node.placement))}</div>' if node.placement else ""
     text = content_of(node.message)
     shown = f'<div class="text">{_escape(text)}</div>'
     if len(text) > _LONG:
@@ -223,18 +236,19 @@ def _article(node: ConversationNode, *, active: bool) -> str:
     )
 
 
-def _dot(node: ConversationNode, x: int, y: int, text_x: int, hue: int, *, ring: bool) -> str:
+def _dot(node: ConversationNode, x: int, y: int, text_x: int, hue: int, *, ring: bool, doubtful: bool) -> str:
     role, text = role_of(node.message), content_of(node.message)
     deep, pale = _DEEP.format(hue), _PALE.format(hue)
     halo = f'<circle cx="{x}" cy="{y}" r="9" fill="none" stroke="{deep}" stroke-width="1.5"/>' if ring else ""
     struck = ' opacity=".5" text-decoration="line-through"' if node.state == State.SUPERSEDED else ""
+    mark = f'<tspan fill="{_DOUBT}" font-weight="bold">? </tspan>' if doubtful else ""
     faded = "" if role == "user" else ' opacity=".7"'
     return (
         f"<g{struck}><title>{_escape(label_of(node.message))}: {_escape(one_line(text, 400))}</title>{halo}"
         f'<circle cx="{x}" cy="{y}" r="{5 if role in ("user", "assistant") else 3}" '
         f'fill="{deep if role == "user" else pale}" stroke="{deep}"/>'
         f'<text x="{text_x - 8}" y="{y + 4}" text-anchor="end" opacity=".5">{node.id}</text>'
-        f'<text x="{text_x}" y="{y + 4}"{faded}>{_escape(one_line(text, 70))}</text></g>'
+        f'<text x="{text_x}" y="{y + 4}"{faded}>{mark}{_escape(one_line(text, 70))}</text></g>'
     )
 
 

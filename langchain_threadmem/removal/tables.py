@@ -68,6 +68,7 @@ PARTS = (
     Part(schema.blob, _IN_TREE, Id.TREE),
     Part(schema.write, _IN_TREE, Id.TREE),
     Part(schema.memory, {}, None),
+    Part(schema.bias, {}, None),
     Part(schema.key, {}, None),
     Part(schema.chat_memory, {}, None),
     Part(schema.namespace, {"id": Id.NAMESPACE}, None),

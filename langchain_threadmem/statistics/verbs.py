@@ -13,6 +13,8 @@ from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.removal import tables
 from langchain_threadmem.statistics import queries
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree import placements
+from langchain_threadmem.tree.node import Bias
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Statistics:
         items: The number of values in the `ThreadMemStore`.
         usage: Model calls and tokens since the system was opened, by purpose.
         database: The size of the database, with the data of all owners.
+        bias: The thresholds of selectors, learned from messages that were placed by hand.
     """
 
     owner: str
@@ -62,17 +65,18 @@ class Statistics:
     items: int
     usage: Mapping[str, Used]
     database: DatabaseSize
+    bias: Bias
 
 
 def statistics(runtime: Runtime) -> Flow[Statistics]:
     """Counts of the owner's data, and the size of the database; see `MemorySystem.stats`."""
 
-    def read(conn: Conn) -> tuple[queries.Counts, int | None, int, tuple[Mapping[str, int], bool]]:
-        counted = queries.counts(conn, runtime.owner)
+    def read(conn: Conn) -> tuple[queries.Counts, Bias, int | None, int, tuple[Mapping[str, int], bool]]:
+        counted, bias = queries.counts(conn, runtime.owner), placements.bias_of(conn, runtime.owner)
         owners = None if conn.restricted else len(tables.owners(conn))
-        return counted, owners, queries.size(conn), queries.table_sizes(conn)
+        return counted, bias, owners, queries.size(conn), queries.table_sizes(conn)
 
-    counted, owners, size, (table_bytes, estimated) = yield from Sql(read)
+    counted, bias, owners, size, (table_bytes, estimated) = yield from Sql(read)
     path, directory = runtime.database.path, runtime.get(Indexes).settings.directory
     files, index_bytes = yield from Call(lambda: (_files(path), _below(directory)))
     return Statistics(
@@ -80,6 +84,7 @@ def statistics(runtime: Runtime) -> Flow[Statistics]:
         *counted,
         usage=runtime.usage.by_purpose(),
         database=DatabaseSize(owners, files or size, table_bytes, estimated, index_bytes),
+        bias=bias,
     )
 
 

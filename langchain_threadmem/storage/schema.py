@@ -229,6 +229,16 @@ memory = Table(
     Column("round", Key, nullable=False),  # rises with each query; `unit.last_visit` counts in it
 )
 
+# What an owner's corrections teach selectors; of an owner who corrected nothing there is no row.
+bias = Table(
+    "threadmem_bias",
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("new_thread", Float, nullable=False),  # added to the log-odds of a new thread
+    Column("going_back", Float, nullable=False),  # added to those of all turns but the last
+    Column("corrections", Key, nullable=False),  # how many it was learned from
+)
+
 embedding = Table(
     "threadmem_embedding",
     metadata,

@@ -26,6 +26,7 @@ from langchain_threadmem.threads.features.words import MESSAGE_CUE_AT, Reader
 from langchain_threadmem.threads.model import Networks, compatibility, input_of, networks, reader, score
 from langchain_threadmem.threads.second_look import reconsidered
 from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.tree.node import Bias
 
 CHANCES_KEPT = 5
 """The most candidates of a choice whose probabilities are stored."""
@@ -34,6 +35,7 @@ ONE_SUBJECT, STAYS, FEW_TURNS = 0.15, 0.6, 4
 has one thread, the prior probability that it has one subject is 0.15; otherwise it stays with its first
 subject from one message to the next with a probability of 0.6. Turns after the fourth do not count.
 """
+UNBIASED = Bias()
 GOES_BACK = 0.5
 """The factor on the probability of an earlier turn of the only thread: in the training dialogs a message
 mostly goes back to another thread.
@@ -82,6 +84,7 @@ def choose(
     reads: Reader | None = None,
     model: str = "",
     version: int = 0,
+    bias: Bias = UNBIASED,
 ) -> Choice:
     """Choose the turn end that a new human message continues, or a new root.
 
@@ -95,6 +98,7 @@ def choose(
             of the message.
         model: Name of the embedding model. Vectors of the local model have additional features.
         version: Version of the tree; second looks are cached for one version.
+        bias: The bias of the owner.
 
     Returns:
         The likeliest candidate; of equally likely candidates the latest.
@@ -129,7 +133,7 @@ def choose(
     revised = reconsidered(turn_ends, *vectors, way, reads, learned, again, version)
     candidates = describe(revised, *vectors, message, vector, reads, learned)
     has_subject = any(reads.message(turn.human).terms for turn in turn_ends)
-    chances = weigh(networks(way), candidates, revised, has_subject)
+    chances = weigh(networks(way), candidates, revised, bias, has_subject=has_subject)
     ranked = likeliest(chances)
     ids: list[int | None] = [turn_ends[position].id for position in candidates.positions.tolist()]
     ids.append(None)
@@ -153,7 +157,12 @@ def language_of_message(turn_ends: Sequence[TurnEnd], message: str) -> str:
 
 
 def weigh(
-    ensemble: Networks, candidates: Candidates, turn_ends: Sequence[TurnEnd], has_subject: bool = True
+    ensemble: Networks,
+    candidates: Candidates,
+    turn_ends: Sequence[TurnEnd],
+    bias: Bias = UNBIASED,
+    *,
+    has_subject: bool = True,
 ) -> Table:
     """The probability of each candidate, in the order of its rows.
 
@@ -163,9 +172,12 @@ def weigh(
     scores = score(ensemble, candidates.rows, candidates.familiar)
     if not has_subject:
         scores[-1] += math.log(AFTER_GREETINGS)
+    if bias.corrections:
+        scores[-1] += bias.new_thread
+        scores[:-2] += bias.going_back  # The last turn is always a candidate, and comes before the root.
     if sum(end.previous is None for end in turn_ends) == 1:
         scores[-1] += math.log(_has_more(len(turn_ends)))
-        scores[:-2] += math.log(GOES_BACK)  # The last turn is always a candidate, and comes before the root.
+        scores[:-2] += math.log(GOES_BACK)
     chances: Table = np.exp(scores - scores.max())
     chances /= chances.sum()
     return chances
@@ -194,13 +206,17 @@ def _reason(
     position = int(candidates.positions[row])
     if position == len(turn_ends) - 1:
         return "continues the last thread"
-    opening, by_id = turn_ends[position], {end.id: end for end in turn_ends}
+    turn = opening = turn_ends[position]
+    by_id = {end.id: end for end in turn_ends}
     while opening.previous is not None:
         opening = by_id[opening.previous]
-    title = (
-        opening.summary.title if opening.summary else textwrap.shorten(opening.human, 40, placeholder=" ...")
-    )
+    title = opening.summary.title if opening.summary else _short(opening)
+    place = repr(title) if turn is opening else f"{_short(turn)!r} in {title!r}"
     cosine = float(candidates.cosines[row])
     measured = "" if math.isnan(cosine) else f" (similarity {cosine:.2f})"
-    continued = any(end.previous == turn_ends[position].id for end in turn_ends)
-    return f"{'branches off inside' if continued else 'returns to'} {title!r}{measured}"
+    continued = any(end.previous == turn.id for end in turn_ends)
+    return f"{'branches off after' if continued else 'returns to'} {place}{measured}"
+
+
+def _short(turn: TurnEnd) -> str:
+    return textwrap.shorten(turn.human, 40, placeholder=" ...")

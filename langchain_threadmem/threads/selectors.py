@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.engine.child_runs import call_as_run
 from langchain_threadmem.engine.embedder import Embedder
-from langchain_threadmem.engine.flow import Call, Flow, arun, run
+from langchain_threadmem.engine.flow import Call, Flow, Sql, arun, run
 from langchain_threadmem.engine.multilingual_embeddings import MultilingualEmbeddings
 from langchain_threadmem.engine.runtime import Resources, Runtime, SharedComponent, bare
 from langchain_threadmem.errors import DriverError, SelectionError
@@ -26,12 +26,13 @@ from langchain_threadmem.index.embed import catch_up_vectors, embed
 from langchain_threadmem.index.vectors import NONE, Vectors
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.recall.candidates import likely
-from langchain_threadmem.threads.choice import FIRST, Choice, choose, language_of_message
+from langchain_threadmem.threads.choice import FIRST, UNBIASED, Choice, choose, language_of_message
 from langchain_threadmem.threads.features.words import Reader
 from langchain_threadmem.threads.model import reader
 from langchain_threadmem.threads.shortlist import NEWEST, considered
 from langchain_threadmem.threads.tree_view import TreeView, as_view
 from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.tree import placements
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -183,7 +184,13 @@ class SemanticNodeSelector(FlowSelector):
         humans = _rows(vectors, [end.human_id or 0 for end in compared], vector.size)
         answers = _rows(vectors, [end.id for end in compared], vector.size)
         meaning = vector if vector.size else None
-        return choose(compared, humans, answers, text, meaning, reads=reads, model=model, version=version)
+        bias = UNBIASED
+        if runtime is not None:
+            owner = runtime.owner
+            bias = yield from Sql(lambda conn: placements.bias_of(conn, owner))
+        return choose(
+            compared, humans, answers, text, meaning, reads=reads, model=model, version=version, bias=bias
+        )
 
 
 def _embedded(

@@ -141,6 +141,11 @@ class TurnIndex:
             id_ = following
         return id_
 
+    def latest_before(self, id_: int) -> int | None:
+        """The latest turn end before a message was first stored."""
+        first = self._first.get(id_, id_)
+        return max((end for end in self._ends if end < first), default=None)
+
     def opening(self, id_: int) -> TurnEnd | None:
         """The first turn end of the thread of a turn end, if the index contains it."""
         return self._ends.get(self._openings[id_])

@@ -1,25 +1,42 @@
-"""SQL: the reasons and probabilities of the placement of human messages."""
+"""SQL: the reasons and probabilities of the placement of human messages, and the bias of an owner."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, delete, select
 
 from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.encryption import UNREADABLE_NOTE
-from langchain_threadmem.storage.schema import choice, node
+from langchain_threadmem.storage.schema import State, bias, choice, node
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
-from langchain_threadmem.tree.node import Placement
+from langchain_threadmem.tree.node import Bias, Placement
 
+Chances = tuple[tuple[int | None, float], ...]
 _PUT = insert_of(choice, replace=True)
 _UNREADABLE = Placement(UNREADABLE_NOTE)
 _CHOSEN = select(node.c.seq, node.c.message, choice.c.reason, choice.c.chances).join(
     choice, choice.c.key == node.c.key
 )
 _SINCE = Statement(node_keys.after(_CHOSEN, bindparam("tree"), bindparam("seq")), "tree", "seq")
+_LIVE = Statement(
+    node_keys.after(
+        select(*node.c["key", "seq", "parent"], choice.c.chances)
+        .join(choice, choice.c.key == node.c.key)
+        .where(node.c.state == int(State.LIVE)),
+        bindparam("tree"),
+        bindparam("seq"),
+    ),
+    *("tree", "seq"),
+)
+_BIAS = Statement(
+    select(*bias.c["new_thread", "going_back", "corrections"]).where(bias.c.owner == bindparam("owner")),
+    "owner",
+)
+_PUT_BIAS = insert_of(bias, replace=True)
+_DROP_BIAS = Statement(delete(bias).where(bias.c.owner == bindparam("owner")), "owner")
 _BY_KEY = Statement(_CHOSEN.where(node.c.key == bindparam("key")), "key")
 
 
@@ -51,15 +68,46 @@ def by_key(conn: Conn, key: int) -> Placement | None:
     return None if row is None else _placement(conn, *row[1:]) or _UNREADABLE
 
 
+def live(conn: Conn, tree_id: int) -> Iterator[tuple[int, int, int | None, Chances]]:
+    """Key, number, number of the parent and candidates of each live node that was placed by probability."""
+    for key, seq, parent, chances in conn.all(_LIVE, tree_id, 0):
+        try:
+            pairs = _chances(chances)
+        except (ValueError, TypeError):
+            continue  # `verify` reports it.
+        if pairs:
+            yield key, seq, parent, pairs
+
+
 def read(conn: Conn, tree_id: int, seq: int = 0) -> Iterator[tuple[int, Placement | None]]:
     """Like `since`, with `None` for a placement that cannot be read."""
     for number, *row in conn.all(_SINCE, tree_id, seq):
         yield number, _placement(conn, *row)
 
 
+def bias_of(conn: Conn, owner: str) -> Bias:
+    """The bias of an owner; zero if the owner corrected nothing."""
+    row = conn.one(_BIAS, owner)
+    return Bias() if row is None else Bias(*row)
+
+
+def put_bias(conn: Conn, owner: str, new: Bias) -> None:
+    """Store the bias of an owner."""
+    conn.run(_PUT_BIAS, owner, new.new_thread, new.going_back, new.corrections)
+
+
+def drop_bias(conn: Conn, owner: str) -> None:
+    """Delete the bias of an owner."""
+    conn.run(_DROP_BIAS, owner)
+
+
 def _placement(conn: Conn, message: str, reason: str, chances: str) -> Placement | None:
     try:
-        pairs = tuple((candidate, float(chance)) for candidate, chance in json.loads(chances))
+        pairs = _chances(chances)
         return Placement(reason if conn.seal is None else conn.seal.open_text(message, reason), pairs)
     except (ValueError, TypeError, EncryptionError):
         return None
+
+
+def _chances(stored: str) -> Chances:
+    return tuple((candidate, float(chance)) for candidate, chance in json.loads(stored))

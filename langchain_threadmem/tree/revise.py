@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
@@ -21,7 +20,7 @@ from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import Draft
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.tree.graph import parents_first
-from langchain_threadmem.tree.node import BY_HAND, ConversationNode, Placement
+from langchain_threadmem.tree.node import BY_HAND, KEPT_BY_HAND, ConversationNode, Placement
 from langchain_threadmem.tree.nodes import NodeRow, Outline
 from langchain_threadmem.tree.rows import drafts_of, nodes_of
 
@@ -95,19 +94,6 @@ def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[l
     return (yield from Sql(write, write=True))
 
 
-@telemetry.observed("update_memory", telemetry.of_conversation, telemetry.written)
-def place(
-    conversation: Conversation, node_id: int, parent_id: int | None, why: Placement | None = BY_HAND
-) -> Flow[ConversationNode]:
-    """Move a turn, and the messages after it, under another message, and store the reason.
-
-    The moved message gets a new node; the messages after it keep their nodes.
-    """
-    tree = yield from tree_of(conversation)
-    row, placement = yield from Sql(lambda conn: placed(conn, tree, node_id, parent_id, why), write=True)
-    return replace(nodes_of([row], conversation.runtime.parts.read)[0], placement=placement)
-
-
 def placed(
     conn: Conn, tree: int, node_id: int, parent_id: int | None, why: Placement | None
 ) -> tuple[NodeRow, Placement | None]:
@@ -130,7 +116,12 @@ def placed(
         moved = {node.key, *(row.key for row in following)}
         _check_parent(conn, node_in(conn, tree, parent_id), moved, node_id)
     if node.parent == parent_id:
-        return node, stored_placements.by_key(conn, node.key)
+        stored = stored_placements.by_key(conn, node.key)
+        if why is not BY_HAND or stored is None or not stored.chances:
+            return node, stored
+        stored_placements.put(conn, [(node.key, node.message, KEPT_BY_HAND)])
+        trees.changed(conn, tree)
+        return node, KEPT_BY_HAND
     moved_node = revision.move(conn, tree, node, following, parent_id)
     if why is not None:
         stored_placements.put(conn, [(moved_node.key, node.message, why)])

@@ -74,6 +74,7 @@ from langchain_threadmem.removal.forget import Forgotten
 from langchain_threadmem.removal.scores import decay
 from langchain_threadmem.statistics.verbs import Statistics
 from langchain_threadmem.storage.row_security import secure
+from langchain_threadmem.threads.corrections import Doubt
 from langchain_threadmem.threads.tree_view import TreeView
 from langchain_threadmem.verify import Verification
 
@@ -237,6 +238,7 @@ def use_memory(memory: ChatMemory, message: BaseMessage, when: datetime, path: P
     assert_type(memory.thread_of(message_id="m1"), list[ConversationNode])
     assert_type(memory.switch(message_id="m1"), ConversationNode)
     assert_type(memory.list_threads(limit=3, cursor=None), Page[ThreadInfo])
+    assert_type(memory.doubtful(limit=3), list[Doubt])
     assert_type(memory.roots(), list[ConversationNode])
     assert_type(
         memory.retrieve(query="bread", n_results=3, context_depth=2, order="relevance", fallback="recent"),
@@ -299,6 +301,7 @@ async def use_memory_async(memory: ChatMemory, message: BaseMessage, when: datet
     assert_type(await memory.athread_of(message_id="m1"), list[ConversationNode])
     assert_type(await memory.aswitch(message_id="m1"), ConversationNode)
     assert_type(await memory.alist_threads(limit=3, cursor=None), Page[ThreadInfo])
+    assert_type(await memory.adoubtful(limit=3), list[Doubt])
     assert_type(await memory.aroots(), list[ConversationNode])
     assert_type(
         await memory.aretrieve(
@@ -502,6 +505,7 @@ def use_system(
     assert_type(system.reindex(), int)
     assert_type(system.verify(), Verification)
     assert_type(system.stats(), Statistics)
+    system.reset_corrections()
     system.close()
 
 
@@ -566,6 +570,7 @@ async def use_system_async(system: MemorySystem, message: BaseMessage, when: dat
     assert_type(await system.areindex(), int)
     assert_type(await system.averify(), Verification)
     assert_type(await system.astats(), Statistics)
+    await system.areset_corrections()
     await system.aclose()
 
 

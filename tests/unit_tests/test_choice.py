@@ -146,7 +146,7 @@ def test_a_turn_that_was_continued_by_mistake_can_still_be_chosen() -> None:
     message = "And can pandas find the separator of the CSV file by itself?"
     choice = choose([CSV, stray, RUN], humans, answers, message, near(topics(3)[0], 3))
     assert choice.parent_id == CSV.id
-    assert choice.reason.startswith("branches off inside 'How do I read a CSV file in pandas?'")
+    assert choice.reason.startswith("branches off after 'How do I read a CSV file in pandas?'")
 
 
 def test_a_thread_that_was_wound_up_is_less_likely_than_one_that_was_not() -> None:
@@ -167,6 +167,15 @@ def test_a_return_says_to_what_and_how_similar() -> None:
     )
     cosine = float(np.maximum(humans[0] @ near(topics(3)[0], 3), answers[0] @ near(topics(3)[0], 3)))
     assert choice.reason == f"returns to 'How do I read a CSV file in pandas?' (similarity {cosine:.2f})"
+
+
+def test_a_return_inside_a_thread_names_the_turn_and_the_thread() -> None:
+    header = TurnEnd(6, 2, "How do I skip its header row?", "Pass skiprows=1.")
+    tyres = TurnEnd(8, None, "Which tyres fit a road bike?", "700x25c.")
+    message = "And how do I skip two rows after the header?"
+    choice = choose([CSV, WINE, header, tyres], no_vectors(4), no_vectors(4), message, None)
+    title = "How do I read a CSV file in pandas?"
+    assert choice.reason == f"returns to 'How do I skip its header row?' in {title!r}"
 
 
 def test_a_return_is_named_by_the_title_of_its_summary() -> None:

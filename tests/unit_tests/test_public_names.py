@@ -48,11 +48,11 @@ HEAVY = ["chromadb", "sqlalchemy", "networkx", "langgraph", "openai", "numpy", "
 VERBS = [
     *("append", "extend", "edit", "regenerate", "place", "checkout", "summarize", "reset"),
     *("messages", "tip", "history", "graph", "threads", "thread", "roots", "retrieve", "recall"),
-    *("siblings", "versions", "fork_point", "thread_of", "switch", "list_threads"),
+    *("siblings", "versions", "fork_point", "thread_of", "switch", "list_threads", "doubtful"),
     *("to_mermaid", "export", "save", "load", "flush", "verify", "close"),
 ]
 SYSTEM_VERBS = [
-    *("conversations", "flush", "verify", "stats", "reindex", "close"),
+    *("conversations", "flush", "verify", "stats", "reindex", "reset_corrections", "close"),
     *("list_conversations", "update_conversation"),
     *("start_session", "switch_session", "remove_session", "sessions", "add_memory", "get_context"),
     *(

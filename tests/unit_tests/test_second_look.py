@@ -139,7 +139,7 @@ def test_the_reason_is_in_words_of_the_tree_as_it_is() -> None:
     assert believed(CSV, WINE, stray)[-1].previous == 4
     choice = choose([CSV, WINE, stray], none(3), none(3), "And can pandas read a CSV file by its URL?", None)
     assert choice.parent_id == 2
-    assert choice.reason.startswith("branches off inside 'How do I read a CSV")
+    assert choice.reason.startswith("branches off after 'How do I read a CSV")
 
 
 def test_an_erased_parent_is_not_believed_in() -> None:

@@ -1,0 +1,197 @@
+"""Verbs of mending by hand: doubtful places are listed, and a message that a person places is a correction.
+
+Each correction moves the thresholds at which a selector begins a new thread or goes back to an earlier turn,
+for one owner. It is a step of a logistic regression with a strong prior: a `Bias` is added to the log-odds of
+a new thread, and to those of all turns but the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from langchain_threadmem.catalogue.verbs import title_of_thread
+from langchain_threadmem.engine import telemetry
+from langchain_threadmem.engine.flow import Flow, Sql
+from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.threads.tree_view import turns
+from langchain_threadmem.tree import nodes, revise
+from langchain_threadmem.tree import placements as stored_placements
+from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
+from langchain_threadmem.tree.node import BY_HAND, DOUBTFUL, Bias, ConversationNode, Placement
+from langchain_threadmem.tree.nodes import NodeRow
+from langchain_threadmem.tree.placements import Chances
+from langchain_threadmem.tree.rows import nodes_of
+
+PRIOR = 3.0
+"""The precision of the prior of a bias, which is normal with mean 0: one correction adds at most a third."""
+CURVATURE = 0.25
+"""An upper bound of the precision that one correction adds."""
+LARGEST = 0.75
+"""The largest bias; a larger one would cost owners too much whose other conversations differ from those that
+they corrected."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerUp:
+    """The likeliest other place of a message.
+
+    Attributes:
+        parent_id: Id of the turn end that the message may continue; `None` for a new thread.
+        probability: The probability of the place, 0 to 1.
+        title: Title of the thread that the message continues or begins there, as in
+            `ChatMemory.list_threads`.
+    """
+
+    parent_id: int | None
+    probability: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A message whose place is doubtful; `memory.place(node.id, runner_up.parent_id)` moves it.
+
+    Attributes:
+        node: The message, with its `placement`.
+        parent_id: Id of the node that the message continues; `None` at a root.
+        probability: The probability of the place when it was chosen, 0 to 1.
+        runner_up: The likeliest other place.
+        reason: The reason for the place, in a few words.
+    """
+
+    node: ConversationNode
+    parent_id: int | None
+    probability: float
+    runner_up: RunnerUp
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The rows of a doubtful place; `opening` are the first nodes of the thread of the runner-up."""
+
+    row: NodeRow
+    placement: Placement
+    probability: float
+    runner_up: tuple[int | None, float]
+    opening: Sequence[NodeRow]
+
+
+def doubtful(conversation: Conversation, limit: int) -> Flow[list[Doubt]]:
+    """The messages with doubtful places, the most doubtful first; see `ChatMemory.doubtful`."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise InputError(f"limit={limit!r} is not an integer of at least 1; pass a number of messages")
+    tree = yield from tree_of(conversation)
+
+    def read(conn: Conn) -> list[_Found]:
+        unsure = []
+        for key, seq, parent, chances in stored_placements.live(conn, tree):
+            among = dict(chances)
+            probability = among.pop(parent, 0.0)
+            if probability < DOUBTFUL:
+                unsure.append((probability, seq, key, among))
+        found: list[_Found] = []
+        for probability, _, key, others in sorted(unsure, key=lambda one: one[:2]):
+            found += _found(conn, tree, key, probability, others)
+            if len(found) == limit:
+                break
+        return found
+
+    return [_doubt(conversation, found) for found in (yield from Sql(read))]
+
+
+@telemetry.observed("update_memory", telemetry.of_conversation, telemetry.written)
+def place(conversation: Conversation, node_id: int, parent_id: int | None) -> Flow[ConversationNode]:
+    """Move a message by hand, or confirm its place, and learn from it; see `ChatMemory.place`."""
+    runtime, tree = conversation.runtime, (yield from tree_of(conversation))
+
+    def chosen(conn: Conn) -> Chances:
+        placement = stored_placements.by_key(conn, node_in(conn, tree, node_id).key)
+        return () if placement is None else tuple(placement.chances)
+
+    chances = yield from Sql(chosen)
+    index = (yield from turns(runtime, tree)) if chances else None
+
+    def write(conn: Conn) -> tuple[NodeRow, Placement | None]:
+        placed = revise.placed(conn, tree, node_id, parent_id, BY_HAND)
+        if index is not None:
+            end = None if parent_id is None else index.end_above(parent_id)
+            old = stored_placements.bias_of(conn, runtime.owner)
+            new = corrected(old, chances, index.latest_before(node_id), end)
+            stored_placements.put_bias(conn, runtime.owner, new)
+        return placed
+
+    row, placement = yield from Sql(write, write=True)
+    return replace(nodes_of([row], runtime.parts.read)[0], placement=placement)
+
+
+def reset_corrections(runtime: Runtime) -> Flow[None]:
+    """Forget the bias of the owner; see `MemorySystem.reset_corrections`."""
+    yield from Sql(lambda conn: stored_placements.drop_bias(conn, runtime.owner), write=True)
+
+
+def corrected(bias: Bias, chances: Chances, last: int | None, right: int | None) -> Bias:
+    """The bias after one more message was placed by hand.
+
+    Args:
+        bias: The bias before.
+        chances: The candidates of the message and their probabilities.
+        last: The turn end that was the last when the message was stored.
+        right: The turn end below which the message belongs; `None` for a new thread.
+
+    Example:
+        >>> bias = corrected(Bias(), ((None, 0.6), (4, 0.4)), 4, 4)
+        >>> round(bias.new_thread, 2), bias.going_back, bias.corrections
+        (-0.2, 0.0, 1)
+    """
+    whole = sum(chance for _, chance in chances) or 1.0
+    opened = sum(chance for candidate, chance in chances if candidate is None) / whole
+    back = sum(chance for candidate, chance in chances if candidate not in (None, last)) / whole
+    rate = 1.0 / (PRIOR + bias.corrections * CURVATURE)
+    return Bias(
+        _bounded(bias.new_thread + rate * ((right is None) - opened)),
+        _bounded(bias.going_back + rate * ((right not in (None, last)) - back)),
+        bias.corrections + 1,
+    )
+
+
+def _bounded(offset: float) -> float:
+    return max(-LARGEST, min(LARGEST, offset))
+
+
+def _found(
+    conn: Conn, tree: int, key: int, probability: float, others: dict[int | None, float]
+) -> list[_Found]:
+    """A doubtful place with its runner-up; empty if the message cannot be moved to any other candidate."""
+    row, placement = nodes.by_key(conn, key), stored_placements.by_key(conn, key)
+    if row is None or placement is None:
+        return []
+    for candidate, chance in others.items():
+        if candidate is None:
+            return [_Found(row, placement, probability, (None, chance), [row])]
+        end = nodes.by_seq(conn, tree, candidate)
+        if end is not None and end.state == State.LIVE:
+            ranges = nodes.spans(conn, end.key)
+            # A turn that was moved below the message itself is no other place for it.
+            if not any(first <= key <= last for first, last in ranges):
+                opening = [at for first, last in ranges[:2] for at in range(first, min(first + 1, last) + 1)]
+                return [
+                    _Found(row, placement, probability, (candidate, chance), nodes.by_keys(conn, opening[:2]))
+                ]
+    return []
+
+
+def _doubt(conversation: Conversation, found: _Found) -> Doubt:
+    read = conversation.runtime.parts.read
+    [node], opening = nodes_of([found.row], read), nodes_of(found.opening)
+    return Doubt(
+        replace(node, placement=found.placement),
+        node.parent_id,
+        found.probability,
+        RunnerUp(*found.runner_up, title_of_thread(one.message for one in opening)),
+        found.placement.reason,
+    )
