@@ -12,7 +12,13 @@ from conftest import ROLE, Secured, WordEmbeddings, secured_database
 from langchain_core.language_models import FakeListChatModel
 from sqlalchemy.engine import make_url
 
-from langchain_threadmem import MemorySystem, ThreadMemSaver, ThreadMemStore, create_threaded_chat
+from langchain_threadmem import (
+    MemorySystem,
+    SemanticNodeSelector,
+    ThreadMemSaver,
+    ThreadMemStore,
+    create_threaded_chat,
+)
 from langchain_threadmem.cli.main import main
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.storage import schema
@@ -42,6 +48,10 @@ Capsys = pytest.CaptureFixture[str]
 def fill(system: MemorySystem) -> None:
     secret = f"the vault of {system.owner} opens with heron"
     system.conversation("talk").append(secret, "Noted.")
+    corrected = system.conversation("corrected", node_selector=SemanticNodeSelector())
+    corrected.append(secret, "Noted.")
+    [human, _] = corrected.append("And the other vault?", "Noted too.")
+    corrected.place(human.id, 2 if human.parent_id is None else None)
     system.flush()
     system.query("heron")
     system.conversation("other").recall("heron", scope="owner")
