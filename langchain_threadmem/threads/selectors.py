@@ -171,7 +171,8 @@ class SemanticNodeSelector(FlowSelector):
             vector = (yield from embed(runtime, [text]))[0]
         older: list[int] = []
         if len(ends) > NEWEST:
-            before = ends[-NEWEST].human_id or ends[-NEWEST].id
+            oldest = ends[-NEWEST]
+            before = min(oldest.human_id or oldest.id, oldest.id)  # A moved message has a higher number.
             if vector.size:
                 older = _nearest(vectors, vector, before)
             elif runtime is not None and not runtime.encrypted:
@@ -183,7 +184,13 @@ class SemanticNodeSelector(FlowSelector):
         humans = _rows(vectors, [end.human_id or 0 for end in compared], vector.size)
         answers = _rows(vectors, [end.id for end in compared], vector.size)
         meaning = vector if vector.size else None
-        return choose(compared, humans, answers, text, meaning, reads=reads, model=model, version=version)
+        choice = choose(compared, humans, answers, text, meaning, reads=reads, model=model, version=version)
+        tree.revised = {
+            after.id: after.chances
+            for before, after in zip(compared, choice.turn_ends, strict=True)
+            if after is not before
+        }
+        return choice
 
 
 def _embedded(

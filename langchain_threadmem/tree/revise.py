@@ -21,7 +21,7 @@ from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import Draft
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.tree.graph import parents_first
-from langchain_threadmem.tree.node import BY_HAND, ConversationNode, Placement
+from langchain_threadmem.tree.node import BY_HAND, KEPT_BY_HAND, ConversationNode, Placement
 from langchain_threadmem.tree.nodes import NodeRow, Outline
 from langchain_threadmem.tree.rows import drafts_of, nodes_of
 
@@ -130,7 +130,12 @@ def placed(
         moved = {node.key, *(row.key for row in following)}
         _check_parent(conn, node_in(conn, tree, parent_id), moved, node_id)
     if node.parent == parent_id:
-        return node, stored_placements.by_key(conn, node.key)
+        stored = stored_placements.by_key(conn, node.key)
+        if why is not BY_HAND or stored is None or not stored.chances:
+            return node, stored
+        stored_placements.put(conn, [(node.key, node.message, KEPT_BY_HAND)])
+        trees.changed(conn, tree)
+        return node, KEPT_BY_HAND
     moved_node = revision.move(conn, tree, node, following, parent_id)
     if why is not None:
         stored_placements.put(conn, [(moved_node.key, node.message, why)])

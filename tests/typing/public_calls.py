@@ -138,6 +138,7 @@ def make_memories(model: BaseChatModel, system: MemorySystem, embeddings: Embedd
             on_selection_failure="root",
             cover=0.9,
             cover_tokens=1000,
+            heal=False,
         ),
         ChatMemory,
     )
@@ -155,6 +156,7 @@ def make_memories(model: BaseChatModel, system: MemorySystem, embeddings: Embedd
             on_selection_failure="latest",
             cover=0.9,
             cover_tokens=1000,
+            heal=False,
         ),
         ChatMemory,
     )
@@ -174,6 +176,7 @@ def make_memories(model: BaseChatModel, system: MemorySystem, embeddings: Embedd
             on_selection_failure="raise",
             cover=0.9,
             cover_tokens=1000,
+            heal=False,
         ),
         ChatMemory,
     )
@@ -191,6 +194,7 @@ def make_memories(model: BaseChatModel, system: MemorySystem, embeddings: Embedd
             on_selection_failure="raise",
             cover=0.9,
             cover_tokens=1000,
+            heal=False,
         ),
         ChatMemory,
     )
@@ -205,6 +209,7 @@ def make_memories(model: BaseChatModel, system: MemorySystem, embeddings: Embedd
             on_selection_failure="latest",
             cover=0.9,
             cover_tokens=1000,
+            heal=False,
         ),
         ChatMemory,
     )
@@ -348,6 +353,7 @@ async def use_memory_async(memory: ChatMemory, message: BaseMessage, when: datet
         on_selection_failure="raise",
         cover=0.9,
         cover_tokens=1000,
+        heal=False,
     )
     assert_type(loaded, ChatMemory)
     assert_type(await memory.averify(), Verification)
@@ -583,6 +589,7 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         on_selection_failure="root",
         cover=0.9,
         cover_tokens=1000,
+        heal=False,
     )
     store_turn_node(
         system=system, messages_key="messages", conversation_id="first", owner=ContextField(name="user_id")
@@ -621,6 +628,7 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         on_selection_failure="latest",
         cover=0.9,
         cover_tokens=1000,
+        heal=False,
     )
     ThreadMemMiddleware(
         system=system,
@@ -645,6 +653,7 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         on_selection_failure="raise",
         cover=0.9,
         cover_tokens=1000,
+        heal=False,
     )
     middleware = ThreadMemMiddleware.from_conn_string(
         url="sqlite://",
@@ -662,6 +671,7 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         on_selection_failure="raise",
         cover=0.9,
         cover_tokens=1000,
+        heal=False,
     )
     assert_type(middleware, ThreadMemMiddleware)
     retriever = ThreadMemRetriever(
@@ -736,6 +746,7 @@ async def use_history(system: MemorySystem, message: BaseMessage) -> None:
         on_selection_failure="root",
         cover=0.9,
         cover_tokens=1000,
+        heal=False,
     )
     history = ThreadMemChatMessageHistory.from_conn_string(
         url="sqlite://",
@@ -749,6 +760,7 @@ async def use_history(system: MemorySystem, message: BaseMessage) -> None:
         on_selection_failure="root",
         cover=0.9,
         cover_tokens=1000,
+        heal=False,
     )
     assert_type(history, ThreadMemChatMessageHistory)
     assert_type(history.messages, list[BaseMessage])
