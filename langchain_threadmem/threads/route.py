@@ -597,9 +597,9 @@ def _shows(conn: Conn, tree: int, before: Sequence[BaseMessage], path: Sequence[
     """
     if (before[-1].id if before else None) != (path[-2] if len(path) > 1 else None):
         return False
-    above = dict(zip(path, [None, *path[:-1]], strict=True))
-    listed = [None, *(message.id for message in before if message.id in above)]
-    for last, this in pairwise(listed):
+    above = dict(zip(path, ["", *path[:-1]], strict=True))
+    own_ids = [str(message.id) for message in before if message.id in above]
+    for last, this in pairwise(["", *own_ids]):
         if above[this] != last and _is_moved(conn, tree, this):
             return False
     own = set(path)
