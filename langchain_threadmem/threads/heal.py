@@ -11,18 +11,19 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from langchain_threadmem.catalogue.verbs import title_of
+from langchain_threadmem.messages.codec import UNREADABLE, decode_stored
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 from langchain_threadmem.tree import nodes, revise, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.node import MOVED, Placement
+from langchain_threadmem.tree.nodes import NodeRow
 
 Chances = Sequence[tuple[int | None, float]]
 LIKELY, LIKELIER = 0.5, 8.0
-"""The least probability of the new place of a turn, and its least ratio to that of the present place. Of 879
-turns of conversations that nothing was fitted on, 15 went to the right place and none left it; a ratio of 4
-corrects 19 and spoils 5."""
+"""The least probability of the new place of a turn, and its least ratio to that of the present place
+(`docs/experiments.md`)."""
 NEW_TOPIC = f"{MOVED}: the answer is about another topic"
 
 
@@ -83,7 +84,7 @@ def moves(index: TurnIndex, revised: Mapping[int, Chances], single_tree: bool = 
         if parent is None:
             if not single_tree:
                 found.append(Move(turn, Placement(NEW_TOPIC, tuple(chances)), title_of(turn.human)))
-        elif all(end.id != id_ for end in index.upwards(parent)):
+        else:
             opening = index.opening(parent)
             title = title_of(opening.human) if opening else ""
             why = Placement(f"{MOVED}: the answer is about {title!r}", tuple(chances))
@@ -94,32 +95,41 @@ def moves(index: TurnIndex, revised: Mapping[int, Chances], single_tree: bool = 
 def move(conn: Conn, tree: int, wanted: Sequence[Move]) -> list[Moved]:
     """Move turns in a write transaction.
 
-    A turn stays if since its selection a person or another writer has changed its place, its answer or its
-    new parent, and if a person has made another message than the newest the tip of its thread.
+    A turn stays if a person or another writer has changed its place, its answer or its new parent, and if it
+    is in a thread to which a person has gone back.
     """
     if not wanted:
         return []
     trees.lock(conn, tree)
     head = trees.head(conn, tree)
-    above = nodes.spans(conn, head.tip) if head.pinned and head.tip is not None else []
+    chosen = nodes.spans(conn, head.tip) if head.pinned and head.tip is not None else []
     found = []
     for one in wanted:
-        turn, parent = one.turn, one.parent
-        row = None if turn.human_id is None else nodes.by_seq(conn, tree, turn.human_id)
-        under = None if parent is None else nodes.by_seq(conn, tree, parent)
-        if row is None or row.state != State.LIVE or (parent is not None and not _is_live(under)):
+        row = None if one.turn.human_id is None else nodes.by_seq(conn, tree, one.turn.human_id)
+        if row is None or _is_within(chosen, row.key) or not _is_as_selected(conn, tree, row, one.turn):
             continue
-        placement = stored_placements.by_key(conn, row.key)
-        if placement is None or tuple(placement.chances) != tuple(turn.chances):
-            continue
-        if any(first <= row.key <= last for first, last in above):
-            continue
-        if any(answer.state != State.LIVE for answer in nodes.answers(conn, tree, row.key, row.seq)):
-            continue
-        new, _ = revise.placed(conn, tree, row.seq, parent, one.placement)
+        if one.parent is not None:
+            under = nodes.by_seq(conn, tree, one.parent)
+            if (
+                under is None
+                or under.state != State.LIVE
+                or _is_within(nodes.spans(conn, under.key), row.key)
+            ):
+                continue
+        new, _ = revise.placed(conn, tree, row.seq, one.parent, one.placement)
         found.append(Moved(one, row.message, new.seq, new.parent, row.seq, row.parent))
     return found
 
 
-def _is_live(row: nodes.NodeRow | None) -> bool:
-    return row is not None and row.state == State.LIVE
+def _is_as_selected(conn: Conn, tree: int, row: NodeRow, turn: TurnEnd) -> bool:
+    """Whether a human message is where a selector has put it, with its first answer."""
+    placement = stored_placements.by_key(conn, row.key)
+    if row.state != State.LIVE or placement is None or tuple(placement.chances) != tuple(turn.chances):
+        return False
+    if UNREADABLE in decode_stored([(row.message, row.body, row.role)])[0].response_metadata:
+        return False  # It cannot be written again.
+    return all(answer.state == State.LIVE for answer in nodes.answers(conn, tree, row.key, row.seq))
+
+
+def _is_within(spans: Sequence[tuple[int, int]], key: int) -> bool:
+    return any(first <= key <= last for first, last in spans)
