@@ -5,7 +5,7 @@ time (each dialog of the file is a conversation of its own) and so merges what w
 conversations of several subjects, and corrects new threads that were missed. Then further conversations are
 played, by the owner and by an owner who corrected nothing. Percent of wrong choices, the tree running free.
 
-    python -m benchmarks.corrections [--data ../shared/data] [--file threads2_train.jsonl] [--limit 40]
+    python -m benchmarks.corrections [--data ../shared/data] [--file threads2_train.jsonl] [--limit 200]
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def dialogs(conversations: Iterable[Played]) -> Iterator[Played]:
                 yield {"id": f"{conversation['id']}-{number}", "messages": rows}
 
 
-def measure(data: Path = DATA, *, file: str = FILE, limit: int = 40) -> list[Line]:
+def measure(data: Path = DATA, *, file: str = FILE, limit: int = 200) -> list[Line]:
     """The lines of the table; one line that says so if the data is not there."""
     path = data / file
     if not path.exists():
@@ -117,7 +117,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the data")
     parser.add_argument("--file", default=FILE, help="which file of it")
-    parser.add_argument("--limit", type=int, default=40, help="how many conversations are played each time")
+    parser.add_argument("--limit", type=int, default=200, help="how many conversations are played each time")
     options = parser.parse_args()
     show(measure(options.data, file=options.file, limit=options.limit))
 

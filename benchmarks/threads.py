@@ -9,6 +9,9 @@ messages, by variant, and macro over the variants:
   was answered already. roots: precision and recall of opened threads, but for the first of a conversation.
 - suggested new threads: the opened threads whose probability is enough for `on_select="suggest"`.
 - thread: what a model would be shown is just what it should be: every message of the thread is right.
+- stored tree: parent, at the end of each conversation, after turns were moved because of their answers. With
+  honest answers: where the answer that a message continues was not shown, it is answered with a general
+  question, as a model would have to.
 - needed: the answer that the message continues is among what is shown; tokens are counted in words.
 - one after another: parent, where all conversations of the file are one: hundreds of threads to go back to.
 
@@ -42,6 +45,7 @@ from numpy.typing import NDArray
 
 from benchmarks._measure import Line, show, within
 from langchain_threadmem import LLMNodeSelector, LocalEmbeddings, MemorySystem, SemanticNodeSelector
+from langchain_threadmem.storage.schema import State
 from langchain_threadmem.threads.events import SUGGEST_AT
 from langchain_threadmem.threads.select import COVER
 
@@ -54,13 +58,22 @@ ASK = 0.25
 """Share of messages that the cascade may ask about."""
 AIM_COVERED, AIM_WORDS = 98.5, 33.0
 """Follow-ups whose continued turn is shown, and the share of the words of the history, in percent."""
+GENERAL = (
+    "I'm not sure what you are referring to. Could you give me a little more detail?",
+    "Sure, let me help you with that. What exactly do you need?",
+    "Could you tell me a bit more about that?",
+    "Of course. Can you say which one you mean?",
+)
+"""Answers of a model that does not know what the message continues."""
 SHARES = (0.9, 0.95, COVER, 0.99)
 """Values of the option `cover`."""
+HONEST = "with honest answers"
 RULES = ("always-last", "nearest neighbour", "centroid")
 LONG, TIMED = 2000, 100
 """Turns of a conversation, and those after them whose choice is timed."""
 Selector = Any
 _OF_ROOTS = ("roots_chosen", "roots_suggested", "roots_suggested_right")
+_OF_MOVES = ("stored", "corrected", "spoiled", "moved")
 
 
 @dataclass
@@ -78,10 +91,14 @@ class Tally:
     roots_chosen: int = 0
     roots_suggested: int = 0
     roots_suggested_right: int = 0
+    stored: int = 0
+    corrected: int = 0
+    spoiled: int = 0
+    moved: int = 0
 
     def add(self, other: Tally) -> None:
         """Add the counts of another variant."""
-        for name in ("messages", "right", "threads", "followed", "whole", *_OF_ROOTS):
+        for name in ("messages", "right", "threads", "followed", "whole", *_OF_ROOTS, *_OF_MOVES):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.covered += other.covered
         self.shown += other.shown
@@ -204,19 +221,28 @@ def message_of(row: dict[str, Any]) -> BaseMessage:
 
 
 def play(
-    system: MemorySystem, conversation: dict[str, Any], name: str, selector: Selector, tally: Tally
+    system: MemorySystem,
+    conversation: dict[str, Any],
+    name: str,
+    selector: Selector,
+    tally: Tally,
+    *,
+    honest: bool = False,
+    heal: bool = True,
 ) -> None:
     """Append a conversation turn by turn and count what came out right."""
     oracle = selector.model if isinstance(selector, LLMNodeSelector) else None
     numbers: dict[Any, int | None] = {None: None}  # our numbers by the ids of the file
     memories = {
-        share: system.conversation(f"{name} {conversation['id']}", node_selector=selector, cover=share)
+        share: system.conversation(
+            f"{name} {conversation['id']}", node_selector=selector, cover=share, heal=heal
+        )
         for share in (0.0, *SHARES)
     }
     memory = memories[COVER]
     ids: dict[int | None, Any] = {None: None}  # ids of the file by the numbers of our nodes
-    mine: dict[Any, list[Any]] = {None: []}  # ids from the root to a message, in our tree
-    true: dict[Any, list[Any]] = {None: []}  # ... and in the true one
+    true: dict[Any, list[Any]] = {None: []}  # ids from the root to a message, in the true tree
+    placed: dict[str | None, tuple[bool, Any]] = {}  # by our message ids: whether it was right, and the truth
     known: dict[str | None, Any] = {}  # ids of the file by our message ids
     answered: set[Any] = set()
     words = 0
@@ -228,6 +254,9 @@ def play(
             oracle.right = numbers[turn[0]["parent"]]
         nodes = memory.append(human)
         views = {share: [message.id for message in view.messages] for share, view in memories.items()}
+        seen = {share: [known[one] for one in view[:-1]] for share, view in views.items()}
+        if honest and answers and turn[0]["parent"] not in (None, *seen[COVER]):
+            answers, turn = [AIMessage(GENERAL[position % len(GENERAL)])], [turn[0], turn[-1]]
         nodes += memory.append(*answers) if answers else []
         numbers.update((row["id"], node.id) for node, row in zip(nodes, turn, strict=True))
         ids.update((node.id, row["id"]) for node, row in zip(nodes, turn, strict=True))
@@ -244,12 +273,13 @@ def play(
         )
         tally.messages += 1
         tally.right += right
-        tally.threads += mine[chosen] == true[parent]
+        tally.threads += seen[0.0] == true[parent]
+        placed[nodes[0].message.id] = right, parent
         tally.followed += parent is not None
         known.update((node.message.id, row["id"]) for node, row in zip(nodes, turn, strict=True))
-        for share, view in views.items():
-            tally.covered[share] += parent is not None and parent in {known[one] for one in view}
-            tally.shown[share] += sum(size[known[one]] for one in view[:-1])
+        for share, view in seen.items():
+            tally.covered[share] += parent is not None and parent in view
+            tally.shown[share] += sum(size[one] for one in view)
         tally.whole += words
         if position:
             tally.kinds[kind].append(right)
@@ -266,10 +296,17 @@ def play(
         for row in turn:
             size[row["id"]] = len(row["text"].split())
             words += size[row["id"]]
-            mine[row["id"]] = [*mine[chosen], row["id"]]
             true[row["id"]] = [*true[parent], row["id"]]
-            chosen = parent = row["id"]
+            parent = row["id"]
         last = turn[-1]["id"]
+    for node in memory.history:
+        if node.state is State.LIVE and node.message.id in placed:
+            right, parent = placed[node.message.id]
+            is_right = ids[node.parent_id] == parent
+            tally.stored += is_right
+            tally.corrected += is_right and not right
+            tally.spoiled += right and not is_right
+            tally.moved += bool(node.placement and node.placement.is_move)
 
 
 def evaluate(
@@ -288,7 +325,7 @@ def evaluate(
             seen[variant] += 1
             if limit is None or seen[variant] <= limit:
                 for name, make in selectors.items():
-                    play(system, conversation, name, make(), tallies[name][variant])
+                    play(system, conversation, name, make(), tallies[name][variant], honest=name == HONEST)
     return {name: dict(found) for name, found in tallies.items()}
 
 
@@ -324,6 +361,7 @@ def measure(
         path,
         {
             "ours": SemanticNodeSelector,
+            HONEST: SemanticNodeSelector,
             "always-last": lambda: always_last,
             "nearest neighbour": lambda: nearest(model),
             "centroid": lambda: centroid(model),
@@ -334,6 +372,7 @@ def measure(
     )
     lines = [_line(variant, tallies, file) for variant in tallies["ours"]]
     lines.append(_macro(tallies, file))
+    lines += [_stored("stored tree, macro", tallies["ours"]), _stored(f"... {HONEST}", tallies[HONEST])]
     together = Tally()
     for tally in tallies["ours"].values():
         together.add(tally)
@@ -361,6 +400,20 @@ def _macro(tallies: dict[str, dict[str, Tally]], file: str) -> Line:
     aim = f"≥ {AIM:g}" if file == FILE else ""
     holds = macro["ours"] >= AIM if aim else None
     return Line("parent accuracy, macro", f"{macro['ours']:.1f}", told, aim, holds)
+
+
+def _stored(name: str, tallies: dict[str, Tally]) -> Line:
+    """The accuracy of the tree at the end, and what the moves of turns have changed."""
+    together = Tally()
+    for tally in tallies.values():
+        together.add(tally)
+    stored = fmean(percent(tally.stored, tally.messages) for tally in tallies.values())
+    placed = fmean(tally.accuracy for tally in tallies.values())
+    beside = (
+        f"as placed {placed:.1f}; {together.moved} moves: {together.corrected} corrected, "
+        f"{together.spoiled} made wrong"
+    )
+    return Line(name, f"{stored:.1f}", beside, f"≥ {placed:.1f}", stored >= placed)
 
 
 def _details(tally: Tally) -> list[Line]:

@@ -65,6 +65,7 @@ class SelectionOptions(TypedDict, total=False):
     on_selection_failure: OnFailure
     cover: float | None
     cover_tokens: int
+    heal: bool
 
 
 class ThreadOptions(SelectionOptions, total=False):
@@ -113,6 +114,11 @@ class ChatMemory:
             they and the thread have this share. `None` shows the thread alone. Only selectors that give
             probabilities, such as `SemanticNodeSelector`, make a difference.
         cover_tokens: The most tokens of these turns, counted approximately. A window does not count them.
+        heal: Whether an earlier turn is moved when its answer makes another place clearly likelier. The
+            transaction that stores the next message moves it: its human message gets a new node with the
+            reason "moved: the answer is about ...", and the old node is superseded. A turn that a person has
+            placed, edited or checked out stays. Only selectors that give probabilities, such as
+            `SemanticNodeSelector`, move turns.
 
     Raises:
         InputError: An option has the wrong type or is out of its range.
@@ -140,6 +146,7 @@ class ChatMemory:
         on_selection_failure: OnFailure = "latest",
         cover: float | None = COVER,
         cover_tokens: int = COVER_TOKENS,
+        heal: bool = True,
     ) -> None:
         if not hasattr(context_depth, "__index__"):
             raise InputError(f"context_depth must be a number, not {context_depth!r}")
@@ -175,6 +182,7 @@ class ChatMemory:
             on_selection_failure,
             cover,
             cover_tokens,
+            heal,
         )
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Announcement of selections: LangGraph's custom stream and LangChain's callback handlers."""
+"""Announcement of selections and moves: LangGraph's custom stream and LangChain's callback handlers."""
 
 from __future__ import annotations
 
@@ -9,19 +9,27 @@ from langgraph.config import get_config
 from langgraph.runtime import get_runtime
 
 from langchain_threadmem.engine.flow import Call, Flow
-from langchain_threadmem.threads.events import SELECTION, SelectionEvent
+from langchain_threadmem.threads.events import MoveEvent, SelectionEvent
+from langchain_threadmem.threads.route import Routed
 
 
-def announce(event: SelectionEvent | None) -> Flow[None]:
-    """Write an event to the custom stream of the graph, and pass it to the handlers of the run."""
-    if event is None:
-        return
+def announce(routed: Routed) -> Flow[None]:
+    """Write the events of a selection to the custom stream of the graph, and pass them to the handlers of the
+    run: first the turns that were moved, then the place of the message.
+    """
+    for event in routed.moves:
+        yield from _announce(event)
+    if routed.event is not None:
+        yield from _announce(routed.event)
+
+
+def _announce(event: MoveEvent | SelectionEvent) -> Flow[None]:
     runtime: Any = get_runtime()
     if runtime is not None:  # It is `None` outside of a graph.
         runtime.stream_writer(event)
-    config = get_config()
+    config, name = get_config(), event["type"]
     if getattr(config.get("callbacks"), "handlers", ()):
         yield from Call(
-            lambda: dispatch_custom_event(SELECTION, event, config=config),
-            lambda: adispatch_custom_event(SELECTION, event, config=config),
+            lambda: dispatch_custom_event(name, event, config=config),
+            lambda: adispatch_custom_event(name, event, config=config),
         )

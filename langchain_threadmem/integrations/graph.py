@@ -92,7 +92,8 @@ def select_thread_node(
 
     Each selection is an event, a `threads.events.SelectionEvent`: on the graph's custom stream
     (`stream_mode="custom"`), and as the custom event "threadmem.selection" for callback handlers and
-    `astream_events`.
+    `astream_events`. Before it, each earlier turn that was moved because of its answer (option `heal`) is a
+    `threads.events.MoveEvent`, "threadmem.move".
 
     A run from an older checkpoint, as for an edited question, continues the messages up to that checkpoint;
     turns of other branches are neither candidates of the selector nor recalled.
@@ -111,8 +112,8 @@ def select_thread_node(
         suggest_at: The least probability of a suggestion, 0 to 1. Without probabilities (language models,
             functions) each other place is suggested.
         **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`, a `window`, which limits the
-            earlier turns in `messages`, and `cover` and `cover_tokens`, by which turns of other threads stand
-            in `messages` if the message may continue them.
+            earlier turns in `messages`, `heal`, and `cover` and `cover_tokens`, by which turns of other
+            threads stand in `messages` if the message may continue them.
 
     Returns:
         A runnable for `StateGraph.add_node`, sync and async. It sets `messages` if they change, and
@@ -137,7 +138,7 @@ def select_thread_node(
         routed = yield from route.route(conversation, messages, thread.get("message_id"), lineage, threshold)
         if routed is None:
             return {}
-        yield from announce(routed.event)
+        yield from announce(routed)
         return _update(routed, messages_key, threshold is not None)
 
     return _node("select_thread", conversations, work)
@@ -254,7 +255,8 @@ def create_threaded_chat(
         owner: As for `select_thread_node`.
         on_select: As for `select_thread_node`.
         suggest_at: As for `select_thread_node`.
-        **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`, `cover`, `cover_tokens`.
+        **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`, `cover`, `cover_tokens`,
+            `heal`.
 
     Raises:
         InputError: An option has the wrong type or is out of its range.

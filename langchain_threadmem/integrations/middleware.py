@@ -85,8 +85,8 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     Other middleware can be used too. After `SummarizationMiddleware` has summarised the list, its summary and
     as many messages of the thread as it has kept are shown. Messages that other middleware adds to a request
     are passed on and not stored. A run from an older checkpoint continues the messages up to that checkpoint,
-    as with `select_thread_node`. Each selection is an event on the agent's custom stream and for callback
-    handlers, as with that node.
+    as with `select_thread_node`. Selections, and moves of earlier turns, are events on the agent's custom
+    stream and for callback handlers, as with that node.
 
     Args:
         system: The system of the conversations.
@@ -104,7 +104,8 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         on_select: As for `select_thread_node`: "apply", or "suggest" for a suggestion in the event and in the
             state key `suggestion`.
         suggest_at: As for `select_thread_node`.
-        **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`, `cover`, `cover_tokens`.
+        **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`, `cover`, `cover_tokens`,
+            `heal`.
 
     Raises:
         InputError: An option has the wrong type or is out of its range; in a run: no conversation is named.
@@ -185,7 +186,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         )
         if routed is None:
             return None
-        yield from announce(routed.event)
+        yield from announce(routed)
         hits = yield from route.recall_elsewhere(
             conversation,
             text_of(routed.path[-1]),

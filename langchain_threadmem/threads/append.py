@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from langchain_core.messages import BaseMessage, ToolMessage
@@ -16,9 +16,11 @@ from langchain_threadmem.messages.convert import Given, messages_of
 from langchain_threadmem.messages.roles import OPENING, TYPES
 from langchain_threadmem.messages.tool_pairs import call_ids
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.threads import heal
+from langchain_threadmem.threads.heal import Move
 from langchain_threadmem.threads.select import ThreadedConversation, select
 from langchain_threadmem.tree import nodes, trees
-from langchain_threadmem.tree.append import TIP, Append, Draft, Parent
+from langchain_threadmem.tree.append import TIP, Append, Draft, Parent, Written
 from langchain_threadmem.tree.conversation import tree_of
 from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.rows import drafts_of
@@ -42,7 +44,7 @@ def append(conversation: ThreadedConversation, human: Given, *answers: Given) ->
     if linear or messages[0].type != "human" or (yield from _is_stored(conversation, messages[0])):
         return (yield from _write(conversation, drafts))
     selected = yield from select(conversation, messages[0])
-    return (yield from _write(conversation, selected.explains(drafts), selected.parent))
+    return (yield from _write(conversation, selected.explains(drafts), selected.parent, selected.moves))
 
 
 def _is_stored(conversation: ThreadedConversation, message: BaseMessage) -> Flow[bool]:
@@ -94,23 +96,38 @@ def remember(
     """
     messages = [message for item in given for message in messages_of(item)]
     drafts, parent = drafts_of(messages, other=conversation.runtime.parts.write), seen
+    moves: Sequence[Move] = ()
     first = next((message for message in messages if message.type == "human"), None)
     if first is not None and not conversation.is_linear:
         selected = yield from select(conversation, first)
-        parent, drafts = selected.parent, selected.explains(drafts)
-    return (yield from _write(conversation, drafts, parent))
+        parent, drafts, moves = selected.parent, selected.explains(drafts), selected.moves
+    return (yield from _write(conversation, drafts, parent, moves))
 
 
 def _write(
-    conversation: ThreadedConversation, drafts: Sequence[Draft], parent: Parent = TIP
+    conversation: ThreadedConversation,
+    drafts: Sequence[Draft],
+    parent: Parent = TIP,
+    moves: Sequence[Move] = (),
 ) -> Flow[list[ConversationNode]]:
     if not drafts:
         return []
     # The messages are encoded by now: messages that cannot be stored create no tree.
     tree = conversation.tree or (yield from tree_of(conversation))
-    written = yield from Sql(Append(tree, drafts, parent), write=True)
+    write = Append(tree, drafts, parent)
+    written = yield from Sql(_after_moves(write, moves) if moves else write, write=True)
     embed_soon(conversation.runtime, (tree,))
     return written.nodes
+
+
+def _after_moves(write: Append, moves: Sequence[Move]) -> Callable[[Conn], Written]:
+    """A write that first moves turns."""
+
+    def both(conn: Conn) -> Written:
+        heal.move(conn, write.tree, moves)
+        return write(conn)
+
+    return both
 
 
 def _calls_above(

@@ -51,12 +51,14 @@ class Choice:
         probability: The probability of the parent, 0 to 1.
         reason: The reason, in a few words for people.
         probabilities: The probability of each candidate, the likeliest first; they sum to 1.
+        turn_ends: The turn ends that were compared, after their second looks.
     """
 
     parent_id: int | None
     probability: float
     reason: str
     probabilities: Mapping[int | None, float]
+    turn_ends: Sequence[TurnEnd] = ()
 
     @property
     def kept(self) -> tuple[tuple[int | None, float], ...]:
@@ -143,6 +145,7 @@ def choose(
         # The reason describes the stored tree, not the tree after second looks.
         _reason(turn_ends, candidates, ranked[0], message, reads),
         MappingProxyType({ids[row]: float(chances[row]) for row in ranked}),
+        revised,
     )
 
 

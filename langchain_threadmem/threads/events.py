@@ -1,4 +1,4 @@
-"""Events: the place that was selected for a message, and the place that is only suggested."""
+"""Events: the place that was selected for a message, the place that is only suggested, and moved turns."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.catalogue.verbs import title_of, title_of_thread
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.threads.heal import Moved
 from langchain_threadmem.threads.select import Selected
 from langchain_threadmem.tree.append import TIP
 
@@ -17,6 +18,7 @@ OnSelect = Literal["apply", "suggest"]
 """Whether a message goes to the place that the selector chooses, or the place is only suggested."""
 Kind = Literal["continues", "new_thread", "returns"]
 SELECTION: Final = "threadmem.selection"
+MOVE: Final = "threadmem.move"
 SUGGEST_AT = 0.85
 """The least probability of a suggestion. On `threads_dev` of the benchmark `threads`, 99 % of the new threads
 that are suggested are new threads, and 60 % of the new threads are suggested.
@@ -86,6 +88,36 @@ class SelectionEvent(TypedDict):
     suggestion: Suggestion | None
 
 
+class MoveEvent(TypedDict):
+    """An earlier turn that was moved because of its answer.
+
+    Attributes:
+        type: "threadmem.move".
+        conversation_id: Name of the conversation.
+        message_id: Id of the human message of the turn.
+        node_id: Number of its new node.
+        former_node_id: Number of its former node, which is superseded.
+        parent_id: Number of the node that it continues now; `None` at a root.
+        former_parent_id: Number of the node that it continued before; `None` at a root.
+        probability: Probability of the new place, 0 to 1.
+        candidates: The likeliest places, the likeliest first.
+        reason: The reason, in a few words.
+        title: Title of the thread to which it was moved.
+    """
+
+    type: Literal["threadmem.move"]
+    conversation_id: str
+    message_id: str
+    node_id: int
+    former_node_id: int
+    parent_id: int | None
+    former_parent_id: int | None
+    probability: float
+    candidates: list[Candidate]
+    reason: str
+    title: str
+
+
 def suggestion_threshold(on_select: OnSelect, suggest_at: float) -> float | None:
     """The least probability of a suggestion; `None` if places are applied.
 
@@ -108,6 +140,7 @@ class Placed(NamedTuple):
         parent_id: Number of the node that it continues; `None` at a root.
         active: Number of the node in which the active thread ended before the message.
         selected: The selection.
+        moved: The earlier turns that were moved with it.
     """
 
     message: BaseMessage
@@ -115,6 +148,7 @@ class Placed(NamedTuple):
     parent_id: int | None
     active: int | None
     selected: Selected
+    moved: Sequence[Moved] = ()
 
 
 def selection_event(
@@ -144,6 +178,24 @@ def selection_event(
         reason=selected.reason,
         title=title_of_thread(path),
         suggestion=None if suggest_at is None else _suggestion(placed, end, chances, suggest_at),
+    )
+
+
+def move_event(conversation_id: str, moved: Moved) -> MoveEvent:
+    """The event of a move."""
+    placement = moved.move.placement
+    return MoveEvent(
+        type=MOVE,
+        conversation_id=conversation_id,
+        message_id=moved.message_id,
+        node_id=moved.node_id,
+        former_node_id=moved.former_id,
+        parent_id=moved.parent_id,
+        former_parent_id=moved.former_parent_id,
+        probability=placement.chances[0][1],
+        candidates=[Candidate(parent_id=one, probability=chance) for one, chance in placement.chances],
+        reason=placement.reason,
+        title=moved.move.title,
     )
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -38,8 +39,14 @@ from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.recall.verbs import recall
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.threads import coverage
-from langchain_threadmem.threads.events import Placed, SelectionEvent, selection_event
+from langchain_threadmem.threads import coverage, heal
+from langchain_threadmem.threads.events import (
+    MoveEvent,
+    Placed,
+    SelectionEvent,
+    move_event,
+    selection_event,
+)
 from langchain_threadmem.threads.select import EVERYTHING, Past, ThreadedConversation, select
 from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.tree import append as writer
@@ -97,12 +104,14 @@ class Routed(NamedTuple):
         messages: The list rewritten to that thread and to the runners-up of `coverage`; `None` if it shows
             them already.
         event: The event of the selection; `None` if the message had its place before.
+        moves: The events of the earlier turns that were moved with it.
     """
 
     thread: ActiveThread
     path: list[BaseMessage]
     messages: list[BaseMessage] | None
     event: SelectionEvent | None = None
+    moves: Sequence[MoveEvent] = ()
 
 
 def route(
@@ -159,15 +168,17 @@ def route(
         left = {message.id for message in earlier} - view
         rewritten = [message for message in rewritten if message.id not in left]
     rewritten = yield from coverage.covered(conversation, rewritten)
-    event = None
+    event, moved = None, list[MoveEvent]()
     if isinstance(placed, Placed):
         event = selection_event(conversation.name, placed, path, suggest_at)
+        moved = [move_event(conversation.name, one) for one in placed.moved]
     reason = placed if isinstance(placed, str) else placed.selected.reason
     return Routed(
         ActiveThread(message_id=message_id, node_id=row.seq, parent_id=row.parent, reason=reason),
         path,
         None if [one.id for one in rewritten] == [one.id for one in given] else rewritten,
         event,
+        moved,
     )
 
 
@@ -213,21 +224,24 @@ def _route(
         active = selected.active
         if active is TIP:
             active = _tip_before(conn, tree, {str(one.id) for one in spoken[first:]})
+        moved = heal.move(conn, tree, selected.moves)
         (key,), (node,) = writer.append(conn, tree, drafts, parent)
         why, place = selected.placement, (node.id, node.parent_id)
         # Stored by somebody else before us, under the old tip: only `place` moves.
         at_root = parent is None and _is_system(conn, tree, node.parent_id)
         if parent is not TIP and node.parent_id != parent and not at_root:
-            moved, _ = revise.placed(conn, tree, node.id, parent, why)
-            place = moved.seq, moved.parent
+            here, _ = revise.placed(conn, tree, node.id, parent, why)
+            place = here.seq, here.parent
         elif node.placement is None and node.parent_id == parent and why is not None:
             # Stored by somebody else before us, who did not know why it goes there.
             stored_placements.put(conn, [(key, drafts[0].id, why)])
         origin = _origin(conn, tree, drafts[0].id)
         lineage_sql.begin(conn, tree, lineage.thread, origin or node.id, since)
-        return Placed(spoken[first], *place, active, selected)
+        return Placed(spoken[first], *place, active, selected, moved)
 
     placed = yield from Sql(write, write=True)
+    if selected.turns is not None and selected.placement is not None and placed.parent_id == parent:
+        selected.turns.explain(placed.node_id, selected.placement)
     yield from store(conversation, spoken[: newest + 1])
     return placed
 
@@ -569,14 +583,25 @@ def _stored_as(conn: Conn, tree: int, draft: Draft) -> NodeRow | None:
     return next((row for row in nodes.versions(conn, tree, draft.id) if row.body == draft.body), None)
 
 
+def _is_moved(conn: Conn, tree: int, message: str) -> bool:
+    row = nodes.by_message(conn, tree, message)
+    placement = None if row is None else stored_placements.by_key(conn, row.key)
+    return placement is not None and placement.is_move
+
+
 def _shows(conn: Conn, tree: int, before: Sequence[BaseMessage], path: Sequence[str]) -> bool:
     """Whether a list leads up to its human message as the thread does, and shows nothing of other threads.
 
     A list that was trimmed, or whose beginning was summarised, still shows its thread: its program wants it
-    so.
+    so. But what is missing above a message that was moved, was never in the list.
     """
     if (before[-1].id if before else None) != (path[-2] if len(path) > 1 else None):
         return False
+    above = dict(zip(path, ["", *path[:-1]], strict=True))
+    own_ids = [str(message.id) for message in before if message.id in above]
+    for last, this in pairwise(["", *own_ids]):
+        if above[this] != last and _is_moved(conn, tree, this):
+            return False
     own = set(path)
     strange = [str(message.id) for message in before if message.id not in own]
     return not any(row.state != State.ASIDE for one in strange for row in nodes.versions(conn, tree, one))

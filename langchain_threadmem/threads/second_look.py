@@ -2,8 +2,8 @@
 
 A message is placed before its answer exists, and a wrong place misleads later choices. So when the next
 message comes, each turn with an uncertain place is scored again, by its answer, among the likely candidates
-of its message. Later choices use the new probabilities; the stored tree does not change, because people and
-models have seen it.
+of its message. Later choices use the new probabilities. Where another place has become clearly likelier,
+`heal` moves the turn.
 
 Second looks help where answers do not depend on the choice, as in imported conversations. A model that was
 shown the wrong thread answers as if it were the right one. So a second look can lower the probability of a
@@ -121,6 +121,8 @@ def _is_clear(near: Floats, chosen: int) -> bool:
 def doubtful(turn: TurnEnd) -> bool:
     """Whether a turn gets a second look: its parent is the likeliest candidate, but uncertain."""
     chances = turn.chances
+    if turn.settled:
+        return False
     return len(chances) > 1 and chances[0][1] <= SURE and chances[0][0] == turn.previous
 
 

@@ -12,6 +12,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import DriverError, PersistenceError, SelectionError
+from langchain_threadmem.threads.heal import Move, moves
 from langchain_threadmem.threads.selectors import AnySelector, LinearNodeSelector, choice_of
 from langchain_threadmem.threads.tree_view import OnFailure, TreeView, turns
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
@@ -37,6 +38,7 @@ class ThreadedConversation(Conversation):
     on_selection_failure: OnFailure = "latest"
     cover: float | None = COVER
     cover_tokens: int = COVER_TOKENS
+    heal: bool = True
 
     @property
     def is_linear(self) -> bool:
@@ -56,6 +58,7 @@ class Selected(NamedTuple):
         chances: The probabilities of the candidates, if the selector has computed them.
         preferred: The choice of the selector, if it is only to be suggested; `TIP` if there is none.
         turns: The turns of the conversation; `None` if the selector did not need them.
+        moves: The earlier turns to move before the message is stored.
     """
 
     parent: Parent
@@ -66,6 +69,7 @@ class Selected(NamedTuple):
     chances: Sequence[tuple[int | None, float]] = ()
     preferred: Parent = TIP
     turns: TurnIndex | None = None
+    moves: Sequence[Move] = ()
 
     def explains(self, drafts: Sequence[Draft]) -> list[Draft]:
         """Drafts of a turn, with the placement on its human message."""
@@ -100,6 +104,7 @@ def _described(selected: Selected) -> telemetry.Attributes:
         "threadmem.selection.candidates": selected.candidates,
         "threadmem.selection.new_thread": selected.parent is None,
         "threadmem.selection.reason": lambda: selected.reason,
+        **({"threadmem.selection.moves": len(selected.moves)} if selected.moves else {}),
         **({} if chance is None else {"threadmem.selection.probability": chance}),
     }
 
@@ -144,6 +149,8 @@ def select(
         parent = _fallback(conversation, ends, error)
         view.reason, view.chances, view.failed = f"the selector failed: {error}", (), True
     found = Selected(active, "continues the active thread", None, len(ends), active, view.chances, TIP, index)
+    if conversation.heal and view.revised and not (suggest or view.failed):
+        found = found._replace(moves=moves(index, view.revised, conversation.single_tree))
     if parent is None and conversation.single_tree:
         return found._replace(reason="continues the active thread, the only one there may be")
     weighed = Placement(view.reason, view.chances) if view.reason else None

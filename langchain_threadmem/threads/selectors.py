@@ -172,7 +172,8 @@ class SemanticNodeSelector(FlowSelector):
             vector = (yield from embed(runtime, [text]))[0]
         older: list[int] = []
         if len(ends) > NEWEST:
-            before = ends[-NEWEST].human_id or ends[-NEWEST].id
+            oldest = ends[-NEWEST]
+            before = min(oldest.human_id or oldest.id, oldest.id)  # A moved message has a higher number.
             if vector.size:
                 older = _nearest(vectors, vector, before)
             elif runtime is not None and not runtime.encrypted:
@@ -188,9 +189,15 @@ class SemanticNodeSelector(FlowSelector):
         if runtime is not None:
             owner = runtime.owner
             bias = yield from Sql(lambda conn: placements.bias_of(conn, owner))
-        return choose(
+        choice = choose(
             compared, humans, answers, text, meaning, reads=reads, model=model, version=version, bias=bias
         )
+        tree.revised = {
+            after.id: after.chances
+            for before, after in zip(compared, choice.turn_ends, strict=True)
+            if after is not before
+        }
+        return choice
 
 
 def _embedded(

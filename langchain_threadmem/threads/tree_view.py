@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -64,6 +64,8 @@ class TreeView:
         """The selector's reason, in a few words, if it gives one."""
         self.chances: Sequence[tuple[int | None, float]] = ()
         """The candidates and their probabilities, if the selector has computed them."""
+        self.revised: Mapping[int, Sequence[tuple[int | None, float]]] = {}
+        """New probabilities of answered turns, the likeliest place first, by the `id` of the turn end."""
 
     def turn_ends(self) -> Sequence[TurnEnd]:
         """The answers that a new message can continue, oldest first."""
@@ -116,6 +118,7 @@ class GraphView(TreeView):
         self.failed = False
         self.reason = ""
         self.chances = ()
+        self.revised = {}
 
     def _load(self) -> Iterable[ConversationNode]:
         return self._nodes

@@ -34,6 +34,7 @@ class TurnEnd:
         timestamp: Time of the answer.
         chances: Candidates for `previous` and their probabilities when the turn was placed; empty if the
             place is certain.
+        settled: Whether the probabilities include the answer, since the turn was moved because of it.
     """
 
     id: int
@@ -44,6 +45,7 @@ class TurnEnd:
     summary: MessageSummary | None = None
     timestamp: datetime = EPOCH
     chances: Sequence[tuple[int | None, float]] = ()
+    settled: bool = False
 
 
 class TurnIndex:
@@ -96,10 +98,19 @@ class TurnIndex:
             for id_ in parents_first({id_: node.parent_id for id_, node in new.items()}):
                 self._add(new[id_])
 
+    def explain(self, id_: int, placement: Placement) -> None:
+        """Add the placement of a human node that was stored after the node, and before its answer."""
+        with self._lock:
+            self._placements[id_] = placement
+
     def ends(self) -> list[TurnEnd]:
         """The turn ends, oldest first."""
         with self._lock:
             return sorted(self._ends.values(), key=lambda end: end.id)
+
+    def end(self, id_: int) -> TurnEnd | None:
+        """The turn end with an id."""
+        return self._ends.get(id_)
 
     def belongs(self, id_: int, spans: Sequence[Span]) -> bool:
         """Whether the turn of a node began, in its first version, in one of the ranges of ids."""
@@ -176,4 +187,5 @@ class TurnIndex:
                 node.summary,
                 node.timestamp,
                 placement.chances if placement else (),
+                placement is not None and placement.is_move,
             )

@@ -26,6 +26,10 @@ class MessageSummary(BaseModel):
     summary: str = Field(..., description="Summary of the message. Two sentences max.")
 
 
+MOVED = "moved"
+"""The reason of a message that was moved begins so."""
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
     """The reason for the place of a human message.
@@ -43,6 +47,11 @@ class Placement:
     reason: str
     chances: Sequence[tuple[int | None, float]] = ()
 
+    @property
+    def is_move(self) -> bool:
+        """Whether the message had another place first: a person or its answer has moved it."""
+        return self.reason.startswith(MOVED)
+
     def __str__(self) -> str:
         weighed = [
             f"{'new thread' if candidate is None else f'node {candidate}'}: {100 * chance:.0f} %"
@@ -51,7 +60,7 @@ class Placement:
         return "; ".join(filter(None, [self.reason, ", ".join(weighed)]))
 
 
-BY_HAND = Placement("moved by hand")
+BY_HAND = Placement(f"{MOVED} by hand")
 """The placement of a message that a person moved."""
 KEPT_BY_HAND = Placement("kept by hand")
 """The placement of a message that a person placed where it was."""

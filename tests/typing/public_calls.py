@@ -139,6 +139,7 @@ def make_memories(model: BaseChatModel, system: MemorySystem, embeddings: Embedd
             on_selection_failure="root",
             cover=0.9,
             cover_tokens=1000,
+            heal=False,
         ),
         ChatMemory,
     )
@@ -156,6 +157,7 @@ def make_memories(model: BaseChatModel, system: MemorySystem, embeddings: Embedd
             on_selection_failure="latest",
             cover=0.9,
             cover_tokens=1000,
+            heal=False,
         ),
         ChatMemory,
     )
@@ -175,6 +177,7 @@ def make_memories(model: BaseChatModel, system: MemorySystem, embeddings: Embedd
             on_selection_failure="raise",
             cover=0.9,
             cover_tokens=1000,
+            heal=False,
         ),
         ChatMemory,
     )
@@ -192,6 +195,7 @@ def make_memories(model: BaseChatModel, system: MemorySystem, embeddings: Embedd
             on_selection_failure="raise",
             cover=0.9,
             cover_tokens=1000,
+            heal=False,
         ),
         ChatMemory,
     )
@@ -206,6 +210,7 @@ def make_memories(model: BaseChatModel, system: MemorySystem, embeddings: Embedd
             on_selection_failure="latest",
             cover=0.9,
             cover_tokens=1000,
+            heal=False,
         ),
         ChatMemory,
     )
@@ -351,6 +356,7 @@ async def use_memory_async(memory: ChatMemory, message: BaseMessage, when: datet
         on_selection_failure="raise",
         cover=0.9,
         cover_tokens=1000,
+        heal=False,
     )
     assert_type(loaded, ChatMemory)
     assert_type(await memory.averify(), Verification)
@@ -588,6 +594,7 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         on_selection_failure="root",
         cover=0.9,
         cover_tokens=1000,
+        heal=False,
     )
     store_turn_node(
         system=system, messages_key="messages", conversation_id="first", owner=ContextField(name="user_id")
@@ -626,6 +633,7 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         on_selection_failure="latest",
         cover=0.9,
         cover_tokens=1000,
+        heal=False,
     )
     ThreadMemMiddleware(
         system=system,
@@ -650,6 +658,7 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         on_selection_failure="raise",
         cover=0.9,
         cover_tokens=1000,
+        heal=False,
     )
     middleware = ThreadMemMiddleware.from_conn_string(
         url="sqlite://",
@@ -667,6 +676,7 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         on_selection_failure="raise",
         cover=0.9,
         cover_tokens=1000,
+        heal=False,
     )
     assert_type(middleware, ThreadMemMiddleware)
     retriever = ThreadMemRetriever(
@@ -741,6 +751,7 @@ async def use_history(system: MemorySystem, message: BaseMessage) -> None:
         on_selection_failure="root",
         cover=0.9,
         cover_tokens=1000,
+        heal=False,
     )
     history = ThreadMemChatMessageHistory.from_conn_string(
         url="sqlite://",
@@ -754,6 +765,7 @@ async def use_history(system: MemorySystem, message: BaseMessage) -> None:
         on_selection_failure="root",
         cover=0.9,
         cover_tokens=1000,
+        heal=False,
     )
     assert_type(history, ThreadMemChatMessageHistory)
     assert_type(history.messages, list[BaseMessage])
