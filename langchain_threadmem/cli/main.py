@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from langchain_threadmem import __version__
 from langchain_threadmem.errors import InputError, ThreadMemError
-from langchain_threadmem.messages.text import one_line, visible
+from langchain_threadmem.messages.text import one_line, plural, visible
 
 if TYPE_CHECKING:
     from langchain_threadmem.catalogue.verbs import Archived
@@ -88,6 +88,14 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--archived", action="store_true", help="list archived conversations too")
     listing.set_defaults(run=_list)
 
+    sort = commands.add_parser("sort", help="sort an imported conversation into threads")
+    sort.add_argument("database", metavar="DATABASE", help="a file or a URL")
+    sort.add_argument("conversation", metavar="CONVERSATION", help="the conversation to sort")
+    either = sort.add_mutually_exclusive_group()
+    either.add_argument("--dry-run", action="store_true", help="list the moves without making them")
+    either.add_argument("--undo", action="store_true", help="move the sorted messages back")
+    sort.set_defaults(run=_sort)
+
     verify = commands.add_parser("verify", help="check a database and every message in it")
     verify.add_argument("database", metavar="DATABASE", help="a file or a URL")
     verify.set_defaults(run=_verify)
@@ -150,7 +158,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     server.set_defaults(run=_mcp)
 
-    for command in (demo, show, listing, verify, stats, importing, convert, vectors, server):
+    for command in (demo, show, listing, sort, verify, stats, importing, convert, vectors, server):
         command.add_argument(
             "--owner", metavar="NAME", default="user", help="owner of the memory; default: user"
         )
@@ -208,6 +216,26 @@ def _list(options: argparse.Namespace) -> int:
             archived: Archived = "both" if options.archived else False
             table = terminal.list_infos(system.list_conversations(limit=options.limit, archived=archived))
     Console().print(table)
+    return 0
+
+
+def _sort(options: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from langchain_threadmem.cli import terminal
+
+    with (
+        _existing(options.database, options.owner) as system,
+        _progress("sort") as update,
+    ):
+        _check_conversation(options.conversation, system.conversations(), options.owner)
+        memory = system.conversation(options.conversation)
+        moves = memory.unsort() if options.undo else memory.sort(dry_run=options.dry_run, progress=update)
+        threads = len(memory.threads())
+    if moves:
+        Console().print(terminal.list_moves(moves))
+    verb = "to move" if options.dry_run else "moved"
+    print(f"{plural(len(moves), 'message')} {verb}; {plural(threads, 'thread')} now")
     return 0
 
 

@@ -16,10 +16,12 @@ from rich.tree import Tree
 
 from langchain_threadmem.catalogue.verbs import ConversationInfo, ThreadInfo
 from langchain_threadmem.export.layout import Layout, content_of, line_of
+from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.statistics.verbs import Statistics
 from langchain_threadmem.threads.corrections import Doubt
+from langchain_threadmem.threads.sort import Move
 from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import ConversationNode, is_doubtful
 
@@ -123,6 +125,22 @@ def list_conversations(histories: Mapping[str, Nodes]) -> RenderableType:
         nodes = graph.living(history)
         begins = _opening(nodes[0], "dim") if nodes else Text()
         table.add_row(Text(one_line(name)), str(len(nodes)), str(len(graph.leaves(nodes))), begins)
+    return table
+
+
+def list_moves(moves: Sequence[Move]) -> Table:
+    """A table of moves: message, its parents before and after, probability, reason."""
+    table = _table("message", "from", "to", "sure", "reason")
+    for move in moves:
+        sure = "" if move.probability is None else f"{100 * move.probability:.0f} %"
+        text = Text(one_line(text_of(move.message), WIDEST), no_wrap=True, overflow="ellipsis")
+        table.add_row(
+            text,
+            str(move.old_parent_id or ""),
+            str(move.parent_id or "new"),
+            sure,
+            Text(one_line(move.reason)),
+        )
     return table
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
@@ -61,9 +62,12 @@ def _is_stored(conversation: ThreadedConversation, message: BaseMessage) -> Flow
     lambda nodes: telemetry.records(node.message for node in nodes),
 )
 def extend(
-    conversation: ThreadedConversation, given: Iterable[Given], timestamps: Iterable[datetime] | None = None
+    conversation: ThreadedConversation,
+    given: Iterable[Given],
+    timestamps: Iterable[datetime] | None = None,
+    selects: bool = False,
 ) -> Flow[list[ConversationNode]]:
-    """Store messages as one chain below the tip, without asking the selector."""
+    """Store messages as one chain below the tip, or each turn below the parent that the selector chooses."""
     if not isinstance(given, Iterable) or isinstance(given, str | Mapping | BaseMessage) or _is_pair(given):
         raise InputError(f"extend() takes a list of messages, not {given!r:.200}; pass [message]")
     if not isinstance(timestamps, Iterable | None) or isinstance(timestamps, str):
@@ -74,7 +78,20 @@ def extend(
         raise InputError(
             f"{len(messages)} messages and {len(times)} timestamps; pass one timestamp for each message"
         )
-    return (yield from _write(conversation, drafts_of(messages, times, conversation.runtime.parts.write)))
+    drafts = drafts_of(messages, times, conversation.runtime.parts.write)
+    if not selects or conversation.is_linear:
+        return (yield from _write(conversation, drafts))
+    starts = [at for at, draft in enumerate(drafts) if draft.role == "human"]
+    written = []
+    for first, end in pairwise([0, *starts, len(drafts)]):
+        turn = drafts[first:end]
+        opens = bool(turn) and turn[0].role == "human"
+        if opens and not (yield from _is_stored(conversation, turn[0].message)):
+            selected = yield from select(conversation, turn[0].message)
+            written += yield from _write(conversation, selected.explains(turn), selected.parent)
+        else:
+            written += yield from _write(conversation, turn)
+    return written
 
 
 def _is_pair(given: Iterable[Given]) -> bool:

@@ -56,13 +56,18 @@ class SecondLook:
     rows: Table
     familiar: float | None
 
-    def revised(self, ensemble: Networks) -> Chances:
-        """The new probabilities, the likeliest first; the earlier ones if that of the choice would rise."""
+    def revised(self, ensemble: Networks, *, raises: bool = False) -> Chances:
+        """The new probabilities, the likeliest first; the earlier ones if that of the choice would rise.
+
+        Args:
+            ensemble: The networks for second looks.
+            raises: Whether the probability of the choice may rise: the answer does not depend on the choice.
+        """
         scores = score(ensemble, self.rows, self.familiar)
         weighed: Table = np.exp(scores - scores.max())
         weighed /= weighed.sum()
         chosen, chance = self.chances[0]
-        if weighed[self.ids.index(chosen)] > chance:
+        if weighed[self.ids.index(chosen)] > chance and not raises:
             return self.chances
         order = np.argsort(-weighed, kind="stable").tolist()
         return tuple((self.ids[row], float(weighed[row])) for row in order if weighed[row] >= LEAST_CHANCE)
@@ -76,6 +81,7 @@ def look_again(
     vector: Floats | None,
     reader: Reader,
     compatibility: Compatibility | None,
+    sure: float = SURE,
 ) -> SecondLook | None:
     """The candidates of a turn, described by its answer.
 
@@ -87,6 +93,7 @@ def look_again(
         vector: Unit vector of its answer; `None` for words alone.
         reader: The reader of the texts.
         compatibility: The learned matrices, for vectors of the local model.
+        sure: The probability of the place above which there is no second look.
 
     Returns:
         `None` if the turn needs no second look: its place is certain or was not chosen by probability, its
@@ -95,7 +102,7 @@ def look_again(
     places = {end.id: place for place, end in enumerate(before)}
     among = sorted(places[id_] for id_, _ in turn.chances if id_ is not None and id_ in places)
     ids = [*(before[place].id for place in among), None]
-    if not among or turn.previous not in ids or not doubtful(turn):
+    if not among or turn.previous not in ids or not doubtful(turn, sure):
         return None
     if vector is not None:
         near = np.maximum(human_vectors[among] @ vector, answer_vectors[among] @ vector)
@@ -118,12 +125,12 @@ def _is_clear(near: Floats, chosen: int) -> bool:
     return bool(near[chosen] - np.delete(near, chosen).max(initial=NEAR) > CLEAR)
 
 
-def doubtful(turn: TurnEnd) -> bool:
+def doubtful(turn: TurnEnd, sure: float = SURE) -> bool:
     """Whether a turn gets a second look: its parent is the likeliest candidate, but uncertain."""
     chances = turn.chances
     if turn.settled:
         return False
-    return len(chances) > 1 and chances[0][1] <= SURE and chances[0][0] == turn.previous
+    return len(chances) > 1 and chances[0][1] <= sure and chances[0][0] == turn.previous
 
 
 def reconsidered(

@@ -182,8 +182,8 @@ class SemanticNodeSelector(FlowSelector):
         if other is not None:
             vectors, vector, model = yield from _embedded(other, compared, text, runtime)
         reads = reader(language) if runtime is None else runtime.get(TurnReader).of(language)
-        humans = _rows(vectors, [end.human_id or 0 for end in compared], vector.size)
-        answers = _rows(vectors, [end.id for end in compared], vector.size)
+        humans = rows_of(vectors, [end.human_id or 0 for end in compared], vector.size)
+        answers = rows_of(vectors, [end.id for end in compared], vector.size)
         meaning = vector if vector.size else None
         bias = UNBIASED
         if runtime is not None:
@@ -280,7 +280,7 @@ def _nearest(vectors: Vectors, vector: _Floats, before: int) -> list[int]:
     return ids
 
 
-def _rows(vectors: Vectors, ids: Sequence[int], dimensions: int) -> _Floats:
+def rows_of(vectors: Vectors, ids: Sequence[int], dimensions: int) -> _Floats:
     """The vectors of nodes by their ids; zero where a node has none."""
     if not dimensions or not len(vectors.seqs):
         return np.zeros((len(ids), dimensions), np.float32)

@@ -175,17 +175,23 @@ class TurnIndex:
         if node.state is State.LIVE and is_answer(node.message):
             human_id, human, previous = turn
             placement = self._placements.get(human_id or 0)
-            self._openings[node.id] = self._openings.get(previous or 0, node.id)
-            if previous is not None:
-                self._following[previous] = node.id
-            self._ends[node.id] = TurnEnd(
-                node.id,
-                previous,
-                human,
-                text_of(node.message),
-                human_id,
-                node.summary,
-                node.timestamp,
-                placement.chances if placement else (),
-                placement is not None and placement.is_move,
+            self.put(
+                TurnEnd(
+                    node.id,
+                    previous,
+                    human,
+                    text_of(node.message),
+                    human_id,
+                    node.summary,
+                    node.timestamp,
+                    placement.chances if placement else (),
+                    placement is not None and placement.is_move,
+                )
             )
+
+    def put(self, end: TurnEnd) -> None:
+        """Add a turn end that is newer than the turn end that it continues."""
+        self._openings[end.id] = self._openings.get(end.previous or 0, end.id)
+        if end.previous is not None:
+            self._following[end.previous] = end.id
+        self._ends[end.id] = end

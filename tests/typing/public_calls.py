@@ -75,6 +75,7 @@ from langchain_threadmem.removal.scores import decay
 from langchain_threadmem.statistics.verbs import Statistics
 from langchain_threadmem.storage.row_security import secure
 from langchain_threadmem.threads.corrections import Doubt
+from langchain_threadmem.threads.sort import Move
 from langchain_threadmem.threads.tree_view import TreeView
 from langchain_threadmem.verify import Verification
 
@@ -223,10 +224,15 @@ def use_memory(memory: ChatMemory, message: BaseMessage, when: datetime, path: P
     assert_type(memory.summarizer, Summarizer | None)
     assert_type(memory.append(human="Hello", ai=message), list[ConversationNode])
     memory.append("Hello", ("ai", "Hi!"), {"role": "assistant", "content": "How are you?"}, [message])
-    assert_type(memory.extend(messages=["one", message], timestamps=[when, when]), list[ConversationNode])
+    assert_type(
+        memory.extend(messages=["one", message], timestamps=[when, when], select=True),
+        list[ConversationNode],
+    )
     assert_type(memory.edit(node_id=1, message="Hello"), ConversationNode)
     assert_type(memory.regenerate(node_id=1, message=message), list[ConversationNode])
     assert_type(memory.place(node_id=1, parent_id=None), ConversationNode)
+    assert_type(memory.sort(dry_run=True, progress=lambda done, total: None), list[Move])
+    assert_type(memory.unsort(), list[Move])
     assert_type(memory.checkout(node_id=1), ConversationNode)
     assert_type(memory.summarize(node_id=1), list[ConversationNode])
     memory.reset()
@@ -285,11 +291,14 @@ def use_memory(memory: ChatMemory, message: BaseMessage, when: datetime, path: P
 async def use_memory_async(memory: ChatMemory, message: BaseMessage, when: datetime, path: Path) -> None:
     assert_type(await memory.aappend(human="Hello", ai=message), list[ConversationNode])
     assert_type(
-        await memory.aextend(messages=["one", message], timestamps=[when, when]), list[ConversationNode]
+        await memory.aextend(messages=["one", message], timestamps=[when, when], select=True),
+        list[ConversationNode],
     )
     assert_type(await memory.aedit(node_id=1, message="Hello"), ConversationNode)
     assert_type(await memory.aregenerate(node_id=1, message=message), list[ConversationNode])
     assert_type(await memory.aplace(node_id=1, parent_id=None), ConversationNode)
+    assert_type(await memory.asort(dry_run=True, progress=lambda done, total: None), list[Move])
+    assert_type(await memory.aunsort(), list[Move])
     assert_type(await memory.acheckout(node_id=1), ConversationNode)
     assert_type(await memory.asummarize(node_id=1), list[ConversationNode])
     await memory.areset()

@@ -323,6 +323,27 @@ def test_list_shows_the_threads_of_a_conversation(database: str, capsys: pytest.
     assert thread.split()[0] == "6"
 
 
+def test_sort_lists_moves_makes_them_and_takes_them_back(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with MemorySystem("sqlite:///chat.db", embeddings=False) as system:
+        memory = system.conversation("chat")
+        memory.extend(
+            [(role, text) for turn in CHAT for role, text in zip(("user", "ai"), turn, strict=True)]
+        )
+
+    def told(*arguments: str) -> str:
+        assert main(["sort", "chat.db", "chat", *arguments]) == 0
+        return capsys.readouterr().out
+
+    planned = told("--dry-run")
+    assert "How do I bake bread?" in planned
+    assert "to move; 1 thread now" in planned
+    assert "moved; 2 threads now" in told()
+    assert told() == "0 messages moved; 2 threads now\n"
+    assert "moved; 1 thread now" in told("--undo")
+
+
 def test_stats_shows_the_counts_of_the_owner_and_the_size_of_the_database(
     database: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
