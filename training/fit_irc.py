@@ -69,7 +69,7 @@ def states(log: Mapping[str, Any], reads: Reader, own: Networks | None = None, *
             if id_ >= begin and latest:
                 found += [State(rows, ids.index(one)) for one in truth if one in ids]
             if own is not None:
-                chosen = ids[int(score(own, rows).argmax())] if latest else id_
+                chosen = ids[int(score(own, rows.astype(float)).argmax())] if latest else id_
                 speech = speech._replace(previous=None if chosen == id_ else chosen)
         chat.add([speech], reads)
     return found

@@ -126,7 +126,7 @@ class GroupChat:
         kept = [row for row, end in enumerate(ends) if end is not None]
         if not kept:
             return FIRST
-        scores = score(networks(), rows[[*kept, len(latest)]])
+        scores = score(networks(), rows[[*kept, len(latest)]].astype(float))
         chances: Table = np.exp(scores - scores.max())
         chances /= chances.sum()
         together: dict[int | None, float] = {None: float(chances[-1])}
