@@ -29,8 +29,9 @@ test-server: .venv-server/done  ## the example of the Agent Server, with two use
 bench: .venv/bench.done  ## figures beside peers, in one run
 	$(BIN)/python -m benchmarks
 
-# `make fit DATA=folder` makes the shipped weights anew, in build/; with `MODEL=` and `RECALL=` elsewhere.
+# `make fit DATA=folder` makes the shipped weights anew, in build/; with `MODEL=`, `GROUP=` and `RECALL=` elsewhere.
 MODEL ?= build/model.npz
+GROUP ?= build/group_model.npz
 RECALL ?= build/weights.py
 FITS := build/fit-0.npz build/fit-1.npz
 FROM := $(if $(DATA),--data $(DATA)) --cache build/vectors.npz
@@ -38,6 +39,7 @@ FROM := $(if $(DATA),--data $(DATA)) --cache build/vectors.npz
 fit: $(FITS) build/neutral.npz  ## the weights of the selector and of recall, from their sources; takes some hours
 	$(BIN)/python -m training.fit_selection combine $(FITS) --neutral build/neutral.npz --out $(MODEL)
 	$(BIN)/python -m training.fit_selection measure $(MODEL) $(FROM)
+	$(BIN)/python -m training.fit_irc $(if $(DATA),--data $(DATA)) --out $(GROUP)
 	$(BIN)/python -m training.fit_recall $(if $(DATA),--data $(DATA)) --out $(RECALL)
 
 # A finished fit is kept: an interrupted `make fit` goes on with the next one.

@@ -16,6 +16,7 @@ from benchmarks import (
     checkpoint,
     forgetting,
     import_time,
+    irc,
     long_memory,
     navigation,
     owners,
@@ -59,7 +60,7 @@ def main() -> int:
     if options.full:
         print("owners ...", file=sys.stderr)
         lines += owners.measure(full=True)
-        for quality in (recall, threads):
+        for quality in (recall, threads, irc):
             print(f"{quality.__name__} ...", file=sys.stderr)
             lines += quality.measure(options.data)
     show(lines)

@@ -137,7 +137,7 @@ def select(
     if conversation.is_linear:
         return Selected(active, "continues the active thread", active=active, turns=index)
     on_failure, name = conversation.on_selection_failure, conversation.name
-    view = TreeView(conversation.runtime, tree, index, on_failure, name, hidden)
+    view = TreeView(conversation.runtime, tree, index, on_failure, name, hidden, message.name)
     ends = view.turn_ends()
     try:
         parent = yield from choice_of(selector, view, message)

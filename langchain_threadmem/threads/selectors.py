@@ -28,6 +28,7 @@ from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.recall.candidates import likely
 from langchain_threadmem.threads.choice import FIRST, UNBIASED, Choice, choose, language_of_message
 from langchain_threadmem.threads.features.words import Reader
+from langchain_threadmem.threads.group_chat import choose_in_group
 from langchain_threadmem.threads.model import reader
 from langchain_threadmem.threads.shortlist import NEWEST, considered
 from langchain_threadmem.threads.tree_view import TreeView, as_view
@@ -73,12 +74,12 @@ class FlowSelector:
             tree: A `TreeView`, or a NetworkX graph such as `ChatMemory.graph`.
             message: The new human message.
         """
-        view = as_view(tree)
+        view = as_view(tree, message.name)
         return run(self.choose(view, message), view.runtime or bare())
 
     async def aselect_parent(self, tree: Any, message: BaseMessage) -> int | None:
         """The async twin of `select_parent`."""
-        view = as_view(tree)
+        view = as_view(tree, message.name)
         return await arun(self.choose(view, message), view.runtime or bare())
 
 
@@ -139,6 +140,10 @@ class SemanticNodeSelector(FlowSelector):
     `multilingual`, turns in other languages are embedded by `MultilingualEmbeddings`; without it words
     decide.
 
+    In a group chat, whose human messages have two or more different names (`message.name`), it decides by who
+    speaks, who is named and which words are shared, without embeddings. A message may then also continue one
+    of the latest human messages without an answer; see `threads.group_chat`.
+
     Args:
         embeddings: An embedding model for this selector alone, which embeds the newest 256 turns; by default
             the memory's model.
@@ -156,10 +161,13 @@ class SemanticNodeSelector(FlowSelector):
 
     def weigh(self, tree: TreeView, message: BaseMessage) -> Flow[Choice]:
         """The choice, with the probabilities of all candidates."""
-        text, ends = text_of(message), tree.turn_ends()
+        text, ends, runtime = text_of(message), tree.turn_ends(), tree.runtime
         if not ends:
             return FIRST
-        runtime, language = tree.runtime, language_of_message(ends, text)
+        if tree.turns.is_group(message.name):
+            reads = None if runtime is None else runtime.get(TurnReader).of("en")
+            return choose_in_group(tree.turns, ends, message.name, text, reads)
+        language = language_of_message(ends, text)
         if runtime is None and self._own is None:
             self._own = Embedder(None, remember=2 * OWN_TURNS + 2)
         other = None

@@ -49,6 +49,7 @@ class TreeView:
         on_failure: OnFailure = "latest",
         conversation: str = "",
         hidden: Sequence[Span] = (),
+        speaker: str | None = None,
     ) -> None:
         self.runtime: Runtime | None = runtime
         self.conversation = conversation
@@ -59,7 +60,7 @@ class TreeView:
         self.turns = turns.without(hidden) if hidden else turns
         """The index of the turn ends; it grows with the conversation, unless `hidden` is given."""
         self._all_turns, self._hidden = turns, hidden
-        self._ends = self.turns.ends()
+        self._ends = self.turns.ends(speaker)
         self.reason = ""
         """The selector's reason, in a few words, if it gives one."""
         self.chances: Sequence[tuple[int | None, float]] = ()
@@ -68,7 +69,11 @@ class TreeView:
         """New probabilities of answered turns, the likeliest place first, by the `id` of the turn end."""
 
     def turn_ends(self) -> Sequence[TurnEnd]:
-        """The answers that a new message can continue, oldest first."""
+        """The answers that a new message can continue, oldest first.
+
+        In a group chat, whose human messages have two or more different names, also the human messages
+        without an answer.
+        """
         return self._ends
 
     def thread(self, node_id: int) -> list[ConversationNode]:
@@ -104,13 +109,13 @@ class TreeView:
 class GraphView(TreeView):
     """A tree view of a NetworkX graph, without a database."""
 
-    def __init__(self, graph: Any) -> None:
+    def __init__(self, graph: Any, speaker: str | None = None) -> None:
         attributes = dict(graph.nodes(data=True)).values() if graph else ()
         self._nodes = sorted((data["node"] for data in attributes), key=lambda node: node.id)
         self.turns = self._all_turns = TurnIndex()
         self._hidden = ()
         self.turns.add(self._nodes)
-        self._ends = self.turns.ends()
+        self._ends = self.turns.ends(speaker)
         self.runtime = None
         self.conversation = ""
         self.on_failure: OnFailure = "latest"
@@ -124,8 +129,8 @@ class GraphView(TreeView):
         return self._nodes
 
 
-def as_view(tree: Any) -> TreeView:
-    """The tree view itself, or a view of a graph such as `ChatMemory.graph`.
+def as_view(tree: Any, speaker: str | None = None) -> TreeView:
+    """The tree view itself, or a view of a graph such as `ChatMemory.graph` for a message of a speaker.
 
     Raises:
         InputError: The argument is neither a view nor a graph.
@@ -133,7 +138,7 @@ def as_view(tree: Any) -> TreeView:
     if isinstance(tree, TreeView):
         return tree
     if not tree or hasattr(tree, "nodes"):
-        return GraphView(tree)
+        return GraphView(tree, speaker)
     raise InputError(f"a selector takes a tree view or a networkx graph, not {type(tree).__name__!r}")
 
 

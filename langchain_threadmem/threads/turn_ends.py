@@ -1,7 +1,8 @@
-"""Turn ends: the answers that a new human message can continue.
+"""Turn ends: the answers, and in a group chat the messages, that a new human message can continue.
 
 A turn is a human message and the AI and tool messages that answer it. Its *end* is the last answer without
-tool calls: a human message never continues a tool call or its result.
+tool calls: a human message never continues a tool call or its result. In a group chat, whose human messages
+have two or more different names, a turn without an answer ends in its human message.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.messages.codec import text_of
@@ -19,16 +21,39 @@ from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.lineage import Span, within
 from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummary, Placement
 
+if TYPE_CHECKING:
+    from langchain_threadmem.threads.group_chat import GroupChat
+
+
+class Speech(NamedTuple):
+    """A human message or an answer, with its speaker.
+
+    Attributes:
+        id: Node id of the message.
+        human: Node id of the human message of its turn; its own id if there is none.
+        previous: `id` of the message that it continues or answers; `None` at a root.
+        speaker: `name` of the message; empty if it has none.
+        text: Text of the message.
+        is_answer: Whether it is an answer.
+    """
+
+    id: int
+    human: int
+    previous: int | None
+    speaker: str
+    text: str
+    is_answer: bool = False
+
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
     """The last answer of a turn, which a new human message can continue.
 
     Attributes:
-        id: Node id of the answer.
+        id: Node id of the answer; in a group chat, of a human message without an answer.
         previous: `id` of the turn end that this turn continues; `None` at a root.
         human: Text of the human message of the turn.
-        answer: Text of the answer.
+        answer: Text of the answer; empty without an answer.
         human_id: Node id of the human message.
         summary: Summary of the answer, if any.
         timestamp: Time of the answer.
@@ -69,7 +94,16 @@ class TurnIndex:
         self.version = version
         self.last = 0
         """Id of the newest node in the index."""
+        self.speeches: list[Speech] = []
+        """The human messages and answers, parents before their children."""
+        self.chat: GroupChat | None = None
+        """The speeches as the selector has read them; `None` before the first choice in a group chat."""
         self._ends: dict[int, TurnEnd] = {}
+        self._open: dict[int, TurnEnd] = {}
+        # Human nodes without an answer, as turn ends of a group chat.
+        self._names: set[str] = set()
+        self._group_from: int | None = None
+        # The first human node with another name than an earlier one.
         self._openings: dict[int, int] = {}
         self._following: dict[int, int] = {}
         self._turn_of: dict[int, tuple[int | None, str, int | None]] = {}
@@ -93,8 +127,13 @@ class TurnIndex:
             new = {node.id: node for node in nodes if node.id > self.last}
             self.last = max(new, default=self.last)
             for id_, node in new.items():
-                if node.superseded_by is not None and node.message.type == "human":
-                    self._first[node.superseded_by] = self._first.get(id_, id_)
+                if node.message.type == "human":
+                    if node.superseded_by is not None:
+                        self._first[node.superseded_by] = self._first.get(id_, id_)
+                    if node.message.name:
+                        self._names.add(node.message.name)
+                        if self._group_from is None and len(self._names) > 1:
+                            self._group_from = id_
             for id_ in parents_first({id_: node.parent_id for id_, node in new.items()}):
                 self._add(new[id_])
 
@@ -103,10 +142,19 @@ class TurnIndex:
         with self._lock:
             self._placements[id_] = placement
 
-    def ends(self) -> list[TurnEnd]:
-        """The turn ends, oldest first."""
+    def is_group(self, speaker: str | None = None) -> bool:
+        """Whether human messages, with one of a new speaker, have two or more different names."""
+        return len(self._names | {speaker} if speaker else self._names) > 1
+
+    def ends(self, speaker: str | None = None) -> list[TurnEnd]:
+        """The turn ends for a new message, oldest first.
+
+        Args:
+            speaker: `name` of the new message.
+        """
         with self._lock:
-            return sorted(self._ends.values(), key=lambda end: end.id)
+            ends = [*self._ends.values(), *(self._open.values() if self.is_group(speaker) else ())]
+        return sorted(ends, key=lambda end: end.id)
 
     def end(self, id_: int) -> TurnEnd | None:
         """The turn end with an id."""
@@ -123,10 +171,11 @@ class TurnIndex:
         Later additions to this index do not change the copy. The cost is linear.
         """
         copy = TurnIndex(self.version)
-        copy.last, copy._openings = self.last, self._openings
+        copy.last, copy._openings, copy._names = self.last, self._openings, self._names
         left_out: set[int] = set()
         with self._lock:
             ends = list(self._ends.values())  # A turn comes before the turns that continue it.
+            speeches, unanswered = list(self.speeches), dict(self._open)
         for end in ends:
             if end.previous in left_out or self.belongs(end.id, spans):
                 left_out.add(end.id)
@@ -134,17 +183,24 @@ class TurnIndex:
                 copy._ends[end.id] = end
                 if end.previous is not None:
                     copy._following[end.previous] = end.id
+        for speech in speeches:
+            if speech.previous in left_out or speech.id in left_out or self.belongs(speech.id, spans):
+                left_out.add(speech.id)
+                continue
+            copy.speeches.append(speech)
+            if speech.id in unanswered:
+                copy._open[speech.id] = unanswered[speech.id]
         return copy
 
     def upwards(self, id_: int | None) -> Iterator[TurnEnd]:
         """A turn end and its ancestors, the latest first."""
-        while id_ is not None and (end := self._ends.get(id_)):
+        while id_ is not None and (end := self._end(id_)):
             yield end
             id_ = end.previous
 
     def end_above(self, id_: int) -> int | None:
         """The turn end that a node is, or else that the turn of the node continues."""
-        return id_ if id_ in self._ends else self._turn_of.get(id_, (None, "", None))[2]
+        return id_ if self._end(id_) else self._turn_of.get(id_, (None, "", None))[2]
 
     def leaf(self, id_: int) -> int:
         """The end of the thread of a turn end; at a branch, of the newest branch."""
@@ -159,35 +215,53 @@ class TurnIndex:
 
     def opening(self, id_: int) -> TurnEnd | None:
         """The first turn end of the thread of a turn end, if the index contains it."""
-        return self._ends.get(self._openings[id_])
+        return self._end(self._openings[id_])
+
+    def _end(self, id_: int) -> TurnEnd | None:
+        end = self._ends.get(id_)
+        return end or (self._open.get(id_) if self.is_group() else None)
 
     def _add(self, node: ConversationNode) -> None:
         parent = node.parent_id
         above = self._turn_of.get(parent) if parent is not None else None
-        if node.message.type == "human":
-            previous = parent if parent in self._ends else (above[2] if above else None)
+        live, is_human = node.state is State.LIVE, node.message.type == "human"
+        if is_human:
+            in_group = self._group_from is not None and node.id >= self._group_from
+            continues = parent in self._ends or (in_group and parent in self._open)
+            previous = parent if continues else (above[2] if above else None)
             turn: tuple[int | None, str, int | None] = (node.id, text_of(node.message), previous)
         else:
             turn = above or (None, "", None)
-            if node.state is State.LIVE and parent in self._ends:
+            if live and parent in self._ends:
                 del self._ends[parent]  # A further answer of the same turn moves its end.
+            if live and node.message.type != "system":
+                self._open.pop(turn[0] or 0, None)
         self._turn_of[node.id] = turn
-        if node.state is State.LIVE and is_answer(node.message):
-            human_id, human, previous = turn
-            placement = self._placements.get(human_id or 0)
-            self.put(
-                TurnEnd(
-                    node.id,
-                    previous,
-                    human,
-                    text_of(node.message),
-                    human_id,
-                    node.summary,
-                    node.timestamp,
-                    placement.chances if placement else (),
-                    placement is not None and placement.is_move,
-                )
-            )
+        if not live or not (is_human or is_answer(node.message)):
+            return
+        human_id, human, previous = turn
+        placement = self._placements.get(human_id or 0)
+        answer = "" if is_human else text_of(node.message)
+        end = TurnEnd(
+            node.id,
+            previous,
+            human,
+            answer,
+            human_id,
+            node.summary,
+            node.timestamp,
+            placement.chances if placement else (),
+            placement is not None and placement.is_move,
+        )
+        speaker = node.message.name or ""
+        if is_human:
+            before = above[0] if above and parent not in self._ends else parent
+            self._openings[node.id] = self._openings.get(previous or 0, node.id)
+            self._open[node.id] = end
+            self.speeches.append(Speech(node.id, node.id, before, speaker, human))
+            return
+        self.put(end)
+        self.speeches.append(Speech(node.id, human_id or node.id, human_id, speaker, answer, is_answer=True))
 
     def put(self, end: TurnEnd) -> None:
         """Add a turn end that is newer than the turn end that it continues."""

@@ -1,0 +1,409 @@
+"""Group chats: the message that a message of several people continues, by who speaks and who is named.
+
+In a group chat the bot leaves most messages without an answer, so these are candidates too. Small networks
+score the candidates. `training/fit_irc.py` fits them on logs of a help channel and makes `group_model.npz`
+beside this module, which contains arrays only (no pickle).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib.resources import as_file, files
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from langchain_threadmem.common import forking
+from langchain_threadmem.messages.text import one_line
+from langchain_threadmem.threads.choice import FIRST, Choice
+from langchain_threadmem.threads.features.cues import MESSAGE_CUES
+from langchain_threadmem.threads.features.learned_words import Floats
+from langchain_threadmem.threads.features.structure import Table
+from langchain_threadmem.threads.features.words import Reader
+from langchain_threadmem.threads.model import Networks, reader, score
+from langchain_threadmem.threads.turn_ends import Speech, TurnEnd, TurnIndex
+
+FILE = "group_model.npz"
+WINDOW = 100
+"""The number of latest messages that a message may continue."""
+NEAR = 25
+"""The number of latest messages that are always candidates; others must be related to the message."""
+RELATED = 0.15
+"""The cosine of the terms of two related messages."""
+LEAST_NAME = 3
+"""The number of characters from which a name without a sign is recognised, and the beginning of a name."""
+NOBODY = -1
+_NAME = re.compile(r"@?[\w\[\]\\`^{}|-]+")
+_ADDRESS = re.compile(r"\s*(?:(@?[\w\[\]\\`^{}|-]+)\s*[:,;>]+|(@[\w\[\]\\`^{}|-]+))\s*")
+CUES = (*MESSAGE_CUES, "link")
+_GREETING, _QUESTION = CUES.index("greeting"), CUES.index("question")
+
+
+class _Thread:
+    """A thread: the place of its last message, its size and its speakers."""
+
+    def __init__(self) -> None:
+        self.last = self.size = 0
+        self.speakers: set[int] = set()
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """A message of a group chat. People are numbers, in the order in which they first spoke.
+
+    Attributes:
+        id: Its node id.
+        speaker: The person who speaks.
+        addressed: The person with whose name the message begins, or -1.
+        named: All other people whom the message names.
+        terms: The weight of each term; the sum of the squares is 1.
+        cues: A number for each of `CUES`.
+        place: The number of messages before it.
+        parent: Place of the message that it continues; its own place at a root.
+        parent_speaker: Speaker of that message.
+        parent_terms: Terms of that message.
+        thread: Its thread.
+        replies: The number of messages that continue it.
+        heard: The people who continue it.
+    """
+
+    id: int
+    speaker: int
+    addressed: int
+    named: frozenset[int]
+    terms: Mapping[str, float]
+    cues: tuple[float, ...]
+    place: int
+    parent: int = NOBODY
+    parent_speaker: int = NOBODY
+    parent_terms: Mapping[str, float] = field(default_factory=dict)
+    thread: _Thread = field(default_factory=_Thread)
+    replies: int = 0
+    heard: set[int] = field(default_factory=set)
+
+
+class GroupChat:
+    """The messages of a group chat; each is read once, and understood by the messages before it."""
+
+    def __init__(self) -> None:
+        self.lock = forking.lock()
+        self._people: dict[tuple[bool, str], int] = {}
+        self._names: dict[str, set[int]] = {}
+        """The people who have a name, or a part of a name of several words."""
+        self._latest: deque[Message] = deque(maxlen=WINDOW)
+        self._threads: dict[int, _Thread] = {}
+        self._speeches: dict[int, Speech] = {}
+
+    def __len__(self) -> int:
+        return len(self._speeches)
+
+    def add(self, speeches: Iterable[Speech], reads: Reader) -> None:
+        """Add messages, in the order of time."""
+        for speech in speeches:
+            speaker = self._person(speech)
+            self._people.setdefault((speech.is_answer, _key(speech.speaker)), speaker)
+            for name in _names(speech.speaker):
+                self._names.setdefault(name, set()).add(speaker)
+            message = self._read(speech, reads)
+            if speech.is_answer:  # The bot answers the message, whether or not it says so.
+                above = next((one for one in self._latest if one.id == speech.previous), None)
+                if above is not None and message.addressed == NOBODY:
+                    message.addressed, message.named = above.speaker, message.named | {above.speaker}
+            self._place(message, speech.previous)
+            self._speeches[speech.id] = speech
+
+    def choose(self, turn_ends: Sequence[TurnEnd], speaker: str, text: str, reads: Reader) -> Choice:
+        """The choice for a new message; see `choose_in_group`."""
+        latest, rows = self.describe(Speech(0, 0, None, speaker, text), reads)
+        ids = {end.human_id: end.id for end in turn_ends} | {end.id: end.id for end in turn_ends}
+        ends = [ids.get(self._speeches[message.id].human, ids.get(message.id)) for message in latest]
+        kept = [row for row, end in enumerate(ends) if end is not None]
+        if not kept:
+            return FIRST
+        scores = score(networks(), rows[[*kept, len(latest)]].astype(float))
+        chances: Table = np.exp(scores - scores.max())
+        chances /= chances.sum()
+        together: dict[int | None, float] = {None: float(chances[-1])}
+        for row, chance in zip(kept, chances.tolist(), strict=False):
+            together[ends[row]] = together.get(ends[row], 0.0) + chance
+        # Of equally likely candidates the latest is first.
+        ranked = dict(sorted(together.items(), key=lambda item: (-item[1], -(item[0] or 0))))
+        best, probability = next(iter(ranked.items()))
+        return Choice(best, probability, self._reason(best, turn_ends, speaker), MappingProxyType(ranked))
+
+    def _reason(self, best: int | None, turn_ends: Sequence[TurnEnd], speaker: str) -> str:
+        if best is None:
+            return "new topic: nothing fits well enough"
+        end = next(end for end in turn_ends if end.id == best)
+        asked = self._speeches.get(end.human_id or end.id)
+        name = "" if asked is None or asked.is_answer else asked.speaker
+        text = repr(one_line(end.human or end.answer, 40))
+        return f"continues {text}" if _key(name) == _key(speaker) else f"answers {name or 'somebody'}: {text}"
+
+    def describe(self, speech: Speech, reads: Reader) -> tuple[list[Message], Floats]:
+        """The candidates of a message, oldest first, and their features.
+
+        Returns:
+            Earlier messages; a row of `FEATURES` for each and, at last, for a new root.
+        """
+        message = self._read(speech, reads)
+        return _described(message, list(self._latest))
+
+    def _person(self, speech: Speech) -> int:
+        return self._people.get((speech.is_answer, _key(speech.speaker)), len(self._people))
+
+    def _read(self, speech: Speech, reads: Reader) -> Message:
+        speaker, text, stop_words = self._person(speech), speech.text, reads.phrases.stop_words
+        addressed, address = NOBODY, _ADDRESS.match(text)
+        if address:
+            addressed = self._whom(address[1] or address[2])
+        elif first := _NAME.match(text.lstrip()):
+            addressed = self._whom(first[0], stop_words)
+        named = {self._whom(name, stop_words) for name in _NAME.findall(text)} | {addressed}
+        if address and addressed != NOBODY:
+            text = text[address.end() :]
+        found = reads.message(text)
+        length = float(np.sqrt(found.rarity @ found.rarity)) or 1.0
+        terms = dict(zip(found.terms, (found.rarity / length).tolist(), strict=True))
+        cues = (*found.cues, float("http" in text))
+        return Message(
+            speech.id, speaker, addressed, frozenset(named - {speaker, NOBODY}), terms, cues, len(self)
+        )
+
+    def _whom(self, name: str, unless: Collection[str] | None = None) -> int:
+        """The only person of a name. Unmarked names are no short or common words; others may be cut."""
+        marked, name = unless is None or name.startswith("@"), name.removeprefix("@").casefold()
+        if not marked and (len(name) < LEAST_NAME or name in (unless or ())):
+            return NOBODY
+        people = self._names.get(name, set())
+        if not people and marked and len(name) >= LEAST_NAME:
+            people = {one for known, some in self._names.items() if known.startswith(name) for one in some}
+        return next(iter(people)) if len(people) == 1 else NOBODY
+
+    def _place(self, message: Message, previous: int | None) -> None:
+        message.parent, above = message.place, None
+        if previous is not None:
+            message.thread = self._threads.get(previous, message.thread)
+            message.parent = NOBODY  # It continues a message before the latest.
+            above = next((one for one in self._latest if one.id == previous), None)
+        else:
+            message.parent_speaker = message.speaker
+        if above is not None:
+            above.replies += 1
+            above.heard.add(message.speaker)
+            message.parent, message.parent_speaker = above.place, above.speaker
+            message.parent_terms = above.terms
+            message.thread.speakers.add(above.speaker)
+        thread = self._threads[message.id] = message.thread
+        thread.last, thread.size = message.place, thread.size + 1
+        thread.speakers.add(message.speaker)
+        self._latest.append(message)
+
+
+def choose_in_group(
+    turns: TurnIndex,
+    turn_ends: Sequence[TurnEnd],
+    speaker: str | None,
+    text: str,
+    reads: Reader | None = None,
+) -> Choice:
+    """Choose the turn of a group chat that a new message continues, or a new root.
+
+    Args:
+        turns: The index of the conversation.
+        turn_ends: The turns that the message may continue; only those of the latest 100 messages count.
+        speaker: `name` of the message.
+        text: Text of the message.
+        reads: The reader of the texts; by default a new reader for English.
+
+    Cost: 1 ms; the first call for an index reads all messages, 0.1 ms for each.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> from langchain_threadmem.tree.node import ConversationNode
+        >>> index = TurnIndex()
+        >>> index.add([ConversationNode(1, HumanMessage("How do I mount a disk?", name="ada"))])
+        >>> index.add([ConversationNode(2, HumanMessage("Has anybody seen my umbrella?", name="bob"))])
+        >>> choice = choose_in_group(index, index.ends(), "eve", "ada: with the command mount")
+        >>> choice.parent_id, choice.reason
+        (1, "answers ada: 'How do I mount a disk?'")
+    """
+    chat, reads = turns.chat or GroupChat(), reads or reader()
+    turns.chat = chat
+    with chat.lock:
+        chat.add(turns.speeches[len(chat) :], reads)
+        return chat.choose(turn_ends, speaker or "", text, reads)
+
+
+def _key(name: str) -> str:
+    return name.strip().casefold()
+
+
+def _names(name: str) -> set[str]:
+    """A name and its parts: "Ada Lovelace" is named by "Ada" too."""
+    whole = _key(name)
+    parts = {part for part in _NAME.findall(whole) if len(part) >= LEAST_NAME}
+    return {part.removeprefix("@") for part in parts | {whole}} - {""}
+
+
+def _described(message: Message, latest: Sequence[Message]) -> tuple[list[Message], Floats]:
+    """The candidates among the latest messages, and their features."""
+    if not latest:
+        return [], np.zeros((1, 0), np.float32)
+    place, speaker, addressed = message.place, message.speaker, message.addressed
+    everybody = np.array([one.speaker for one in latest])
+    is_mine, is_named = everybody == speaker, np.isin(everybody, list(message.named))
+    calls_me = np.array([speaker in one.named for one in latest])
+    all_alike = np.array([_cosine(message.terms, one.terms) for one in latest])
+    all_between = np.arange(len(latest))[::-1]
+    near = all_between < NEAR
+    chosen = np.flatnonzero(near | is_mine | is_named | calls_me | (all_alike > RELATED))
+
+    own, calls = np.flatnonzero(is_mine), np.flatnonzero(calls_me)
+    my_last = latest[own[-1]] if len(own) else None
+    my_thread = my_last.thread if my_last else None
+    after_mine = own[-1] + 1 if len(own) else 0
+    theirs = np.flatnonzero(everybody == addressed) if addressed != NOBODY else own[:0]
+    their_thread = latest[theirs[-1]].thread if len(theirs) else None
+
+    some = [latest[at] for at in chosen.tolist()]
+    at, speakers, whom, parents, parent_speakers, replies, size, others, last = np.array(
+        [
+            (
+                one.place,
+                one.speaker,
+                one.addressed,
+                one.parent,
+                one.parent_speaker,
+                one.replies,
+                one.thread.size,
+                len(one.thread.speakers),
+                one.thread.last,
+            )
+            for one in some
+        ]
+    ).T
+    cues = np.array([one.cues for one in some])
+    (
+        names_somebody,
+        heard_me,
+        in_my_thread,
+        in_their_thread,
+        with_me,
+        with_them,
+    ) = np.array(
+        [
+            (
+                bool(one.named),
+                speaker in one.heard,
+                one.thread is my_thread,
+                one.thread is their_thread,
+                speaker in one.thread.speakers,
+                not message.named.isdisjoint(one.thread.speakers),
+            )
+            for one in some
+        ]
+    ).T
+    rank, between, alike = _rank(everybody.tolist())[chosen], all_between[chosen], all_alike[chosen]
+    mine, named, names_me, last_of_speaker = is_mine[chosen], is_named[chosen], calls_me[chosen], rank == 0
+    since, is_root, is_last = chosen >= after_mine, parents == at, last == at
+    partner = speakers == (my_last.addressed if my_last and my_last.addressed != NOBODY else NOBODY - 1)
+    caller = speakers == (everybody[calls[-1]] if len(calls) else NOBODY - 1)
+    to_them = addressed if addressed != NOBODY else NOBODY - 1
+    back = place - at
+    each: dict[str, Any] = {
+        "distance": np.log(back),
+        "between": np.log1p(between),
+        "near": 1 / back,
+        **{f"back_{n}": between == n for n in range(4)},
+        "mine": mine,
+        "named": named,
+        "addressed": speakers == to_them,
+        "names_me": names_me,
+        "addresses_me": whom == speaker,
+        "names_others": names_somebody & ~names_me,
+        "names_same": whom == to_them,
+        "names_nobody": ~names_somebody,
+        "rank": np.log1p(rank),
+        "last_of_speaker": last_of_speaker,
+        "last_of_mine": mine & last_of_speaker,
+        "last_of_named": named & last_of_speaker,
+        "latest_call": chosen == (calls[-1] if len(calls) else NOBODY),
+        "call_since": names_me & since,
+        "after_mine": since,
+        "mine_since": np.log1p(is_mine[::-1].cumsum()[::-1][chosen] - mine),
+        "partner": partner,
+        "caller": caller,
+        "last_of_partner": partner & last_of_speaker,
+        "last_of_caller": caller & last_of_speaker,
+        "alike": alike,
+        "most_alike": (alike == alike.max()) & (alike > 0),
+        "alike_before": np.array([_cosine(message.terms, one.parent_terms) for one in some]),
+        "both_greet": cues[:, _GREETING] * message.cues[_GREETING],
+        "open_question": cues[:, _QUESTION] * (replies == 0) * ~mine,
+        "replies": np.log1p(replies),
+        "heard_me": heard_me,
+        "starts": is_root,
+        "answers_me": parent_speakers == speaker,
+        "answers_named": np.isin(parent_speakers, list(message.named)),
+        "answers_own": (parent_speakers == speakers) & ~is_root,
+        "my_thread": in_my_thread,
+        "their_thread": in_their_thread,
+        "in_mine": with_me,
+        "in_theirs": with_them,
+        "last_of_thread": is_last,
+        "last_of_my_thread": is_last & in_my_thread,
+        "thread_size": np.log(size),
+        "thread_speakers": np.log1p(others),
+        "thread_since": np.log(place - last),
+    }
+    whole: dict[str, Any] = {
+        **dict(zip(CUES, message.cues, strict=True)),
+        "named": len(message.named),
+        "addressed": addressed != NOBODY,
+        "named_is_here": is_named.any(),
+        "speaker_is_new": my_last is None,
+        "my_silence": math.log(place - my_last.place if my_last else WINDOW),
+        "mine_before": math.log1p(len(own)),
+        "i_spoke_last": is_mine[-1],
+        "called_since": calls_me[after_mine:].any(),
+        "speakers_since": math.log1p(len(set(everybody[after_mine:].tolist()))),
+        "messages_since": math.log1p(len(latest) - after_mine),
+        "best_alike": alike.max(),
+        "speakers": math.log1p(len(set(everybody.tolist()))),
+    }
+    rows = np.zeros((len(some) + 1, len(each) + cues.shape[1] + len(whole) + 1), np.float32)
+    rows[:-1, : len(each)] = np.array([*each.values()]).T
+    rows[:-1, len(each) : len(each) + cues.shape[1]] = cues
+    rows[:, len(each) + cues.shape[1] : -1] = [*whole.values()]
+    rows[-1, -1] = 1
+    return some, rows
+
+
+def _cosine(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    if one.keys().isdisjoint(other):
+        return 0.0
+    return sum(one[term] * other[term] for term in one.keys() & other.keys())
+
+
+def _rank(speakers: Sequence[int]) -> Table:
+    """How many later messages are of the same speaker."""
+    seen: Counter[int] = Counter()
+    ranks = []
+    for speaker in reversed(speakers):
+        ranks.append(seen[speaker])
+        seen[speaker] += 1
+    return np.array(ranks[::-1], float)
+
+
+@cache
+def networks() -> Networks:
+    """The networks; the first call reads the file."""
+    with as_file(files(__package__).joinpath(FILE)) as path, np.load(path, allow_pickle=False) as arrays:
+        return Networks(*(arrays[part.name] for part in fields(Networks)))
