@@ -146,7 +146,8 @@ def select(
     found = Selected(active, "continues the active thread", None, len(ends), active, view.chances, TIP, index)
     if parent is None and conversation.single_tree:
         return found._replace(reason="continues the active thread, the only one there may be")
-    weighed = Placement(view.reason, view.chances) if view.reason else None
+    title = view.title if parent is None else ""
+    weighed = Placement(view.reason, view.chances, title) if view.reason or title else None
     if suggest:
         # The model is shown the turns that the message may continue, wherever it stays.
         stays = Placement(found.reason, view.chances) if view.chances else None

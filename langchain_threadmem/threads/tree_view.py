@@ -64,6 +64,8 @@ class TreeView:
         """The selector's reason, in a few words, if it gives one."""
         self.chances: Sequence[tuple[int | None, float]] = ()
         """The candidates and their probabilities, if the selector has computed them."""
+        self.title = ""
+        """A title for the new thread, if the selector gives one."""
 
     def turn_ends(self) -> Sequence[TurnEnd]:
         """The answers that a new message can continue, oldest first."""
@@ -116,6 +118,7 @@ class GraphView(TreeView):
         self.failed = False
         self.reason = ""
         self.chances = ()
+        self.title = ""
 
     def _load(self) -> Iterable[ConversationNode]:
         return self._nodes

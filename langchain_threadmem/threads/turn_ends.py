@@ -34,6 +34,7 @@ class TurnEnd:
         timestamp: Time of the answer.
         chances: Candidates for `previous` and their probabilities when the turn was placed; empty if the
             place is certain.
+        title: The title of the thread that the turn began, if a model has given one.
     """
 
     id: int
@@ -44,6 +45,7 @@ class TurnEnd:
     summary: MessageSummary | None = None
     timestamp: datetime = EPOCH
     chances: Sequence[tuple[int | None, float]] = ()
+    title: str = ""
 
 
 class TurnIndex:
@@ -176,4 +178,5 @@ class TurnIndex:
                 node.summary,
                 node.timestamp,
                 placement.chances if placement else (),
+                placement.title if placement else "",
             )
