@@ -26,7 +26,7 @@ REMEMBERED = 1000
 """The number of latest choices from which the usual gain is estimated."""
 HEAD_START = 8
 """A number of messages added to the count of choices, so that the share also allows early questions."""
-CATCH_UP = 40
+CATCH_UP = 300
 """The number of choices within which a share that was not used is made up for."""
 DOUBT = 1e-3
 """The weight of doubt beside the gain: where no answer would change the choice, an answer still tells how

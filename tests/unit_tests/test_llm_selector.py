@@ -366,7 +366,7 @@ def test_the_odds_after_an_answer_are_stored() -> None:
     assert 1.0 > after[None] > before[None] > 0.5
 
 
-@pytest.mark.parametrize("right", [1.0, 0.9, 0.7, 0.5])
+@pytest.mark.parametrize("right", [1.0, 0.9, 0.8, 0.7])
 def test_the_reliability_is_estimated_from_the_odds(right: float) -> None:
     reliability, chance = Reliability(), random.Random(7)
     odds = MappingProxyType({2: 0.5, 4: 0.3, 6: 0.1, 8: 0.06, None: 0.04})
