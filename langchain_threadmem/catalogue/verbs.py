@@ -29,7 +29,7 @@ from langchain_threadmem.messages.text import one_line
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries.text_rank import informative
-from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.tree import nodes, placements, trees
 from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import ConversationNode, MessageSummary
@@ -93,7 +93,7 @@ class ThreadInfo:
     Attributes:
         id: The id of the last node.
         root_id: The id of the first node.
-        title: The first informative words of the thread.
+        title: The title that a chat model has given the thread, or its first informative words.
         preview: The beginning of the newest message, on one line.
         messages: The number of messages.
         started: The time of the first message.
@@ -161,16 +161,17 @@ def list_threads(
     _check_limit(limit)
     tree = yield from tree_of(conversation)
 
-    def read(conn: Conn) -> tuple[list[_Branch], list[NodeRow], bool, int | None]:
+    def read(conn: Conn) -> tuple[list[_Branch], list[NodeRow], dict[int, str], bool, int | None]:
         branches = sorted(_branches(queries.outline(conn, tree)), key=attrgetter("place"), reverse=True)
         left = [branch for branch in branches if branch.place < place]
         shown = left[:limit]
         wanted = {key for branch in shown for key in (branch.end, branch.root, branch.second)}
-        return shown, nodes.by_keys(conn, wanted), len(left) > limit, trees.head(conn, tree).tip
+        titles = placements.titles(conn, wanted)
+        return shown, nodes.by_keys(conn, wanted), titles, len(left) > limit, trees.head(conn, tree).tip
 
-    shown, rows, more, tip = yield from Sql(read)
+    shown, rows, titles, more, tip = yield from Sql(read)
     found = dict(zip((row.key for row in rows), nodes_of(rows, conversation.runtime.parts.read), strict=True))
-    threads = [_thread(branch, found, branch.end == tip) for branch in shown]
+    threads = [_thread(branch, found, titles, branch.end == tip) for branch in shown]
     return Page(threads, "{!r} {}".format(*shown[-1].place) if more else None)
 
 
@@ -349,12 +350,18 @@ def _branches(outline: list[Outline]) -> list[_Branch]:
     return found
 
 
-def _thread(branch: _Branch, found: Mapping[int, ConversationNode], active: bool) -> ThreadInfo:
+def _thread(
+    branch: _Branch, found: Mapping[int, ConversationNode], titles: Mapping[int, str], active: bool
+) -> ThreadInfo:
     first, second, end = (found[key] for key in (branch.root, branch.second, branch.end))
     return ThreadInfo(
         end.id,
         first.id,
-        title_of_thread((first.message, second.message)) or f"thread {end.id}",
+        # The first node may be a system message.
+        titles.get(branch.root)
+        or titles.get(branch.second)
+        or title_of_thread((first.message, second.message))
+        or f"thread {end.id}",
         one_line(text_of(end.message), PREVIEW),
         branch.messages,
         first.timestamp,

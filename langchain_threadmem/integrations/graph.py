@@ -38,6 +38,7 @@ from langchain_threadmem.threads.events import (
     Suggestion,
     suggestion_threshold,
 )
+from langchain_threadmem.threads.llm_selector import selector_of
 from langchain_threadmem.threads.route import ActiveThread, Lineage, Routed
 from langchain_threadmem.threads.select import COVER, ThreadedConversation
 from langchain_threadmem.threads.selectors import AnySelector, SemanticNodeSelector
@@ -219,6 +220,7 @@ def create_threaded_chat(
     system: MemorySystem,
     *,
     selector: AnySelector | None = None,
+    ask: float = 0.0,
     window: Window | None = None,
     recall: int = 4,
     scope: Scope = "conversation",
@@ -243,6 +245,9 @@ def create_threaded_chat(
         model: A chat model, or the name of a model for `ChatOpenAI`.
         system: The system of the conversations.
         selector: Selects the thread; by default `SemanticNodeSelector`.
+        ask: The maximal share of messages, 0 to 1, for which the model is also asked which thread they
+            continue: those of which the semantic selector is unsure, as for `LLMNodeSelector`.
+            A question takes one call, whose answer is not streamed.
         window: The part of the thread for the model: a `MessageWindow`, a `TokenWindow`, or a function from a
             list of messages to a list of messages. The system prompt and recalled text are not counted.
         recall: Maximum number of recalled messages and summaries of other threads; 0 for none.
@@ -273,8 +278,9 @@ def create_threaded_chat(
         raise InputError(f"recall={recall!r} is negative; pass the number of messages, 0 for none")
     builder = StateGraph(ThreadedState)
     where = Where(conversation_id=conversation_id, owner=owner)
+    chosen = selector_of(selector, model, ask)
     selecting = select_thread_node(
-        system, selector, **where, on_select=on_select, suggest_at=suggest_at, **options | {"cover": None}
+        system, chosen, **where, on_select=on_select, suggest_at=suggest_at, **options | {"cover": None}
     )
     steps: list[tuple[str, Node]] = [("select_thread", selecting)]
     if recall:

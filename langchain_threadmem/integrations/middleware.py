@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NotRequired, Self, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Self, Unpack, cast
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -47,8 +47,12 @@ from langchain_threadmem.threads.events import (
     Suggestion,
     suggestion_threshold,
 )
+from langchain_threadmem.threads.llm_selector import selector_of
 from langchain_threadmem.threads.route import ActiveThread
-from langchain_threadmem.threads.selectors import AnySelector, SemanticNodeSelector
+from langchain_threadmem.threads.selectors import AnySelector
+
+if TYPE_CHECKING:
+    from langchain_threadmem.engine.chat_model import Model
 
 
 class ThreadMemState(AgentState[Any]):
@@ -69,6 +73,8 @@ class MiddlewareOptions(SelectionOptions, total=False):
     """Options of `ThreadMemMiddleware`."""
 
     selector: AnySelector | None
+    model: Model | None
+    ask: float
     window: Window | None
     recall: int
     scope: Scope
@@ -91,6 +97,9 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     Args:
         system: The system of the conversations.
         selector: Selects the thread of a human message; by default `SemanticNodeSelector`.
+        model: The chat model that `ask` needs, or the name of a model for `ChatOpenAI`; usually the agent's.
+        ask: The maximal share of messages, 0 to 1, for which `model` is asked which thread they continue, as
+            for `create_threaded_chat`.
         window: The part of the thread for the model: a `MessageWindow`, a `TokenWindow`, or a function from a
             list of messages to a list of messages. The system prompt and recalled text are not counted.
         recall: Maximum number of recalled messages and summaries of other threads; 0 for none.
@@ -126,6 +135,8 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         system: MemorySystem,
         *,
         selector: AnySelector | None = None,
+        model: Model | None = None,
+        ask: float = 0.0,
         window: Window | None = None,
         recall: int = 4,
         scope: Scope = "conversation",
@@ -140,7 +151,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         super().__init__()
         if recall < 0:
             raise InputError(f"recall={recall!r} is negative; pass the number of messages, 0 for none")
-        chosen = selector if selector is not None else SemanticNodeSelector()
+        chosen = selector_of(selector, model, ask)
         self._conversations = RunConversations(system, conversation_id, chosen, owner, **options)
         self._suggest_at = suggestion_threshold(on_select, suggest_at)
         self._window = window

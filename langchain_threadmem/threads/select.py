@@ -153,7 +153,8 @@ def select(
         found = found._replace(moves=moves(index, view.revised, conversation.single_tree))
     if parent is None and conversation.single_tree:
         return found._replace(reason="continues the active thread, the only one there may be")
-    weighed = Placement(view.reason, view.chances) if view.reason else None
+    title = view.title if parent is None else ""
+    weighed = Placement(view.reason, view.chances, title) if view.reason or title else None
     if suggest:
         # The model is shown the turns that the message may continue, wherever it stays.
         stays = Placement(found.reason, view.chances) if view.chances else None

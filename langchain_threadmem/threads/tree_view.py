@@ -67,6 +67,8 @@ class TreeView:
         """The candidates and their probabilities, if the selector has computed them."""
         self.revised: Mapping[int, Sequence[tuple[int | None, float]]] = {}
         """New probabilities of answered turns, the likeliest place first, by the `id` of the turn end."""
+        self.title = ""
+        """A title for the new thread, if the selector gives one."""
 
     def turn_ends(self) -> Sequence[TurnEnd]:
         """The answers that a new message can continue, oldest first.
@@ -124,6 +126,7 @@ class GraphView(TreeView):
         self.reason = ""
         self.chances = ()
         self.revised = {}
+        self.title = ""
 
     def _load(self) -> Iterable[ConversationNode]:
         return self._nodes

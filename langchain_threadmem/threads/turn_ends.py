@@ -60,6 +60,7 @@ class TurnEnd:
         chances: Candidates for `previous` and their probabilities when the turn was placed; empty if the
             place is certain.
         settled: Whether the probabilities include the answer, since the turn was moved because of it.
+        title: The title of the thread that the turn began, if a model has given one.
     """
 
     id: int
@@ -71,6 +72,7 @@ class TurnEnd:
     timestamp: datetime = EPOCH
     chances: Sequence[tuple[int | None, float]] = ()
     settled: bool = False
+    title: str = ""
 
 
 class TurnIndex:
@@ -252,6 +254,7 @@ class TurnIndex:
             node.timestamp,
             placement.chances if placement else (),
             placement is not None and placement.is_move,
+            placement.title if placement else "",
         )
         speaker = node.message.name or ""
         if is_human:

@@ -38,6 +38,7 @@ class Placement:
         reason: The reason in a few words.
         chances: The most probable candidates with their probabilities. A candidate is the `id` of the turn
             end to continue, or `None` for a new root. Empty if no probabilities were computed.
+        title: A title for the thread that the message begins, if a chat model has given one.
 
     Example:
         >>> str(Placement("continues the last thread", ((2, 0.9), (None, 0.1))))
@@ -46,6 +47,7 @@ class Placement:
 
     reason: str
     chances: Sequence[tuple[int | None, float]] = ()
+    title: str = ""
 
     @property
     def is_move(self) -> bool:

@@ -11,11 +11,13 @@ from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.encryption import UNREADABLE_NOTE
 from langchain_threadmem.storage.schema import State, bias, choice, node
-from langchain_threadmem.storage.statements import Conn, Statement, insert_of
+from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
 from langchain_threadmem.tree.node import Bias, Placement
 
 Chances = tuple[tuple[int | None, float], ...]
 _PUT = insert_of(choice, replace=True)
+_TITLE = "\x1e"
+"""Separates a reason from the title of a thread in the column of reasons, which is encrypted."""
 _UNREADABLE = Placement(UNREADABLE_NOTE)
 _CHOSEN = select(node.c.seq, node.c.message, choice.c.reason, choice.c.chances).join(
     choice, choice.c.key == node.c.key
@@ -38,22 +40,20 @@ _BIAS = Statement(
 _PUT_BIAS = insert_of(bias, replace=True)
 _DROP_BIAS = Statement(delete(bias).where(bias.c.owner == bindparam("owner")), "owner")
 _BY_KEY = Statement(_CHOSEN.where(node.c.key == bindparam("key")), "key")
+_AMONG = Statement(_CHOSEN.add_columns(node.c.key).where(within(node.c.key, "keys")), "keys")
 
 
 def put(conn: Conn, placed: Iterable[tuple[int, str, Placement]]) -> None:
     """Store placements, given with the keys and message ids of their nodes.
 
-    A reason quotes messages, so it is encrypted like a message.
+    A reason quotes messages, so it is encrypted like a message, and so is a title.
     """
     seal = conn.seal
-    rows = [
-        (
-            key,
-            placement.reason if seal is None else seal.text(message, placement.reason),
-            json.dumps(placement.chances),
-        )
-        for key, message, placement in placed
-    ]
+    rows = []
+    for key, message, placement in placed:
+        text = f"{placement.reason}{_TITLE}{placement.title}" if placement.title else placement.reason
+        text = text if seal is None else seal.text(message, text)
+        rows.append((key, text, json.dumps(placement.chances)))
     conn.many(_PUT, rows)
 
 
@@ -77,6 +77,12 @@ def live(conn: Conn, tree_id: int) -> Iterator[tuple[int, int, int | None, Chanc
             continue  # `verify` reports it.
         if pairs:
             yield key, seq, parent, pairs
+
+
+def titles(conn: Conn, keys: Iterable[int]) -> dict[int, str]:
+    """The titles of threads that nodes begin, by key, where a model has given one."""
+    found = ((key, _placement(conn, *row)) for _, *row, key in conn.all(_AMONG, json.dumps(list(keys))))
+    return {key: placement.title for key, placement in found if placement and placement.title}
 
 
 def read(conn: Conn, tree_id: int, seq: int = 0) -> Iterator[tuple[int, Placement | None]]:
@@ -104,9 +110,11 @@ def drop_bias(conn: Conn, owner: str) -> None:
 def _placement(conn: Conn, message: str, reason: str, chances: str) -> Placement | None:
     try:
         pairs = _chances(chances)
-        return Placement(reason if conn.seal is None else conn.seal.open_text(message, reason), pairs)
+        text = reason if conn.seal is None else conn.seal.open_text(message, reason)
     except (ValueError, TypeError, EncryptionError):
         return None
+    reason, _, title = text.partition(_TITLE)
+    return Placement(reason, pairs, title)
 
 
 def _chances(stored: str) -> Chances:

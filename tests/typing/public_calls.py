@@ -166,7 +166,7 @@ def make_memories(model: BaseChatModel, system: MemorySystem, embeddings: Embedd
         ChatMemory.threaded(
             model=model,
             node_selector=LLMNodeSelector(
-                model=model, attempts=2, shortlist=10, ask=0.5, on_selection_failure="raise"
+                model=model, attempts=2, shortlist=10, ask=0.5, reliability=0.9, on_selection_failure="raise"
             ),
             summarizer=LLMSummarizer(model=model),
             context_depth=3,
@@ -621,6 +621,7 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         model=model,
         system=system,
         selector=selects_root,
+        ask=0.0,
         window=MessageWindow(
             max_messages=10,
             keep_system_first=True,
@@ -647,6 +648,8 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
     ThreadMemMiddleware(
         system=system,
         selector=selector,
+        model=model,
+        ask=0.0,
         window=TokenWindow(
             max_tokens=1000,
             token_counter=len,
@@ -673,6 +676,8 @@ def integrate(system: MemorySystem, memory: ChatMemory, model: BaseChatModel) ->
         url="sqlite://",
         owner="ada",
         selector=selector,
+        model=model,
+        ask=0.0,
         window=shows_last,
         recall=3,
         scope="owner",
@@ -906,6 +911,7 @@ async def extend(message: BaseMessage, model: BaseChatModel, tree: TreeView) -> 
     assert_type(LLMSummarizer(model).summarize(message=message), MessageSummary | None)
     assert_type(await LLMSummarizer(model).asummarize(message=message), MessageSummary | None)
     assert_type(LLMNodeSelector(model).share_asked, float)
+    assert_type(LLMNodeSelector(model).reliability, float)
 
 
 class Loud(ChatMemory):

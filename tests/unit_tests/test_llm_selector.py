@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
 import re
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -24,6 +26,8 @@ from langchain_threadmem import (
     SemanticNodeSelector,
 )
 from langchain_threadmem.errors import InputError, SelectionError
+from langchain_threadmem.threads.asking import Question, Reliability, Share
+from langchain_threadmem.threads.choice import Choice
 from langchain_threadmem.threads.llm_selector import NodeSelection
 
 TURNS = [("Python?", "A language."), ("Tea?", "A drink."), ("Oslo?", "A city.")]
@@ -337,10 +341,74 @@ def test_a_cascade_that_may_ask_nothing_decides_like_the_semantic_selector() -> 
 def test_a_cascade_asks_about_what_it_is_unsure_of_and_reports_the_share() -> None:
     memory, selector, model = cascade(0.999)
     memory.append("My sourdough bread comes out flat. Why?", "It did not ferment for long enough.")
-    memory.append("Something quite other, or is it not?", "Perhaps.")
+    memory.append("How do I read a CSV file?", "With pandas.")
     assert len(model.prompts) == 1
     assert (selector.choices, selector.asked, selector.calls, selector.share_asked) == (1, 1, 1, 1.0)
     assert memory.history[2].placement.reason == "it fits"
+
+
+@pytest.mark.parametrize("answer", [2, None])
+def test_an_answer_against_clear_odds_changes_nothing_and_lowers_the_reliability(answer: int | None) -> None:
+    memory, selector, _ = cascade(0.999, selection(answer))
+    memory.append("My sourdough bread comes out flat. Why?", "It did not ferment for long enough.")
+    memory.append("And how long should the bread ferment?", "Overnight.")
+    assert memory.history[2].parent_id == 2
+    assert (selector.reliability > 0.85) is (answer == 2)
+
+
+def test_the_odds_after_an_answer_are_stored() -> None:
+    memory, _, _ = cascade(0.999)
+    plain = ChatMemory(node_selector=SemanticNodeSelector(), embeddings=False)
+    for one in (memory, plain):
+        one.append("My sourdough bread comes out flat. Why?", "It did not ferment for long enough.")
+        one.append("How do I read a CSV file?", "With pandas.")
+    after, before = (dict(one.history[2].placement.chances) for one in (memory, plain))
+    assert 1.0 > after[None] > before[None] > 0.5
+
+
+@pytest.mark.parametrize("right", [1.0, 0.9, 0.8, 0.7])
+def test_the_reliability_is_estimated_from_the_odds(right: float) -> None:
+    reliability, chance = Reliability(), random.Random(7)
+    odds = MappingProxyType({2: 0.5, 4: 0.3, 6: 0.1, 8: 0.06, None: 0.04})
+    for _ in range(600):
+        true = chance.choices(list(odds), list(odds.values()))[0]
+        wrong = chance.choice([one for one in odds if one != true])
+        question = Question(Choice(2, 0.5, "", odds), list(odds), reliability.value)
+        reliability.add(*question.evidence(true if chance.random() < right else wrong))
+    assert reliability.value == pytest.approx(right, abs=0.1)
+
+
+def test_a_share_that_was_not_used_is_made_up_for() -> None:
+    share = Share(0.25)
+    for gain in [0.0] * 200 + [0.1] * 300:
+        share.takes(gain)
+    assert share.asked / share.choices == pytest.approx(0.25, abs=0.02)
+
+
+@pytest.mark.parametrize("reliability", [0.0, 1.0])
+def test_a_model_is_neither_always_right_nor_always_wrong(reliability: float) -> None:
+    with pytest.raises(InputError, match="reliability"):
+        LLMNodeSelector("gpt-4o-mini", ask=0.5, reliability=reliability)
+
+
+def test_the_title_of_a_new_thread_is_listed_and_shown(system: MemorySystem, verbs: Any) -> None:
+    model = Scripted(answers=[selection(None) | {"title": "Bread that\nis flat"}, selection(4)])
+    memory = system.conversation("talk", node_selector=LLMNodeSelector(model))
+    verb = verbs(memory)
+    verb.append("How do I read CSV files?", "Use csv.")
+    question, _ = verb.append("Why is my bread flat?", "It needs time.")
+    verb.append("And then?", "Bake it.")
+    assert question.placement.title == memory.history[2].placement.title == "Bread that is flat"
+    assert [thread.title for thread in verb.list_threads()] == ["Bread that is flat", "Read CSV files"]
+    assert "Node 4: <text>topic: Bread that is flat | user: Why is my" in model.prompts[1][1].content
+    assert str(question.placement) == "it fits"
+
+
+def test_a_title_of_a_continued_thread_is_ignored() -> None:
+    model = Scripted(answers=[selection(2) | {"title": "Other"}])
+    memory = ChatMemory.threaded(model, embeddings=False)
+    memory.append("How do I read CSV files?", "Use csv.")
+    assert memory.append("And then?")[0].placement.title == ""
 
 
 def test_a_cascade_keeps_to_its_share_however_unsure_it_is() -> None:

@@ -1,0 +1,117 @@
+"""The option `ask`: a chat asks its own model about messages whose thread is uncertain."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import Field
+
+from langchain_threadmem import (
+    LLMNodeSelector,
+    MemorySystem,
+    SemanticNodeSelector,
+    ThreadMemMiddleware,
+    create_threaded_chat,
+)
+from langchain_threadmem.errors import InputError
+
+BREAD, CSV = "My sourdough bread comes out flat. Why?", "How do I read a CSV file?"
+ANSWER = {"selected_node_id": None, "reasoning": "files are no bread", "title": "CSV files"}
+
+
+class Chat(BaseChatModel):
+    """A model that answers people in prose and questions about threads in JSON."""
+
+    asked: list[str] = Field(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "chat"
+
+    def _generate(self, messages: Any, *arguments: Any, **options: Any) -> ChatResult:
+        about_threads = any("New message:" in message.text for message in messages)
+        if about_threads:
+            self.asked.append(messages[1].text)
+        text = json.dumps(ANSWER) if about_threads else "With care."
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
+
+    def with_structured_output(self, *arguments: Any, **options: Any) -> Any:
+        raise NotImplementedError
+
+
+def chat_of(system: MemorySystem, model: Chat, **options: Any) -> Any:
+    return create_threaded_chat(model, system, conversation_id="talk", recall=0, **options)
+
+
+def agent_of(system: MemorySystem, model: Chat, **options: Any) -> Any:
+    memory = ThreadMemMiddleware(system, model=model, conversation_id="talk", recall=0, **options)
+    return create_agent(model, middleware=[memory])
+
+
+@pytest.fixture(params=["sync", "async"])
+def tell(request: pytest.FixtureRequest) -> Any:
+    def invoke(graph: Any, text: str) -> Any:
+        given = {"messages": [("user", text)]}
+        return graph.invoke(given) if request.param == "sync" else asyncio.run(graph.ainvoke(given))
+
+    return invoke
+
+
+@pytest.mark.parametrize("made", [chat_of, agent_of])
+def test_the_chats_own_model_is_asked_where_the_thread_is_uncertain(
+    system: MemorySystem, tell: Any, made: Any
+) -> None:
+    model = Chat()
+    graph = made(system, model, ask=0.9)
+    tell(graph, BREAD)
+    thread = tell(graph, CSV)["active_thread"]
+    assert (thread["parent_id"], thread["reason"]) == (None, "files are no bread")
+    assert f"New message: <text>{CSV}</text>" in model.asked[0]
+    assert system.conversation("talk").list_threads()[0].title == "CSV files"
+    assert len(model.asked) == system.usage.of("selection").calls == 1
+
+
+@pytest.mark.parametrize("made", [chat_of, agent_of])
+def test_no_model_is_asked_by_default(system: MemorySystem, tell: Any, made: Any) -> None:
+    model = Chat()
+    graph = made(system, model)
+    tell(graph, BREAD)
+    tell(graph, CSV)
+    assert model.asked == []
+
+
+@pytest.mark.parametrize("made", [chat_of, agent_of])
+def test_the_answer_about_the_thread_is_not_streamed(system: MemorySystem, made: Any) -> None:
+    model = Chat()
+    graph = made(system, model, ask=0.9)
+    streamed = [
+        message.text
+        for text in (BREAD, CSV)
+        for message, _ in graph.stream({"messages": [("user", text)]}, stream_mode="messages")
+    ]
+    assert len(model.asked) == 1
+    assert set(streamed) == {"With care."}
+
+
+def test_a_semantic_selector_with_its_own_embeddings_is_completed(system: MemorySystem, tell: Any) -> None:
+    model = Chat()
+    graph = chat_of(system, model, ask=0.9, selector=SemanticNodeSelector())
+    tell(graph, BREAD)
+    tell(graph, CSV)
+    assert len(model.asked) == 1
+
+
+def test_a_share_needs_a_model_and_the_semantic_selector(system: MemorySystem) -> None:
+    with pytest.raises(InputError, match="needs a chat model"):
+        ThreadMemMiddleware(system, ask=0.1)
+    with pytest.raises(InputError, match="not LLMNodeSelector"):
+        chat_of(system, Chat(), ask=0.1, selector=LLMNodeSelector(Chat()))
+    with pytest.raises(InputError, match="from 0 to 1"):
+        chat_of(system, Chat(), ask=2.0)
