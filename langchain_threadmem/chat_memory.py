@@ -32,10 +32,12 @@ from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.removal import reset
 from langchain_threadmem.summaries import summarizers
 from langchain_threadmem.summaries.summarizers import LLMSummarizer, Summarizer, check_summarizer
-from langchain_threadmem.threads import append, corrections, coverage, sort
-from langchain_threadmem.threads.corrections import Doubt
+from langchain_threadmem.threads import append, coverage
 from langchain_threadmem.threads.coverage import check_cover
 from langchain_threadmem.threads.llm_selector import LLMNodeSelector
+from langchain_threadmem.threads.moves import corrections, sort
+from langchain_threadmem.threads.moves.corrections import Doubt
+from langchain_threadmem.threads.moves.sort import Move, Progress
 from langchain_threadmem.threads.select import COVER, COVER_TOKENS, ThreadedConversation
 from langchain_threadmem.threads.selectors import (
     AnySelector,
@@ -43,7 +45,6 @@ from langchain_threadmem.threads.selectors import (
     NodeSelector,
     SemanticNodeSelector,
 )
-from langchain_threadmem.threads.sort import Move, Progress
 from langchain_threadmem.threads.tree_view import OnFailure, check_on_failure
 from langchain_threadmem.tree import graph, navigate, read, revise
 from langchain_threadmem.tree.conversation import tree_of

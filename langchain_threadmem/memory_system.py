@@ -54,7 +54,7 @@ from langchain_threadmem.summaries.summarizers import (
     Summarizer,
     check_summarizer,
 )
-from langchain_threadmem.threads.corrections import reset_corrections
+from langchain_threadmem.threads.moves.corrections import reset_corrections
 from langchain_threadmem.tree import trees
 from langchain_threadmem.units.unit import MemoryUnit
 from langchain_threadmem.verify import Verification, verify_system

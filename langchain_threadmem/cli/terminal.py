@@ -20,8 +20,8 @@ from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.statistics.verbs import Statistics
-from langchain_threadmem.threads.corrections import Doubt
-from langchain_threadmem.threads.sort import Move
+from langchain_threadmem.threads.moves.corrections import Doubt
+from langchain_threadmem.threads.moves.sort import Move
 from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import ConversationNode, is_doubtful
 

@@ -1,4 +1,4 @@
-"""The choice of the messages that a chat model is asked about, and the weight of its answers beside the odds.
+"""The messages that a chat model is asked about, and the weight of its answers beside the odds.
 
 A model is asked where its answer is expected to raise the probability of the choice most. By Bayes' rule the
 answer counts as much as the model is reliable: a poor model changes only choices that are open anyway.

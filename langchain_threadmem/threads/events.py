@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.catalogue.verbs import title_of, title_of_thread
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import text_of
-from langchain_threadmem.threads.heal import Moved
+from langchain_threadmem.threads.moves.heal import Moved
 from langchain_threadmem.threads.select import Selected
 from langchain_threadmem.tree.append import TIP
 

@@ -39,7 +39,7 @@ from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.recall.verbs import recall
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.threads import coverage, heal
+from langchain_threadmem.threads import coverage
 from langchain_threadmem.threads.events import (
     MoveEvent,
     Placed,
@@ -47,6 +47,7 @@ from langchain_threadmem.threads.events import (
     move_event,
     selection_event,
 )
+from langchain_threadmem.threads.moves import heal
 from langchain_threadmem.threads.select import EVERYTHING, Past, ThreadedConversation, select
 from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.tree import append as writer

@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import DriverError, PersistenceError, SelectionError
-from langchain_threadmem.threads.heal import Move, moves
+from langchain_threadmem.threads.moves.heal import Move, moves
 from langchain_threadmem.threads.selectors import AnySelector, LinearNodeSelector, choice_of
 from langchain_threadmem.threads.tree_view import OnFailure, TreeView, turns
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex

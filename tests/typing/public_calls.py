@@ -74,8 +74,8 @@ from langchain_threadmem.removal.forget import Forgotten
 from langchain_threadmem.removal.scores import decay
 from langchain_threadmem.statistics.verbs import Statistics
 from langchain_threadmem.storage.row_security import secure
-from langchain_threadmem.threads.corrections import Doubt
-from langchain_threadmem.threads.sort import Move
+from langchain_threadmem.threads.moves.corrections import Doubt
+from langchain_threadmem.threads.moves.sort import Move
 from langchain_threadmem.threads.tree_view import TreeView
 from langchain_threadmem.verify import Verification
 

@@ -14,7 +14,7 @@ from langchain_threadmem import ChatMemory, MemorySystem, SemanticNodeSelector
 from langchain_threadmem.cli.main import main
 from langchain_threadmem.cli.terminal import draw_tree
 from langchain_threadmem.errors import InputError, InvalidGraphStateError
-from langchain_threadmem.threads.corrections import LARGEST, corrected
+from langchain_threadmem.threads.moves.corrections import LARGEST, corrected
 from langchain_threadmem.tree.node import Bias
 
 Wrap = Callable[[ChatMemory], Any]

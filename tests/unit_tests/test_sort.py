@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.threads import sort
+from langchain_threadmem.threads.moves import sort
 
 Wrap = Callable[[ChatMemory], Any]
 CSV, NO_HEADER = "How do I read a CSV file in pandas?", "And if the CSV file has no header?"

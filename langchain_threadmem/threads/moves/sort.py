@@ -20,8 +20,8 @@ from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.features.phrases import language_of
+from langchain_threadmem.threads.moves.sort_plan import Sorter, Turn
 from langchain_threadmem.threads.selectors import OtherLanguages, TurnReader, rows_of
-from langchain_threadmem.threads.sort_plan import Sorter, Turn
 from langchain_threadmem.threads.turn_ends import TurnEnd
 from langchain_threadmem.tree import nodes, revise, trees
 from langchain_threadmem.tree import placements as stored_placements
