@@ -403,7 +403,7 @@ class ChatMemory:
         Returns:
             The moves, in the order of time.
 
-        Cost: 6 s for 1,000 turns, and the time to embed messages that have no vector yet.
+        Cost: 8 s for 1,000 turns, and the time to embed messages that have no vector yet.
 
         Example:
             >>> memory = ChatMemory(embeddings=False)
