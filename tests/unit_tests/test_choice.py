@@ -207,7 +207,9 @@ def test_another_language_brings_its_own_cues() -> None:
     assert opens(german) > opens(Phrases())
 
 
-@pytest.mark.parametrize("greeting", ["Hello!", "Hi there", "hey, how are you?"])
+@pytest.mark.parametrize(
+    "greeting", ["Hello!", "Hi there", "hey, how are you?", "Good morning, are you there?"]
+)
 def test_the_first_request_continues_a_greeting(greeting: str) -> None:
     greeted = TurnEnd(2, None, greeting, "Hello! How can I help you today?")
     request = "I need help planning a trip to Lisbon in May"
