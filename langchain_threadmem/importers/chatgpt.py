@@ -58,23 +58,26 @@ def _chat(value: object, where: str) -> Chat:
         for key, node in as_object(record.get("mapping"), f"'mapping' of {where}").items()
     }
     said = {key: node for key, node in nodes.items() if node.get("message")}
-    parents = {key: _parent(nodes, key) for key in said}
-    calls = _calls(said, parents)
-    entries = [
-        _entry(key, parents[key], calls, as_object(node["message"], f"'message' of node {key!r} of {where}"))
-        for key, node in said.items()
-    ]
     created, updated = (seconds(record.get(field), where) for field in ("create_time", "update_time"))
     current = record.get("current_node")
     return Chat(
         where,
         name,
-        entries,
+        [*said],
+        partial(_entries, nodes, said, where),
         text_or_none(record.get("title")),
-        _shown(current, nodes, {entry.key for entry in entries if entry.state == State.LIVE}),
+        _parent(nodes, current) if current in nodes.keys() - said.keys() else text_or_none(current),
         created,
         updated or created if record.get("is_archived") else None,
     )
+
+
+def _entries(nodes: Nodes, said: Nodes, where: str) -> list[Entry]:
+    for key, node in said.items():
+        as_object(node["message"], f"'message' of node {key!r} of {where}")
+    parents = {key: _parent(nodes, key) for key in said}
+    calls = _calls(said, parents)
+    return [_entry(key, parents[key], calls, node["message"]) for key, node in said.items()]
 
 
 def _parent(nodes: Nodes, key: str) -> str | None:
@@ -85,15 +88,6 @@ def _parent(nodes: Nodes, key: str) -> str | None:
         seen.add(above)
         above = nodes[above].get("parent")
     return above if isinstance(above, str) else None
-
-
-def _shown(current: Any, nodes: Nodes, live: set[str]) -> str | None:
-    """The nearest node at or above the current node that is shown."""
-    seen = set()
-    while current in nodes and current not in live and current not in seen:
-        seen.add(current)
-        current = nodes[current].get("parent")
-    return current if current in live else None
 
 
 def _role(message: Mapping[str, Any]) -> str:

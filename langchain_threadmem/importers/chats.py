@@ -58,9 +58,11 @@ class Chat:
     Attributes:
         where: The position in the file, for errors.
         name: The name of the conversation.
-        entries: The messages, in any order.
+        ids: The ids of the messages.
+        read: Reads the messages, in any order. Called for conversations with new messages only.
         title: The title; `None` for a title from the first message.
-        tip: The `key` of the entry at the end of the active thread; by default the newest entry.
+        tip: The `key` of the entry at the end of the active thread, or of an entry aside below it; by default
+            the newest entry.
         created: The time of the conversation, in seconds since 1970, if the export has one.
         archived: The time of archiving, if the conversation is archived.
         goes_on: Whether the chat is a further piece of a conversation, whose first piece was read before.
@@ -68,12 +70,18 @@ class Chat:
 
     where: str
     name: str
-    entries: Sequence[Entry]
+    ids: Sequence[str]
+    read: Callable[[], Sequence[Entry]]
     title: str | None = None
     tip: str | None = None
     created: float | None = None
     archived: float | None = None
     goes_on: bool = False
+
+
+def chat_of(where: str, name: str, entries: Sequence[Entry], title: str | None = None) -> Chat:
+    """A conversation whose messages were read."""
+    return Chat(where, name, [entry.id for entry in entries], lambda: entries, title)
 
 
 class Bad(NamedTuple):
@@ -95,8 +103,9 @@ def ordered(chat: Chat, default: float) -> list[Entry]:
     Raises:
         InputError: An entry is its own ancestor, or two entries have the same key.
     """
-    entries = {entry.key: entry for entry in chat.entries}
-    if len(entries) < len(chat.entries):
+    given = chat.read()
+    entries = {entry.key: entry for entry in given}
+    if len(entries) < len(given):
         raise InputError(f"{chat.where} has two messages with the same id; remove one of them")
     parents = {key: entry.parent for key, entry in entries.items()}
     if circle := circular(parents):
@@ -112,6 +121,14 @@ def ordered(chat: Chat, default: float) -> list[Entry]:
         for key in order
         for entry in [entries[key]]
     ]
+
+
+def shown(tip: str | None, entries: Sequence[Entry]) -> str | None:
+    """The nearest live entry at or above an entry, if there is one."""
+    found = {entry.key: entry for entry in entries}
+    while tip in found and found[tip].state != State.LIVE:
+        tip = found[tip].parent
+    return tip if tip in found else None
 
 
 def chained_id(before: str | None, record: Any) -> str:

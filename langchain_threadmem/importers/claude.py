@@ -50,7 +50,8 @@ def _chat(value: object, where: str) -> Chat:
     return Chat(
         where,
         name,
-        entries,
+        [entry.key for entry in entries],
+        lambda: entries,
         text_or_none(record.get("name")),
         text_or_none(record.get("current_leaf_message_uuid")),
         seconds(record.get("created_at"), where),

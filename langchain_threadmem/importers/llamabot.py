@@ -29,11 +29,13 @@ def chats(source: Source) -> Chats:
 
 def _chat(value: object, where: str, name: str) -> Chat:
     document = read_document(value)
+    entries = [_entry(node) for node in document.nodes]
     tip = document.metadata.get("tip")
     return Chat(
         where,
         text_or_none(document.metadata.get("conversation_id")) or name,
-        [_entry(node) for node in document.nodes],
+        [entry.id for entry in entries],
+        lambda: entries,
         text_or_none(document.metadata.get("title")),
         str(tip) if isinstance(tip, int) else None,
     )

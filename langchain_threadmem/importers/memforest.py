@@ -16,7 +16,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.importers.chats import Bad, Chat, Chats, Entry, seconds, text_or_none
+from langchain_threadmem.importers.chats import Bad, Chats, Entry, chat_of, seconds, text_or_none
 from langchain_threadmem.importers.source import Source
 from langchain_threadmem.messages.records import as_object
 from langchain_threadmem.units.unit import message_from
@@ -91,7 +91,7 @@ def _chat(name: str, units: Iterable[Unit]) -> Chats:
             parent = before if before in ids else entries[-1].key if entries else None
             time = seconds(unit.get("creation_time"), f"unit {key!r}")
             entries.append(Entry(key, parent, partial(_message, unit), time))
-        yield Chat(where, name, entries)
+        yield chat_of(where, name, entries)
     except InputError as error:
         yield Bad(str(error))
 

@@ -9,7 +9,7 @@ longer list later adds its new messages only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from langchain_threadmem.importers.chats import (
     Chats,
     Entry,
     chained_id,
+    chat_of,
     seconds,
     text_or_none,
 )
@@ -130,7 +131,7 @@ class List:
     def pieces(self) -> Iterator[Chat]:
         """The entries since the last piece as a chat, if there are any."""
         if self.entries:
-            yield Chat(self._where, self.name, self.entries, goes_on=self._goes_on)
+            yield replace(chat_of(self._where, self.name, self.entries), goes_on=self._goes_on)
             self.entries, self._keys, self._where, self._goes_on = [], set(), "", True
 
 
@@ -144,7 +145,7 @@ def _conversation(value: Any, name: str, where: str) -> Chat:
     if not found.entries:
         raise InputError(f"{where} has no messages")
     title = text_or_none(record.get("title")) or text_or_none(record.get("name"))
-    return Chat(where, found.name, found.entries, title)
+    return chat_of(where, found.name, found.entries, title)
 
 
 def _number(where: str) -> str:

@@ -13,7 +13,7 @@ from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, ThreadMemError
 from langchain_threadmem.importers import queries, registry
-from langchain_threadmem.importers.chats import Bad, Chat, Chats, ordered
+from langchain_threadmem.importers.chats import Bad, Chat, Chats, ordered, shown
 from langchain_threadmem.importers.queries import Added, NewNode, NewNodes
 from langchain_threadmem.importers.source import Source
 from langchain_threadmem.messages.codec import encode
@@ -124,7 +124,7 @@ def _next_batch(chats: Chats, skip_bad: bool) -> _Batch:
                 batch.refuse(chat.problem, skip_bad)
             else:
                 batch.chats.append(chat)
-                count += len(chat.entries)
+                count += len(chat.ids)
     except ThreadMemError as error:  # The file is damaged; what was read before is imported.
         batch.error = error
     return batch
@@ -150,17 +150,21 @@ def _new(
                 break
         else:
             chats.append(chat)
-            if new.nodes:
+            if new is not None:
                 found.append(new)
     batch.chats = chats
     return found
 
 
-def _new_of(chat: Chat, stored: Collection[str], default: float, format: str, write: Writer) -> NewNodes:
+def _new_of(
+    chat: Chat, stored: Collection[str], default: float, format: str, write: Writer
+) -> NewNodes | None:
+    if all(id in stored for id in chat.ids):
+        return None
     check_name("the name of a conversation", chat.name)
-    entries = ordered(chat, default) if any(entry.id not in stored for entry in chat.entries) else []
+    entries = ordered(chat, default)
     live = Counter(entry.id for entry in entries if entry.state == State.LIVE)
-    if entries and max(live.values(), default=1) > 1:
+    if max(live.values(), default=1) > 1:
         raise InputError(f"{chat.where} has two messages with the id {live.most_common(1)[0][0]!r}")
     nodes = []
     for entry in entries:
@@ -186,8 +190,8 @@ def _new_of(chat: Chat, stored: Collection[str], default: float, format: str, wr
         chat.where,
         chat.name,
         nodes,
-        {entry.key: entry.id for entry in chat.entries},
-        chat.tip,
+        {entry.key: entry.id for entry in entries},
+        shown(chat.tip, entries),
         nodes[0].created if nodes and chat.created is None else chat.created or default,
         Profile(chat.title, {"source": format}, chat.archived),
     )
@@ -198,7 +202,7 @@ def _counted(report: ImportReport, batch: _Batch, added: Added) -> ImportReport:
         report,
         conversations=report.conversations + sum(not chat.goes_on for chat in batch.chats),
         new_conversations=report.new_conversations + added.conversations,
-        messages=report.messages + sum(len(chat.entries) for chat in batch.chats),
+        messages=report.messages + sum(len(chat.ids) for chat in batch.chats),
         new_messages=report.new_messages + added.messages,
         skipped=report.skipped + len(batch.problems),
         problems=(*report.problems, *batch.problems)[:PROBLEMS],
