@@ -136,7 +136,7 @@ def chained_id(before: str | None, record: Any) -> str:
 
     Example:
         >>> chained_id(None, {"role": "user", "content": "Hello"})
-        'import-4b6d1a5a2ac9ab0e58fae8ad6ee8b45b'
+        'import-a41b46a957bc4c4f813e946e40443874'
     """
     text = json.dumps([before, record], sort_keys=True, separators=(",", ":"), default=str)
     return f"import-{hashlib.sha256(text.encode()).hexdigest()[:32]}"

@@ -1,4 +1,4 @@
-"""LangChain's `messages_to_dict`: lists of `{"type": ..., "data": {...}}`."""
+"""LangChain's `messages_to_dict`: lists of objects with a type and data."""
 
 from __future__ import annotations
 

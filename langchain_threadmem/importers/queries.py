@@ -80,7 +80,7 @@ class Added(NamedTuple):
 def known(conn: Conn, owner: str, names: Iterable[str]) -> dict[str, set[str]]:
     """The ids of the stored messages of conversations, by name; new conversations are left out."""
     found = {name: trees.find(conn, owner, name) for name in dict.fromkeys(names)}
-    return {name: _places(conn, tree).keys() | set() for name, tree in found.items() if tree is not None}
+    return {name: set(_places(conn, tree)) for name, tree in found.items() if tree is not None}
 
 
 def add(conn: Conn, owner: str, chats: Iterable[NewNodes]) -> Added:

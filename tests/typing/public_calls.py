@@ -590,7 +590,10 @@ async def use_system_async(system: MemorySystem, message: BaseMessage, when: dat
     assert_type(await system.averify(), Verification)
     assert_type(await system.astats(), Statistics)
     await system.areset_corrections()
-    assert_type(await system.aimport_file(path="chat.json", format=None), ImportReport)
+    assert_type(
+        await system.aimport_file(path="chat.json", format=None, on_progress=None, skip_bad=False),
+        ImportReport,
+    )
     await system.aclose()
 
 

@@ -13,14 +13,24 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, messages_to_dict
+from sqlalchemy import bindparam, select
 
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.cli.main import main
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.importers import json_items
 from langchain_threadmem.importers import verbs as importing
-from langchain_threadmem.storage.schema import State
+from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage.schema import State, node, segment, tree
+from langchain_threadmem.storage.statements import Statement
+from tests.conftest import StreamCipher
 
+BODIES = Statement(
+    select(node.c.body)
+    .select_from(tree.join(segment, segment.c.tree == tree.c.id).join(node, node_keys.inside(node.c.key)))
+    .where(tree.c.owner == bindparam("owner")),
+    "owner",
+)
 NOON = 1_700_000_000.0
 
 
@@ -446,3 +456,16 @@ def test_the_newest_system_message_of_an_import_is_in_force(system: MemorySystem
     assert system.conversation("file").messages[0] == SystemMessage(
         "Be kind.", id=parents(system, "file")[0][0]
     )
+
+
+def test_an_encrypted_memory_imports_and_keeps_no_text_readable(
+    url: str, owner: str, file: Any, tmp_path: Path
+) -> None:
+    with MemorySystem(url, owner=owner, embeddings=False, cipher=StreamCipher()) as system:
+        system.import_file(file(chatgpt(*FIGS[:2])))
+        system.import_file(file(chatgpt(*FIGS)))
+        assert system.conversation("figs").messages[-1].text == "In old gardens."
+        assert system.list_conversations()[0].title == "About figs"
+        bodies = system.runtime.database.read(lambda conn: conn.all(BODIES, owner))
+    assert len(bodies) == 6
+    assert not any("gardens" in body for (body,) in bodies)
