@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import StreamCipher
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, messages_to_dict
 from sqlalchemy import bindparam, select
 
@@ -23,7 +24,6 @@ from langchain_threadmem.importers import verbs as importing
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, node, segment, tree
 from langchain_threadmem.storage.statements import Statement
-from tests.conftest import StreamCipher
 
 BODIES = Statement(
     select(node.c.body)
