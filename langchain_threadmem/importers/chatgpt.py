@@ -23,6 +23,7 @@ from langchain_core.messages import (
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.importers.chats import Bad, Chat, Chats, Entry, seconds, text_or_none
+from langchain_threadmem.importers.json_items import object_of
 from langchain_threadmem.importers.source import Source
 from langchain_threadmem.messages.records import as_list, as_object
 from langchain_threadmem.storage.schema import State
@@ -41,15 +42,14 @@ def is_item(value: object) -> bool:
 
 def chats(source: Source) -> Chats:
     """The conversations of an export."""
-    for where, value in source.items():
+    for item in source.items():
         try:
-            yield _chat(value, where)
+            yield _chat(object_of(item), item.where)
         except InputError as error:
             yield Bad(str(error))
 
 
-def _chat(value: object, where: str) -> Chat:
-    record = as_object(value, where)
+def _chat(record: dict[str, Any], where: str) -> Chat:
     name = text_or_none(record.get("conversation_id")) or text_or_none(record.get("id"))
     if name is None:
         raise InputError(f"{where} has no 'conversation_id' and no 'id'; it is no conversation of ChatGPT")
@@ -59,14 +59,14 @@ def _chat(value: object, where: str) -> Chat:
     }
     said = {key: node for key, node in nodes.items() if node.get("message")}
     created, updated = (seconds(record.get(field), where) for field in ("create_time", "update_time"))
-    current = record.get("current_node")
+    current = text_or_none(record.get("current_node"))
     return Chat(
         where,
         name,
         [*said],
         partial(_entries, nodes, said, where),
         text_or_none(record.get("title")),
-        _parent(nodes, current) if current in nodes.keys() - said.keys() else text_or_none(current),
+        _parent(nodes, current) if current in nodes and current not in said else current,
         created,
         updated or created if record.get("is_archived") else None,
     )
@@ -82,12 +82,12 @@ def _entries(nodes: Nodes, said: Nodes, where: str) -> list[Entry]:
 
 def _parent(nodes: Nodes, key: str) -> str | None:
     """The nearest ancestor with a message; a circle ends at the node itself."""
-    above: Any = nodes[key].get("parent")
+    above = text_or_none(nodes[key].get("parent"))
     seen = {key}
-    while above in nodes and not nodes[above].get("message") and above not in seen:
+    while above is not None and above in nodes and not nodes[above].get("message") and above not in seen:
         seen.add(above)
-        above = nodes[above].get("parent")
-    return above if isinstance(above, str) else None
+        above = text_or_none(nodes[above].get("parent"))
+    return above
 
 
 def _role(message: Mapping[str, Any]) -> str:
@@ -122,7 +122,7 @@ def _is_call(message: Mapping[str, Any]) -> bool:
 
 
 def _entry(key: str, parent: str | None, calls: Mapping[str, str], message: Mapping[str, Any]) -> Entry:
-    content, metadata = message.get("content") or {}, message.get("metadata") or {}
+    content, metadata = message.get("content"), message.get("metadata")
     hidden = bool(isinstance(metadata, dict) and metadata.get(_HIDDEN))
     is_aside = hidden or (key not in calls and not _content(content))
     return Entry(
@@ -136,15 +136,19 @@ def _entry(key: str, parent: str | None, calls: Mapping[str, str], message: Mapp
 
 def _message(record: Mapping[str, Any], call: str | None) -> BaseMessage:
     role = _role(record)
-    content, metadata = record.get("content") or {}, record.get("metadata") or {}
+    content, metadata = record.get("content"), record.get("metadata")
     extra: dict[str, Any] = {}
-    if (kind := content.get("content_type")) not in (None, "text", "multimodal_text"):
+    if (kind := content.get("content_type") if isinstance(content, dict) else None) not in (
+        None,
+        "text",
+        "multimodal_text",
+    ):
         extra["content_type"] = kind
-    if isinstance(metadata, dict):
-        if metadata.get("attachments"):
-            extra["attachments"] = metadata["attachments"]
-        if metadata.get(_HIDDEN):
-            extra["hidden"] = True
+    metadata = metadata if isinstance(metadata, dict) else {}
+    if metadata.get("attachments"):
+        extra["attachments"] = metadata["attachments"]
+    if metadata.get(_HIDDEN):
+        extra["hidden"] = True
     said: Any = _content(content)
     fields: dict[str, Any] = {"additional_kwargs": extra}
     name = record["author"].get("name")

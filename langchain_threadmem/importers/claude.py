@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.importers.chats import Bad, Chat, Chats, Entry, seconds, text_or_none
+from langchain_threadmem.importers.json_items import object_of
 from langchain_threadmem.importers.source import Source
 from langchain_threadmem.messages.records import as_list, as_object
 from langchain_threadmem.storage.schema import State
@@ -29,15 +30,14 @@ def is_item(value: object) -> bool:
 
 def chats(source: Source) -> Chats:
     """The conversations of an export."""
-    for where, value in source.items():
+    for item in source.items():
         try:
-            yield _chat(value, where)
+            yield _chat(object_of(item), item.where)
         except InputError as error:
             yield Bad(str(error))
 
 
-def _chat(value: object, where: str) -> Chat:
-    record = as_object(value, where)
+def _chat(record: dict[str, Any], where: str) -> Chat:
     name = text_or_none(record.get("uuid"))
     if name is None:
         raise InputError(f"{where} has no 'uuid'; it is no conversation of Claude")

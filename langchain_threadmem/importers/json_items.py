@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from langchain_threadmem.errors import InputError
+from langchain_threadmem.messages.records import as_object
 
 CHUNK = 1 << 20
 LONGEST = 1 << 28
@@ -53,6 +54,17 @@ def items_of(stream: BinaryIO) -> Iterator[Item]:
         [{'a': 1}, {'a': 2}]
     """
     return _lines(stream) if _is_lines(stream) else _elements(_Text(stream))
+
+
+def object_of(item: Item) -> dict[str, Any]:
+    """The value of an item as a JSON object.
+
+    Raises:
+        InputError: The item is not JSON, or not an object.
+    """
+    if isinstance(item.value, InputError):
+        raise item.value
+    return as_object(item.value, item.where)
 
 
 def _is_lines(stream: BinaryIO) -> bool:

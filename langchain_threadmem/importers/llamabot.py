@@ -9,6 +9,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.errors import InputError, InvalidGraphStateError
 from langchain_threadmem.export.json import read_document
 from langchain_threadmem.importers.chats import Bad, Chat, Chats, Entry, text_or_none
+from langchain_threadmem.importers.json_items import object_of
 from langchain_threadmem.importers.source import Source
 from langchain_threadmem.tree.node import EPOCH, ConversationNode
 
@@ -20,11 +21,13 @@ def is_item(value: object) -> bool:
 
 def chats(source: Source) -> Chats:
     """The conversations of a file, most often one."""
-    for number, (where, value) in enumerate(source.items(), 1):
+    for number, item in enumerate(source.items(), 1):
         try:
-            yield _chat(value, where, source.name if number == 1 else f"{source.name}-{number}")
+            yield _chat(
+                object_of(item), item.where, source.name if number == 1 else f"{source.name}-{number}"
+            )
         except (InputError, InvalidGraphStateError) as error:
-            yield Bad(f"{where}: {error}")
+            yield Bad(f"{item.where}: {error}")
 
 
 def _chat(value: object, where: str, name: str) -> Chat:

@@ -17,6 +17,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.importers.chats import Bad, Chats, Entry, chat_of, seconds, text_or_none
+from langchain_threadmem.importers.json_items import object_of
 from langchain_threadmem.importers.source import Source
 from langchain_threadmem.messages.records import as_object
 from langchain_threadmem.units.unit import message_from
@@ -42,9 +43,9 @@ def chats(source: Source) -> Chats:
         for session, of_session in groupby(_rows(source), itemgetter("session")):
             yield from _chat(session or source.name, of_session)
         return
-    for where, value in source.items():
+    for item in source.items():
         try:
-            units = [as_object(unit, f"unit {key!r}") for key, unit in as_object(value, where).items()]
+            units = [as_object(unit, f"unit {key!r}") for key, unit in object_of(item).items()]
         except InputError as error:
             yield Bad(str(error))
             continue

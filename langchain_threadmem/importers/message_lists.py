@@ -27,6 +27,7 @@ from langchain_threadmem.importers.chats import (
     seconds,
     text_or_none,
 )
+from langchain_threadmem.importers.json_items import object_of
 from langchain_threadmem.importers.source import Source
 from langchain_threadmem.messages.records import as_list, as_object, message_from
 from langchain_threadmem.messages.roles import TYPES
@@ -60,14 +61,13 @@ def chats(source: Source) -> Chats:
     """The conversations of a file."""
     lists: dict[str, List] = {}
     waiting = 0
-    for where, value in source.items():
+    for item in source.items():
+        where, value = item
         try:
-            if isinstance(value, InputError):
-                raise value
             if isinstance(value, list) or (isinstance(value, dict) and "messages" in value):
                 yield _conversation(value, f"{source.name}-{_number(where)}", where)
                 continue
-            name = _name(as_object(value, where), _NAMES_OF_MESSAGES) or source.name
+            name = _name(object_of(item), _NAMES_OF_MESSAGES) or source.name
             found = lists.setdefault(name, List(name))
             before = len(found.entries)
             found.add(value, where)
@@ -98,13 +98,12 @@ class List:
     _keys: set[str] = field(default_factory=set)
     _goes_on: bool = False
 
-    def add(self, record: Any, where: str, time: float | None = None, *, later: bool = False) -> None:
+    def add(self, record: Any, where: str, *, later: bool = False) -> None:
         """Add the messages of a record.
 
         Args:
             record: The record.
             where: Its position.
-            time: The time of the messages.
             later: Whether the messages are built when they are written; a bad record is then found there.
 
         Raises:
@@ -117,8 +116,7 @@ class List:
         else:
             makers = [partial(_given, message) for message in _messages(record, where)]
         own = _own_id(record)
-        if time is None:
-            time = next((seconds(record[name], where) for name in _TIMES if record.get(name)), None)
+        time = next((seconds(record[name], where) for name in _TIMES if record.get(name)), None)
         self._where = self._where or where
         for number, make in enumerate(makers):
             key = own if own is not None and number == len(makers) - 1 else None

@@ -18,6 +18,7 @@ from langchain_threadmem.importers.queries import Added, NewNode, NewNodes
 from langchain_threadmem.importers.source import Source
 from langchain_threadmem.messages.codec import encode
 from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.records import reason
 from langchain_threadmem.messages.typed_json import Writer
 from langchain_threadmem.storage.schema import State
 
@@ -143,9 +144,11 @@ def _new(
     for chat in batch.chats:
         try:
             new = _new_of(chat, stored.get(chat.name, ()), default, format, write)
-        except InputError as error:
-            where = "" if str(error).startswith(chat.where) else f"{chat.where}: "
-            batch.refuse(f"{where}{error}", skip_bad)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            # The fields of a message may have any type; validation raises one of these.
+            problem = str(error) if isinstance(error, InputError) else reason(error)
+            where = "" if problem.startswith(chat.where) else f"{chat.where}: "
+            batch.refuse(f"{where}{problem}", skip_bad)
             if not skip_bad:
                 break
         else:
