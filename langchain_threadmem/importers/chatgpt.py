@@ -138,11 +138,8 @@ def _message(record: Mapping[str, Any], call: str | None) -> BaseMessage:
     role = _role(record)
     content, metadata = record.get("content"), record.get("metadata")
     extra: dict[str, Any] = {}
-    if (kind := content.get("content_type") if isinstance(content, dict) else None) not in (
-        None,
-        "text",
-        "multimodal_text",
-    ):
+    kind = content.get("content_type") if isinstance(content, dict) else None
+    if kind not in (None, "text", "multimodal_text"):
         extra["content_type"] = kind
     metadata = metadata if isinstance(metadata, dict) else {}
     if metadata.get("attachments"):
