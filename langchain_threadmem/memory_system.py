@@ -26,6 +26,7 @@ from langchain_threadmem.engine.owners import Run, owner_of_run
 from langchain_threadmem.engine.runtime import Resources, Runtime
 from langchain_threadmem.errors import InputError, ThreadMemError
 from langchain_threadmem.filters.store import Filter
+from langchain_threadmem.importers.verbs import ImportReport, import_file
 from langchain_threadmem.index.catch_up import reindex
 from langchain_threadmem.index.embed import Progress, flush
 from langchain_threadmem.index.indexes import IndexSettings
@@ -1005,7 +1006,53 @@ class MemorySystem:
 
     ascrub = averb(scrub)
 
-    # Maintenance
+    # Import and maintenance
+
+    @verb
+    def import_file(
+        self,
+        path: str | Path,
+        format: str | None = None,
+        on_progress: Callable[[int, int], object] | None = None,
+        *,
+        skip_bad: bool = False,
+    ) -> Flow[ImportReport]:
+        """Import the conversations of another program, with their branches, times and titles.
+
+        The same file again adds nothing, and a later export adds its new messages and branches: messages are
+        recognised by the ids of the export, and a stored message is never changed. An interrupted import is
+        resumed by the same call. No selector places the messages. Files of any size are read in bounded
+        memory: one conversation, and a batch of 2,000 messages, which is one transaction.
+
+        Args:
+            path: The file, or the ZIP archive of an export with `conversations.json`.
+            format: "chatgpt", "claude", "langchain", "llamabot", "memforest", "messages" (of OpenAI or
+                Anthropic, as JSON or JSON Lines) or "sql_history"; by default that of the contents.
+            on_progress: Called after each batch with the bytes that were read and the size of the file.
+            skip_bad: Whether to go on after a line or an item that cannot be imported.
+
+        Returns:
+            The numbers of conversations and messages, and the problems of items that were skipped.
+
+        Raises:
+            InputError: The format is unknown, or a line or an item cannot be imported; the error names its
+                number, and what precedes it is imported.
+            PersistenceError: The file cannot be read.
+
+        Example:
+            >>> import json, tempfile
+            >>> from langchain_threadmem import MemorySystem
+            >>> system = MemorySystem(embeddings=False)
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     file = Path(folder, "chat.jsonl")
+            ...     _ = file.write_text(json.dumps({"role": "user", "content": "Where is Lisbon?"}))
+            ...     report = system.import_file(file)
+            >>> report.format, report.new_conversations, report.new_messages, system.conversations()
+            ('messages', 1, 1, ['chat'])
+        """
+        return import_file(self.runtime, path, format, on_progress, skip_bad)
+
+    aimport_file = averb(import_file)
 
     @verb
     def flush(self, progress: Progress | None = None) -> Flow[int]:

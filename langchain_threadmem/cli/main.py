@@ -71,6 +71,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.set_defaults(run=_demo)
 
+    chats = commands.add_parser(
+        "import",
+        help="import chats of ChatGPT, Claude, LangChain and others, with their branches",
+        epilog="example: threadmem import conversations.json --into memory.db",
+    )
+    chats.add_argument("file", metavar="FILE", type=Path, help="an export: JSON, JSON Lines, ZIP or SQLite")
+    chats.add_argument(
+        "--into", metavar="DATABASE", default="memory.db", help="a file or a URL; default: memory.db"
+    )
+    chats.add_argument("--format", metavar="NAME", help="format of FILE; default: that of its contents")
+    chats.add_argument("--skip-bad", action="store_true", help="go on after a line or an item that is bad")
+    chats.add_argument("--json", action="store_true", help="print the counts as a JSON object")
+    chats.set_defaults(run=_import)
+
     show = commands.add_parser("show", help="list the conversations of a database, or draw a conversation")
     show.add_argument("database", metavar="DATABASE", help="a file or a URL")
     show.add_argument("conversation", metavar="CONVERSATION", nargs="?", help="the conversation to draw")
@@ -116,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     importing.add_argument(
         "--allow", metavar="MODULE:CLASS", action="append", default=[], help="a class that the states contain"
     )
-    importing.set_defaults(run=_import)
+    importing.set_defaults(run=_import_checkpoints)
 
     convert = commands.add_parser(
         "convert", help="copy a memory into another database, or into a folder of JSON and back"
@@ -158,7 +172,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     server.set_defaults(run=_mcp)
 
-    for command in (demo, show, listing, sort, verify, stats, importing, convert, vectors, server):
+    for command in (demo, chats, show, listing, sort, verify, stats, importing, convert, vectors, server):
         command.add_argument(
             "--owner", metavar="NAME", default="user", help="owner of the memory; default: user"
         )
@@ -270,13 +284,14 @@ def _stats(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _progress(description: str) -> Iterator[Callable[..., None]]:
+def _progress(description: str, *, in_bytes: bool = False) -> Iterator[Callable[..., None]]:
     """Show a progress bar on stderr, if it is a terminal; yields `update(done, total, description)`."""
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import DownloadColumn, Progress
 
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+    columns = [*Progress.get_default_columns(), *([DownloadColumn()] if in_bytes else [])]
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(description, total=None)
 
         def update(done: int, total: int, description: str | None = None) -> None:
@@ -325,6 +340,31 @@ def _reindex(options: argparse.Namespace) -> int:
 
 
 def _import(options: argparse.Namespace) -> int:
+    from langchain_threadmem.importers import registry
+    from langchain_threadmem.importers.source import Source
+    from langchain_threadmem.memory_system import MemorySystem
+
+    registry.check(options.format)
+    Source(options.file).close()  # No database is made for a file that cannot be read.
+    with (
+        MemorySystem(options.into, owner=options.owner, embeddings=False) as system,
+        _progress("import", in_bytes=True) as update,
+    ):
+        report = system.import_file(options.file, options.format, update, skip_bad=options.skip_bad)
+    if options.json:
+        print(json.dumps(asdict(report), indent=2))
+        return 0
+    print(
+        f"{report.format}: {report.conversations} conversations, {report.new_conversations} of them new; "
+        f"{report.messages} messages, {report.new_messages} of them new; "
+        f"{report.skipped or 'no'} bad items skipped"
+    )
+    for problem in report.problems:
+        print(f"  {visible(problem)}")
+    return 0
+
+
+def _import_checkpoints(options: argparse.Namespace) -> int:
     from langchain_threadmem.transfer.import_checkpoints import import_checkpoints
 
     with _progress("copy and compare") as update:

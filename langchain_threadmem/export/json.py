@@ -115,7 +115,12 @@ def from_json(text: str) -> Document:
         >>> from_json('{"version": "1.0", "nodes": [{"id": 1, "role": "user", "content": "Hi"}]}').mode
         'linear'
     """
-    document = as_object(loads(text.removeprefix("\ufeff"), "the document"), "the document")
+    return read_document(loads(text.removeprefix("\ufeff"), "the document"))
+
+
+def read_document(value: object) -> Document:
+    """Read a parsed document; see `from_json`."""
+    document = as_object(value, "the document")
     version = document.get("version", VERSION)
     if str(version).partition(".")[0] != VERSION.partition(".")[0]:
         raise InputError(f"cannot read version {version!r} of the document, only 1.x; upgrade this package")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, NodeNotFoundError
 from langchain_threadmem.storage.schema import State
@@ -13,6 +13,8 @@ from langchain_threadmem.tree.node import ConversationNode
 
 if TYPE_CHECKING:
     import networkx
+
+K = TypeVar("K", int, str)
 
 
 def to_graph(nodes: Sequence[ConversationNode]) -> networkx.DiGraph[int]:
@@ -358,7 +360,7 @@ def left_of(node: int | None, parents: Mapping[int, int | None], gone: Collectio
     return node
 
 
-def parents_first(parents: Mapping[int, int | None]) -> list[int]:
+def parents_first(parents: Mapping[K, K | None]) -> list[K]:
     """Nodes in the order of `parents`, except that parents precede their children.
 
     Args:
@@ -368,10 +370,10 @@ def parents_first(parents: Mapping[int, int | None]) -> list[int]:
         >>> parents_first({1: None, 2: 4, 3: 2, 4: 1})
         [1, 4, 2, 3]
     """
-    order: dict[int, None] = {}
+    order: dict[K, None] = {}
     for node in parents:
-        chain: list[int] = []
-        above: int | None = node
+        chain: list[K] = []
+        above: K | None = node
         while above is not None and above in parents and above not in order and len(chain) <= len(parents):
             chain.append(above)
             above = parents[above]
@@ -379,14 +381,14 @@ def parents_first(parents: Mapping[int, int | None]) -> list[int]:
     return list(order)
 
 
-def circular(parents: Mapping[int, int | None]) -> list[int]:
+def circular(parents: Mapping[K, K | None]) -> list[K]:
     """The nodes in a circle or below a circle.
 
     Example:
         >>> circular({1: None, 2: 1, 3: 4, 4: 3})
         [3, 4]
     """
-    reached: set[int | None] = {None}
+    reached: set[K | None] = {None}
     unreached = []
     for node in parents_first(parents):
         if parents[node] in reached or parents[node] not in parents:

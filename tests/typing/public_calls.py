@@ -59,6 +59,7 @@ from langchain_threadmem import (
 from langchain_threadmem.catalogue.verbs import ConversationInfo, Page, ThreadInfo
 from langchain_threadmem.common.usage import Usage
 from langchain_threadmem.engine.owners import ContextField, Run
+from langchain_threadmem.importers.verbs import ImportReport
 from langchain_threadmem.index.vector_index import VectorIndex
 from langchain_threadmem.integrations.graph import recall_node, store_turn_node
 from langchain_threadmem.integrations.langchain4j import ChatMemoryProvider
@@ -521,6 +522,9 @@ def use_system(
     assert_type(system.verify(), Verification)
     assert_type(system.stats(), Statistics)
     system.reset_corrections()
+    assert_type(
+        system.import_file(path="chat.json", format="chatgpt", on_progress=print, skip_bad=True), ImportReport
+    )
     system.close()
 
 
@@ -586,6 +590,10 @@ async def use_system_async(system: MemorySystem, message: BaseMessage, when: dat
     assert_type(await system.averify(), Verification)
     assert_type(await system.astats(), Statistics)
     await system.areset_corrections()
+    assert_type(
+        await system.aimport_file(path="chat.json", format=None, on_progress=None, skip_bad=False),
+        ImportReport,
+    )
     await system.aclose()
 
 

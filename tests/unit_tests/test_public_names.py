@@ -54,7 +54,7 @@ VERBS = [
 ]
 SYSTEM_VERBS = [
     *("conversations", "flush", "verify", "stats", "reindex", "reset_corrections", "close"),
-    *("list_conversations", "update_conversation"),
+    *("list_conversations", "update_conversation", "import_file"),
     *("start_session", "switch_session", "remove_session", "sessions", "add_memory", "get_context"),
     *(
         "summarize_session",

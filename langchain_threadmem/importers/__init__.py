@@ -1,0 +1,1 @@
+"""Importers: chats of other programs as conversations."""

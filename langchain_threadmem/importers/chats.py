@@ -1,0 +1,171 @@
+"""Imported conversations as values: their messages, the order of writing, and ids of messages without ids."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.messages.ids import kept_text
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.tree.graph import circular, parents_first
+from langchain_threadmem.tree.node import MessageSummary
+
+AT_ONCE = 5_000
+"""The number of messages of an endless list that form one piece of a conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message of an imported conversation.
+
+    Attributes:
+        key: The id of the entry in the export, unique in the conversation.
+        parent: The `key` of the entry that it continues. An entry whose parent does not exist is a root.
+        make: Builds the message. Called for new messages only, since it takes most of the time.
+        time: The time of the message, in seconds since 1970; `None` if the export has no time.
+        message_id: The id of the message, if it differs from `key`.
+        state: See `State`.
+        superseded_by: The `key` of the entry that replaced it.
+        summary: The summary of the message.
+    """
+
+    key: str
+    parent: str | None
+    make: Callable[[], BaseMessage]
+    time: float | None = None
+    message_id: str | None = None
+    state: State = State.LIVE
+    superseded_by: str | None = None
+    summary: MessageSummary | None = None
+
+    @property
+    def id(self) -> str:
+        """The id of the message."""
+        return self.message_id or self.key
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A conversation of an export, or a piece of it.
+
+    Attributes:
+        where: The position in the file, for errors.
+        name: The name of the conversation.
+        ids: The ids of the messages.
+        read: Reads the messages, in any order. Called for conversations with new messages only.
+        title: The title; `None` for a title from the first message.
+        tip: The `key` of the entry at the end of the active thread, or of an entry aside below it; by default
+            the newest entry.
+        created: The time of the conversation, in seconds since 1970, if the export has one.
+        archived: The time of archiving, if the conversation is archived.
+        goes_on: Whether the chat is a further piece of a conversation, whose first piece was read before.
+    """
+
+    where: str
+    name: str
+    ids: Sequence[str]
+    read: Callable[[], Sequence[Entry]]
+    title: str | None = None
+    tip: str | None = None
+    created: float | None = None
+    archived: float | None = None
+    goes_on: bool = False
+
+
+def chat_of(where: str, name: str, entries: Sequence[Entry], title: str | None = None) -> Chat:
+    """A conversation whose messages were read."""
+    return Chat(where, name, [entry.id for entry in entries], lambda: entries, title)
+
+
+class Bad(NamedTuple):
+    """An item of a file that cannot be imported: a sentence that names the item and the problem."""
+
+    problem: str
+
+
+Chats = Iterator[Chat | Bad]
+
+
+def ordered(chat: Chat, default: float) -> list[Entry]:
+    """The entries of a conversation with times: parents before children, otherwise by time.
+
+    Args:
+        chat: The conversation. An entry without a time has that of its parent.
+        default: The time of roots without a time.
+
+    Raises:
+        InputError: An entry is its own ancestor, or two entries have the same key.
+    """
+    given = chat.read()
+    entries = {entry.key: entry for entry in given}
+    if len(entries) < len(given):
+        raise InputError(f"{chat.where} has two messages with the same id; remove one of them")
+    parents = {key: entry.parent for key, entry in entries.items()}
+    if circle := circular(parents):
+        raise InputError(f"{chat.where} has messages that descend from themselves: {circle[:3]!r}")
+    times: dict[str | None, float] = {}
+    start = default if chat.created is None else chat.created
+    for key in parents_first(parents):
+        entry = entries[key]
+        times[key] = times.get(entry.parent, start) if entry.time is None else entry.time
+    order = parents_first({key: parents[key] for key in sorted(parents, key=times.__getitem__)})
+    return [
+        entry if entry.time is not None else replace(entry, time=times[key])
+        for key in order
+        for entry in [entries[key]]
+    ]
+
+
+def shown(tip: str | None, entries: Sequence[Entry]) -> str | None:
+    """The nearest live entry at or above an entry, if there is one."""
+    found = {entry.key: entry for entry in entries}
+    while tip in found and found[tip].state != State.LIVE:
+        tip = found[tip].parent
+    return tip if tip in found else None
+
+
+def chained_id(before: str | None, record: Any) -> str:
+    """The id of a message that has none: a hash of its record and of the id of the message before it.
+
+    Example:
+        >>> chained_id(None, {"role": "user", "content": "Hello"})
+        'import-a41b46a957bc4c4f813e946e40443874'
+    """
+    text = json.dumps([before, record], sort_keys=True, separators=(",", ":"), default=str)
+    return f"import-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def seconds(value: object, where: str) -> float | None:
+    """A time of an export in seconds since 1970: a number, or ISO text; without a zone in UTC.
+
+    Raises:
+        InputError: The value is not a time.
+
+    Example:
+        >>> seconds("2024-01-15T10:30:00Z", "line 1"), seconds(12.5, "line 1"), seconds(None, "line 1")
+        (1705314600.0, 12.5, None)
+    """
+    if value is None or value == "":
+        return None
+    try:
+        if isinstance(value, str):
+            time = datetime.fromisoformat(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            time = datetime.fromtimestamp(value, UTC)  # A time out of range is refused here, not when read.
+        else:
+            raise TypeError("it is neither a number nor text")
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    except (TypeError, ValueError, OverflowError, OSError) as error:
+        raise InputError(f"{where} has the time {value!r:.80}: {error}; use ISO 8601") from error
+
+
+def text_or_none(value: object) -> str | None:
+    """A title or a name as text that a database can store; `None` for other values and empty text."""
+    return kept_text(value).strip() or None if isinstance(value, str) else None

@@ -1,0 +1,188 @@
+"""The items of a JSON file, read one after the other: elements of an array, or lines.
+
+A file of any size is read in bounded memory: one item, and about a megabyte of text, are in memory.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.messages.records import as_object
+
+CHUNK = 1 << 20
+LONGEST = 1 << 28
+"""The length of the longest item in characters or bytes."""
+_FIRST_LINE = 1 << 24
+"""The number of bytes of the first line that are read to find out whether it is a JSON text of its own."""
+_TOKEN = 16
+"""No token of JSON but a string is longer: an error before the last characters is not due to missing text."""
+_SPACE = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder()
+
+
+class Item(NamedTuple):
+    """An item of a file.
+
+    Attributes:
+        where: Its position, for errors: "line 3", "item 3" or "the document".
+        value: Its value; for a line that is not JSON, an `InputError`.
+    """
+
+    where: str
+    value: Any
+
+
+def items_of(stream: BinaryIO) -> Iterator[Item]:
+    r"""The elements of a JSON array, the lines of JSON Lines, or a single document.
+
+    Args:
+        stream: The file, open at its beginning.
+
+    Raises:
+        InputError: The file is empty or not UTF-8 text, an array is damaged, or an item is too long.
+
+    Example:
+        >>> import io
+        >>> [item.where for item in items_of(io.BytesIO(b'[{"a": 1}, {"a": 2}]'))]
+        ['item 1', 'item 2']
+        >>> [item.value for item in items_of(io.BytesIO(b'{"a": 1}\n{"a": 2}'))]
+        [{'a': 1}, {'a': 2}]
+    """
+    return _lines(stream) if _is_lines(stream) else _elements(_Text(stream))
+
+
+def object_of(item: Item) -> dict[str, Any]:
+    """The value of an item as a JSON object.
+
+    Raises:
+        InputError: The item is not JSON, or not an object.
+    """
+    if isinstance(item.value, InputError):
+        raise item.value
+    return as_object(item.value, item.where)
+
+
+def _is_lines(stream: BinaryIO) -> bool:
+    """Whether the first line is a JSON text of its own, and not the only one if it is an array."""
+    line = b"\n"
+    while line and not line.removeprefix(codecs.BOM_UTF8).strip():
+        line = stream.readline(_FIRST_LINE)
+    rest = b"\n"
+    while rest and not rest.strip():
+        rest = stream.readline(_FIRST_LINE)
+    stream.seek(0)
+    line = line.removeprefix(codecs.BOM_UTF8)
+    if line.lstrip()[:1] not in (b"[", b"{"):
+        return bool(rest)
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        # A document begins with "{" or with the first name; a damaged first line has more.
+        return line.lstrip()[:1] == b"{" and rest.lstrip()[:1] == b"{"
+    return isinstance(value, dict) or bool(rest)
+
+
+def _lines(stream: BinaryIO) -> Iterator[Item]:
+    number = 0
+    while line := stream.readline(LONGEST):
+        number += 1
+        where = f"line {number}"
+        if len(line) == LONGEST:
+            raise InputError(f"{where} is longer than {LONGEST:,} bytes; split the file")
+        line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+        if line.strip():
+            yield Item(where, _parsed(line, where))
+
+
+def _parsed(line: bytes, where: str) -> Any:
+    try:
+        return json.loads(line.decode())
+    except (ValueError, RecursionError) as error:
+        return InputError(f"{where} is not JSON: {error}")
+
+
+def _elements(text: _Text) -> Iterator[Item]:
+    first = text.next_character()
+    if not first:
+        raise InputError("the file is empty")
+    if first != "[":
+        yield Item("the document", text.value("the document"))
+        if text.next_character():
+            raise InputError("the document has text after its end; write one JSON document, or one on a line")
+        return
+    text.at += 1
+    number = 0
+    if text.next_character() == "]":
+        return
+    while True:
+        number += 1
+        where = f"item {number}"
+        yield Item(where, text.value(where))
+        following = text.next_character()
+        if following == "]":
+            return
+        if following != ",":
+            found = repr(following) if following else "the end of the file"
+            raise InputError(f"after {where} there is {found} instead of ',' or ']'; the file is damaged")
+        text.at += 1
+
+
+class _Text:
+    """The text of a stream, of which the part from `at` on is in memory."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._text = ""
+        self._ended = False
+        self.at = 0
+
+    def next_character(self) -> str:
+        """The next character that is not a space; empty at the end."""
+        while True:
+            found = _SPACE.match(self._text, self.at)
+            self.at = found.end() if found else self.at
+            if self.at < len(self._text) or self._ended:
+                return self._text[self.at : self.at + 1]
+            self._more(CHUNK)
+
+    def value(self, where: str) -> Any:
+        """The next JSON value."""
+        self.next_character()
+        size = CHUNK
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self.at)
+            except json.JSONDecodeError as error:
+                cut = error.pos >= len(self._text) - _TOKEN or error.msg.startswith("Unterminated string")
+                if self._ended and cut:
+                    raise InputError(f"the file ends in {where}; get the complete file") from error
+                if not cut:
+                    raise InputError(
+                        f"{where} is not JSON: {error.msg}; what follows cannot be read"
+                    ) from error
+            except RecursionError as error:
+                raise InputError(f"{where} is nested too deeply") from error
+            else:
+                if end < len(self._text) or self._ended:  # A number could go on.
+                    self.at = end
+                    return value
+            if len(self._text) - self.at > LONGEST:
+                raise InputError(f"{where} is longer than {LONGEST:,} characters; split the file")
+            self._more(size)
+            size *= 2  # Else the time for a long item would grow with the square of its length.
+
+    def _more(self, size: int) -> None:
+        data = self._stream.read(size)
+        self._ended = not data
+        try:
+            text = self._decoder.decode(data, self._ended)
+        except UnicodeDecodeError as error:
+            raise InputError(f"the file is not UTF-8 text ({error.reason})") from error
+        self._text = self._text[self.at :] + text
+        self.at = 0

@@ -1,0 +1,61 @@
+"""llamabot's JSON, which is also that of `ChatMemory.save`: a document with nodes and edges."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.errors import InputError, InvalidGraphStateError
+from langchain_threadmem.export.json import read_document
+from langchain_threadmem.importers.chats import Bad, Chat, Chats, Entry, text_or_none
+from langchain_threadmem.importers.json_items import object_of
+from langchain_threadmem.importers.source import Source
+from langchain_threadmem.tree.node import EPOCH, ConversationNode
+
+
+def is_item(value: object) -> bool:
+    """Whether an item of a JSON file is a document with nodes."""
+    return isinstance(value, dict) and isinstance(value.get("nodes"), list)
+
+
+def chats(source: Source) -> Chats:
+    """The conversations of a file, most often one."""
+    for number, item in enumerate(source.items(), 1):
+        try:
+            yield _chat(
+                object_of(item), item.where, source.name if number == 1 else f"{source.name}-{number}"
+            )
+        except (InputError, InvalidGraphStateError) as error:
+            yield Bad(f"{item.where}: {error}")
+
+
+def _chat(value: object, where: str, name: str) -> Chat:
+    document = read_document(value)
+    entries = [_entry(node) for node in document.nodes]
+    tip = document.metadata.get("tip")
+    return Chat(
+        where,
+        text_or_none(document.metadata.get("conversation_id")) or name,
+        [entry.id for entry in entries],
+        lambda: entries,
+        text_or_none(document.metadata.get("title")),
+        str(tip) if isinstance(tip, int) else None,
+    )
+
+
+def _entry(node: ConversationNode) -> Entry:
+    return Entry(
+        str(node.id),
+        None if node.parent_id is None else str(node.parent_id),
+        partial(_message, node),
+        None if node.timestamp == EPOCH else node.timestamp.timestamp(),
+        node.message.id or f"node-{node.id}",
+        node.state,
+        None if node.superseded_by is None else str(node.superseded_by),
+        node.summary,
+    )
+
+
+def _message(node: ConversationNode) -> BaseMessage:
+    return node.message

@@ -1,0 +1,217 @@
+"""Lists of messages in JSON: a conversation on a line or in an item, or a message on a line or in an item.
+
+The messages have the format of OpenAI (`role`, `content`, `tool_calls`), of Anthropic (content blocks with
+`tool_use` and `tool_result`) or of LangChain (`messages_to_dict`). A conversation without an id is named
+after the file and its line; a message without an id gets a hash of itself and of what precedes it, so that a
+longer list later adds its new messages only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.importers.chats import (
+    AT_ONCE,
+    Bad,
+    Chat,
+    Chats,
+    Entry,
+    chained_id,
+    chat_of,
+    seconds,
+    text_or_none,
+)
+from langchain_threadmem.importers.json_items import object_of
+from langchain_threadmem.importers.source import Source
+from langchain_threadmem.messages.records import as_list, as_object, message_from
+from langchain_threadmem.messages.roles import TYPES
+
+_NAMES = ("conversation_id", "session_id", "thread_id", "chat_id", "id", "uuid")
+"""The fields that name a conversation beside its messages, the first first."""
+_NAMES_OF_MESSAGES = _NAMES[:4]
+"""The fields of a message that name its conversation."""
+_TIMES = ("timestamp", "created_at", "create_time", "created")
+
+
+def is_item(value: object) -> bool:
+    """Whether an item of a JSON file is a message, or a conversation with messages."""
+    if isinstance(value, dict) and "messages" in value:
+        value = value["messages"]
+    if isinstance(value, list):
+        return bool(value) and is_message(value[0])
+    return is_message(value)
+
+
+def is_message(value: object) -> bool:
+    """Whether a value is a message with a role and content."""
+    return (
+        isinstance(value, dict)
+        and any(str(value.get(name)) in (*TYPES, "developer") for name in ("role", "type"))
+        and not {"content", "text", "data", "tool_calls"}.isdisjoint(value)
+    )
+
+
+def chats(source: Source) -> Chats:
+    """The conversations of a file."""
+    lists: dict[str, List] = {}
+    waiting = 0
+    for item in source.items():
+        where, value = item
+        try:
+            if isinstance(value, list) or (isinstance(value, dict) and "messages" in value):
+                yield _conversation(value, f"{source.name}-{_number(where)}", where)
+                continue
+            name = _name(object_of(item), _NAMES_OF_MESSAGES) or source.name
+            found = lists.setdefault(name, List(name))
+            before = len(found.entries)
+            found.add(value, where)
+            waiting += len(found.entries) - before
+        except InputError as error:
+            yield Bad(str(error))
+        if waiting >= AT_ONCE:
+            waiting = 0
+            for found in lists.values():
+                yield from found.pieces()
+    for found in lists.values():
+        yield from found.pieces()
+
+
+@dataclass
+class List:
+    """The messages of one conversation, each of which continues the message before it.
+
+    Attributes:
+        name: The name of the conversation.
+        entries: The entries since the last piece.
+    """
+
+    name: str
+    entries: list[Entry] = field(default_factory=list)
+    _where: str = ""
+    _last: str | None = None
+    _keys: set[str] = field(default_factory=set)
+    _goes_on: bool = False
+
+    def add(self, record: Any, where: str, *, later: bool = False) -> None:
+        """Add the messages of a record.
+
+        Args:
+            record: The record.
+            where: Its position.
+            later: Whether the messages are built when they are written; a bad record is then found there.
+
+        Raises:
+            InputError: The record is not a message.
+        """
+        makers: list[Callable[[], BaseMessage]]
+        record = _normal(record, where)
+        if later and not _has_results(record):
+            makers = [partial(_message, record, where)]
+        else:
+            makers = [partial(_given, message) for message in _messages(record, where)]
+        own = _own_id(record)
+        time = next((seconds(record[name], where) for name in _TIMES if record.get(name)), None)
+        self._where = self._where or where
+        for number, make in enumerate(makers):
+            key = own if own is not None and number == len(makers) - 1 else None
+            if key is None or key in self._keys:
+                key = chained_id(self._last, [number, record])
+            self._keys.add(key)
+            self.entries.append(Entry(key, self._last, make, time))
+            self._last = key
+
+    def pieces(self) -> Iterator[Chat]:
+        """The entries since the last piece as a chat, if there are any."""
+        if self.entries:
+            yield replace(chat_of(self._where, self.name, self.entries), goes_on=self._goes_on)
+            self.entries, self._keys, self._where, self._goes_on = [], set(), "", True
+
+
+def _conversation(value: Any, name: str, where: str) -> Chat:
+    record = {"messages": value} if isinstance(value, list) else value
+    found = List(_name(record, _NAMES) or name)
+    if record.get("system"):  # Anthropic's requests have it beside the messages.
+        found.add({"role": "system", "content": record["system"]}, where)
+    for number, item in enumerate(as_list(record["messages"], f"'messages' of {where}"), 1):
+        found.add(item, f"{where}, message {number}", later=True)
+    if not found.entries:
+        raise InputError(f"{where} has no messages")
+    title = text_or_none(record.get("title")) or text_or_none(record.get("name"))
+    return chat_of(where, found.name, found.entries, title)
+
+
+def _number(where: str) -> str:
+    return where.rpartition(" ")[2] if where[-1].isdigit() else "1"
+
+
+def _name(record: dict[str, Any], fields: tuple[str, ...]) -> str | None:
+    values = (record.get(name) for name in fields)
+    return next((found for value in values if (found := text_or_none(value))), None)
+
+
+def _own_id(record: dict[str, Any]) -> str | None:
+    data = record.get("data")
+    return text_or_none((data if isinstance(data, dict) else record).get("id"))
+
+
+def _normal(value: Any, where: str) -> dict[str, Any]:
+    """A record in the form of OpenAI's newer messages."""
+    record = as_object(value, where)
+    if record.get("role") == "developer":
+        record = {**record, "role": "system"}
+    if isinstance(call := record.get("function_call"), dict) and not record.get("content"):
+        record = {**record, "content": "", "additional_kwargs": {"function_call": call}}
+    return record
+
+
+def _has_results(record: dict[str, Any]) -> bool:
+    content = record.get("content")
+    return isinstance(content, list) and any(_is(block, "tool_result") for block in content)
+
+
+def _is(block: Any, kind: str) -> bool:
+    return isinstance(block, dict) and block.get("type") == kind
+
+
+def _given(message: BaseMessage) -> BaseMessage:
+    return message
+
+
+def _message(record: dict[str, Any], where: str) -> BaseMessage:
+    return _messages(record, where)[-1]
+
+
+def _messages(record: dict[str, Any], where: str) -> list[BaseMessage]:
+    """The messages of a record: of Anthropic's results of tools, one for each result, and the rest."""
+    content = record.get("content")
+    if not isinstance(content, list):
+        return [message_from(record, where)]
+    calls = [
+        {"name": block.get("name"), "args": block.get("input") or {}, "id": block.get("id")}
+        for block in content
+        if _is(block, "tool_use")
+    ]
+    results = [block for block in content if _is(block, "tool_result")]
+    rest = [block for block in content if not _is(block, "tool_result")]
+    made = [
+        message_from(
+            {
+                "role": "tool",
+                "content": block.get("content") or "",
+                "tool_call_id": block.get("tool_use_id"),
+                "status": "error" if block.get("is_error") else "success",
+            },
+            where,
+        )
+        for block in results
+    ]
+    if rest or not results:
+        fields = {"tool_calls": calls} if calls and not record.get("tool_calls") else {}
+        made.append(message_from({**record, "content": rest, **fields}, where))
+    return made

@@ -1,0 +1,179 @@
+"""SQL: which messages of imported conversations are stored, and the writing of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import bindparam, select
+
+from langchain_threadmem.catalogue import queries as catalogue
+from langchain_threadmem.catalogue.queries import Profile
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage.schema import State, node, segment
+from langchain_threadmem.storage.statements import Conn, Statement
+from langchain_threadmem.tree import copying, nodes, trees
+from langchain_threadmem.tree.append import NodeWriter
+from langchain_threadmem.tree.copying import Saved
+from langchain_threadmem.tree.node import MessageSummary
+from langchain_threadmem.tree.nodes import STORED
+
+_MESSAGES = Statement(
+    select(*node.c["message", "key", "seq", "state"])
+    .select_from(segment.join(node, node_keys.inside(node.c.key)))
+    .where(segment.c.tree == bindparam("tree"), STORED),
+    "tree",
+)
+
+
+class Place(NamedTuple):
+    """The key and the number of a stored node."""
+
+    key: int
+    seq: int
+
+
+class NewNode(NamedTuple):
+    """A node to be written; the fields are those of `importers.chats.Entry`, with the message encoded."""
+
+    key: str
+    parent: str | None
+    message: str
+    role: str
+    body: str
+    created: float
+    state: State
+    superseded_by: str | None
+    summary: MessageSummary | None
+
+
+class NewNodes(NamedTuple):
+    """The new nodes of an imported conversation, parents before children.
+
+    Attributes:
+        where: The position in the file, for errors.
+        name: The name of the conversation.
+        nodes: The nodes.
+        ids: The message id of each entry of the file, by its key.
+        tip: The key of the entry at the end of the active thread.
+        created: The time of the conversation.
+        profile: Title, metadata and archive mark of the conversation.
+    """
+
+    where: str
+    name: str
+    nodes: Sequence[NewNode]
+    ids: dict[str, str]
+    tip: str | None
+    created: float
+    profile: Profile
+
+
+class Added(NamedTuple):
+    """The numbers of conversations and of messages that were written."""
+
+    conversations: int
+    messages: int
+
+
+def known(conn: Conn, owner: str, names: Iterable[str]) -> dict[str, set[str]]:
+    """The ids of the stored messages of conversations, by name; new conversations are left out."""
+    found = {name: trees.find(conn, owner, name) for name in dict.fromkeys(names)}
+    return {name: set(_places(conn, tree)) for name, tree in found.items() if tree is not None}
+
+
+def add(conn: Conn, owner: str, chats: Iterable[NewNodes]) -> Added:
+    """Write new nodes of conversations, and the profiles of new conversations.
+
+    Raises:
+        InputError: The owner has a conversation of the same name with other messages.
+    """
+    conversations = messages = 0
+    # In one order in all processes, which prevents deadlocks.
+    for chat in sorted(chats, key=lambda chat: chat.name):
+        tree = trees.find_or_create(conn, owner, chat.name, chat.created)
+        trees.lock(conn, tree)
+        head = trees.head(conn, tree)
+        if head.next_seq == 1:
+            messages += _fill(conn, tree, chat)
+            catalogue.put_profile(conn, tree, chat.profile)
+            conversations += 1
+        else:
+            messages += _extend(conn, tree, head, chat)
+    return Added(conversations, messages)
+
+
+def _places(conn: Conn, tree: int) -> dict[str, Place]:
+    """The places of messages by their ids: the live node, else the newest."""
+    rows = conn.all(_MESSAGES, tree)
+    rows.sort(key=lambda row: (row[3] == State.LIVE, row[2]))
+    return {message: Place(key, seq) for message, key, seq, _ in rows}
+
+
+def _fill(conn: Conn, tree: int, chat: NewNodes) -> int:
+    numbers = {new.key: number for number, new in enumerate(chat.nodes, 1)}
+    saved = [
+        Saved(
+            numbers[new.key],
+            numbers.get(new.parent or ""),
+            new.message,
+            new.role,
+            new.body,
+            new.created,
+            int(new.state),
+            numbers.get(new.superseded_by or ""),
+            new.summary,
+        )
+        for new in chat.nodes
+    ]
+    live = [row.seq for row in saved if row.state == State.LIVE]
+    tip = numbers.get(chat.tip or "", live[-1] if live else len(saved))
+    copying.restore(conn, tree, saved, tip)
+    return len(saved)
+
+
+def _extend(conn: Conn, tree: int, head: trees.Head, chat: NewNodes) -> int:
+    stored = _places(conn, tree)
+    if stored and not any(id in stored for id in (*chat.ids.values(), *(n.parent for n in chat.nodes))):
+        raise InputError(
+            f"{chat.where} is conversation {chat.name!r}, and there is another conversation of this name; "
+            "import the file for another owner, or rename the file"
+        )
+    writer = NodeWriter(conn, tree, head)
+    places = dict(stored)
+    system, tip = head.system, head.tip
+    is_imported = tip in {stored[id].key for id in chat.ids.values() if id in stored}
+    added = []
+    for new in chat.nodes:
+        if new.message in stored:
+            continue  # Another import has written it since.
+        above = places.get(chat.ids.get(new.parent or "", new.parent or ""))
+        after = places.get(chat.ids.get(new.superseded_by or "", ""))
+        key = writer.add(
+            None if above is None else above.key,
+            None if above is None else above.seq,
+            new.message,
+            new.role,
+            new.body,
+            new.created,
+            int(new.state),
+            None if after is None else after.seq,
+        )
+        places[new.message] = Place(key, writer.newest)
+        added.append((key, new))
+    writer.flush()
+    for key, new in added:
+        if new.summary is not None:
+            nodes.put_summaries(conn, tree, key, new.message, new.summary)
+        if new.role == "system" and new.state == State.LIVE:
+            system = key
+    # A thread that was continued here stays the active thread.
+    if is_imported:
+        live = [key for key, new in added if new.state == State.LIVE]
+        wanted = places.get(chat.ids.get(chat.tip or "", ""))
+        tip = wanted.key if wanted is not None else live[-1] if live else tip
+    trees.settle(conn, tree, tip, system)
+    if chat.profile.title and (old := catalogue.profile_of(conn, tree)).title is None:
+        catalogue.put_profile(conn, tree, old._replace(title=chat.profile.title))
+    return len(added)

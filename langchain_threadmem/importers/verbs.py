@@ -1,0 +1,212 @@
+"""The verb that imports a file: batches of conversations are read, compared with the database and written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from langchain_threadmem.catalogue.queries import Profile
+from langchain_threadmem.engine.flow import Call, Flow, Sql
+from langchain_threadmem.engine.runtime import Runtime
+from langchain_threadmem.errors import InputError, ThreadMemError
+from langchain_threadmem.importers import queries, registry
+from langchain_threadmem.importers.chats import Bad, Chat, Chats, ordered, shown
+from langchain_threadmem.importers.queries import Added, NewNode, NewNodes
+from langchain_threadmem.importers.source import Source
+from langchain_threadmem.messages.codec import encode
+from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.records import reason
+from langchain_threadmem.messages.typed_json import Writer
+from langchain_threadmem.storage.schema import State
+
+MESSAGES_AT_ONCE = 2_000
+"""The number of messages after which a batch ends: about 0.2 s of work, and one transaction."""
+PROBLEMS = 100
+"""The number of problems that a report describes."""
+
+Progress = Callable[[int, int], object]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """The result of an import.
+
+    Attributes:
+        format: The format of the file.
+        conversations: The number of conversations in the file.
+        new_conversations: The number of conversations that were new to the owner.
+        messages: The number of messages in the file.
+        new_messages: The number of messages that were new to the owner.
+        skipped: The number of bad items that were skipped.
+        problems: A sentence for each of the first 100 bad items.
+    """
+
+    format: str
+    conversations: int = 0
+    new_conversations: int = 0
+    messages: int = 0
+    new_messages: int = 0
+    skipped: int = 0
+    problems: tuple[str, ...] = ()
+
+
+def import_file(
+    runtime: Runtime,
+    path: str | Path,
+    format: str | None = None,
+    on_progress: Progress | None = None,
+    skip_bad: bool = False,
+) -> Flow[ImportReport]:
+    """Import the conversations of a file; see `MemorySystem.import_file`."""
+    registry.check(format)
+    source = yield from Call(lambda: Source(path))
+    try:
+        chosen = yield from Call(lambda: registry.chosen(source, format, path))
+        chats, report = chosen.chats(source), ImportReport(chosen.name)
+        while True:
+            batch = yield from Call(partial(_next_batch, chats, skip_bad))
+            names = [chat.name for chat in batch.chats]
+            stored = yield from Sql(partial(queries.known, owner=runtime.owner, names=names))
+            new = yield from Call(
+                partial(_new, batch, stored, source.time, chosen.name, runtime.parts.write, skip_bad)
+            )
+            added = Added(0, 0)
+            if new:
+                added = yield from Sql(partial(queries.add, owner=runtime.owner, chats=new), write=True)
+            report = _counted(report, batch, added)
+            if on_progress is not None:
+                on_progress(source.position, source.size)
+            if batch.error is not None:
+                raise type(batch.error)(f"{path}: {batch.error}") from batch.error
+            if batch.is_last:
+                return report
+    finally:
+        source.close()
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Conversations of a file that are written together.
+
+    Attributes:
+        chats: The conversations.
+        problems: The problems of bad items.
+        error: The error that ends the import after this batch.
+        is_last: Whether the file ends with the batch.
+    """
+
+    chats: list[Chat] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    error: ThreadMemError | None = None
+    is_last: bool = False
+
+    def refuse(self, problem: str, skip: bool) -> None:
+        """Note a bad item, which ends the import if bad items are not skipped."""
+        self.problems.append(problem)
+        if not skip and self.error is None:
+            self.error = InputError(
+                f"{problem}. What precedes it is imported; --skip-bad (skip_bad=True) goes on without it"
+            )
+
+
+def _next_batch(chats: Chats, skip_bad: bool) -> _Batch:
+    batch, count = _Batch(), 0
+    try:
+        while count < MESSAGES_AT_ONCE and batch.error is None:
+            chat = next(chats, None)
+            if chat is None:
+                batch.is_last = True
+                break
+            count += 1
+            if isinstance(chat, Bad):
+                batch.refuse(chat.problem, skip_bad)
+            else:
+                batch.chats.append(chat)
+                count += len(chat.ids)
+    except ThreadMemError as error:  # The file is damaged; what was read before is imported.
+        batch.error = error
+    return batch
+
+
+def _new(
+    batch: _Batch,
+    stored: Mapping[str, Collection[str]],
+    default: float,
+    format: str,
+    write: Writer,
+    skip_bad: bool,
+) -> list[NewNodes]:
+    """The new nodes of a batch; conversations that cannot be stored are taken out of the batch."""
+    found, chats = [], []
+    for chat in batch.chats:
+        try:
+            new = _new_of(chat, stored.get(chat.name, ()), default, format, write)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            # The fields of a message may have any type; validation raises one of these.
+            problem = str(error) if isinstance(error, InputError) else reason(error)
+            where = "" if problem.startswith(chat.where) else f"{chat.where}: "
+            batch.refuse(f"{where}{problem}", skip_bad)
+            if not skip_bad:
+                break
+        else:
+            chats.append(chat)
+            if new is not None:
+                found.append(new)
+    batch.chats = chats
+    return found
+
+
+def _new_of(
+    chat: Chat, stored: Collection[str], default: float, format: str, write: Writer
+) -> NewNodes | None:
+    if all(id in stored for id in chat.ids):
+        return None
+    check_name("the name of a conversation", chat.name)
+    entries = ordered(chat, default)
+    live = Counter(entry.id for entry in entries if entry.state == State.LIVE)
+    if max(live.values(), default=1) > 1:
+        raise InputError(f"{chat.where} has two messages with the id {live.most_common(1)[0][0]!r}")
+    nodes = []
+    for entry in entries:
+        if entry.id in stored:
+            continue
+        check_name("a message id", entry.id)
+        message = entry.make()
+        assert entry.time is not None
+        nodes.append(
+            NewNode(
+                entry.key,
+                entry.parent,
+                entry.id,
+                message.type,
+                encode(message, write),
+                entry.time,
+                entry.state,
+                entry.superseded_by,
+                entry.summary,
+            )
+        )
+    return NewNodes(
+        chat.where,
+        chat.name,
+        nodes,
+        {entry.key: entry.id for entry in entries},
+        shown(chat.tip, entries),
+        nodes[0].created if nodes and chat.created is None else chat.created or default,
+        Profile(chat.title, {"source": format}, chat.archived),
+    )
+
+
+def _counted(report: ImportReport, batch: _Batch, added: Added) -> ImportReport:
+    return replace(
+        report,
+        conversations=report.conversations + sum(not chat.goes_on for chat in batch.chats),
+        new_conversations=report.new_conversations + added.conversations,
+        messages=report.messages + sum(len(chat.ids) for chat in batch.chats),
+        new_messages=report.new_messages + added.messages,
+        skipped=report.skipped + len(batch.problems),
+        problems=(*report.problems, *batch.problems)[:PROBLEMS],
+    )
