@@ -149,6 +149,7 @@ choice = Table(
     Column("key", Key, primary_key=True, autoincrement=False),  # of the human message that was placed
     Column("reason", Text, nullable=False),
     Column("chances", Text, nullable=False),  # JSON: [candidate (seq, or null for a new root), probability]
+    Column("title", Text),  # of the thread that the message begins, if a chat model has given one
 )
 
 # Turns that runs of graphs have begun in a conversation; see `tree.lineage`.

@@ -16,10 +16,8 @@ from langchain_threadmem.tree.node import Bias, Placement
 
 Chances = tuple[tuple[int | None, float], ...]
 _PUT = insert_of(choice, replace=True)
-_TITLE = "\x1e"
-"""Separates a reason from the title of a thread in the column of reasons, which is encrypted."""
 _UNREADABLE = Placement(UNREADABLE_NOTE)
-_CHOSEN = select(node.c.seq, node.c.message, choice.c.reason, choice.c.chances).join(
+_CHOSEN = select(node.c.seq, node.c.message, *choice.c["reason", "chances", "title"]).join(
     choice, choice.c.key == node.c.key
 )
 _SINCE = Statement(node_keys.after(_CHOSEN, bindparam("tree"), bindparam("seq")), "tree", "seq")
@@ -49,11 +47,14 @@ def put(conn: Conn, placed: Iterable[tuple[int, str, Placement]]) -> None:
     A reason quotes messages, so it is encrypted like a message, and so is a title.
     """
     seal = conn.seal
-    rows = []
-    for key, message, placement in placed:
-        text = f"{placement.reason}{_TITLE}{placement.title}" if placement.title else placement.reason
-        text = text if seal is None else seal.text(message, text)
-        rows.append((key, text, json.dumps(placement.chances)))
+
+    def sealed(message: str, text: str) -> str:
+        return text if seal is None or not text else seal.text(message, text)
+
+    rows = [
+        (key, sealed(message, one.reason), json.dumps(one.chances), sealed(message, one.title) or None)
+        for key, message, one in placed
+    ]
     conn.many(_PUT, rows)
 
 
@@ -107,14 +108,16 @@ def drop_bias(conn: Conn, owner: str) -> None:
     conn.run(_DROP_BIAS, owner)
 
 
-def _placement(conn: Conn, message: str, reason: str, chances: str) -> Placement | None:
+def _placement(conn: Conn, message: str, reason: str, chances: str, title: str | None) -> Placement | None:
+    seal = conn.seal
+
+    def opened(text: str | None) -> str:
+        return seal.open_text(message, text) if seal is not None and text else text or ""
+
     try:
-        pairs = _chances(chances)
-        text = reason if conn.seal is None else conn.seal.open_text(message, reason)
+        return Placement(opened(reason), _chances(chances), opened(title))
     except (ValueError, TypeError, EncryptionError):
         return None
-    reason, _, title = text.partition(_TITLE)
-    return Placement(reason, pairs, title)
 
 
 def _chances(stored: str) -> Chances:

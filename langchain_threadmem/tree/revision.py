@@ -96,7 +96,7 @@ def _copy_of(columns: Sequence[Column[Any]]) -> Statement:
 
 COPIES = tuple(map(_copy_of, _COPIED))
 """Copy the rows of a node in other tables to a new key: parameters `new` and `old`."""
-COPY_CHOICE = _copy_of([*choice.c["key", "reason", "chances"]])
+COPY_CHOICE = _copy_of([*choice.c["key", "reason", "chances", "title"]])
 """Copy the placement of a node; not for a moved node, whose placement is no longer valid."""
 
 

@@ -177,6 +177,20 @@ def test_a_chat_memory_is_encrypted_too(sealed: MemorySystem, secret: str, url: 
         MessageWindowChatMemory(9, id="b", store=sealed).add("more")
 
 
+def test_the_title_that_a_model_gives_a_thread_is_encrypted(sealed: MemorySystem, secret: str) -> None:
+    def selector(tree: Any, message: Any) -> int | None:
+        tree.reason, tree.title = "another topic", secret
+        return None
+
+    memory = sealed.conversation("talk", node_selector=selector)
+    memory.append("Hello", "Hi")
+    memory.append("Something else", "Yes?")
+    placement = memory.history[2].placement
+    assert placement is not None
+    assert placement.title == secret
+    assert secret not in stored(sealed)
+
+
 def test_items_of_a_store_are_encrypted_too(sealed: MemorySystem, secret: str, url: str) -> None:
     store = ThreadMemStore(sealed, index={"embed": WordEmbeddings(), "dims": 64})
     store.put(("birds",), "grey", {"text": secret})
