@@ -21,6 +21,7 @@ from langchain_threadmem import (
     ExtractiveSummarizer,
     MemorySystem,
     MessageWindowChatMemory,
+    SemanticNodeSelector,
     ThreadMemSaver,
     ThreadMemStore,
     select_thread_node,
@@ -303,6 +304,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[str]]:
             memory.append(f"question {n} about a heron", f"answer {n}")
         memory.edit(3, "another question")
         memory.place(7, None)
+        corrected = system.conversation("corrected", node_selector=SemanticNodeSelector())
+        corrected.append("a robin", "red")
+        corrected.place(corrected.append("and a wren?", "brown")[0].id, None)
         system.summarize_session("c")
         ask(chat(ThreadMemSaver(system)), "a swan")
         threaded = StateGraph(MessagesState).add_node("select", select_thread_node(system))
