@@ -169,7 +169,7 @@ def test_many_tasks_on_one_memory_lose_nothing(system: MemorySystem) -> None:
 
 
 def _where(system: MemorySystem) -> tuple[Any]:
-    database: Any = system.runtime.database
+    database: Any = system.resources.database
     return (
         database.path or database._url.set(drivername="postgresql").render_as_string(hide_password=False),
     )

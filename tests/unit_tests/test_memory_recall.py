@@ -243,4 +243,4 @@ def test_a_read_only_memory_recalls_the_indexed_messages_of_all_conversations(
     with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), read_only=True) as system:
         found = verbs(system.conversation("new")).recall("visa", scope="owner")
         assert {hit.conversation_id for hit in found} == {"japan"}
-        assert [info.id for info in system.list_conversations(query="visa")] == ["japan"]
+        assert [info.id for info in system.list_conversations(query="visa")] == ["china", "japan"]
