@@ -84,7 +84,7 @@ def listed(directory: Path) -> list[Line]:
     """Pages of the conversations of an owner, each with one turn and then with two."""
     lines = []
     with MemorySystem(directory / "many.db", embeddings=False) as system:
-        for turns in ("one turn", "two turns within ten minutes"):
+        for turns in ("one turn", "two turns"):
             for number in range(CONVERSATIONS):
                 memory = system.conversation(f"conversation {number}")
                 memory.append(f"Tell me about topic {number}, please", "With pleasure.")

@@ -1,9 +1,8 @@
 """SQL: the trees of conversations, with their tips, segments and times of last use.
 
-The column `tree.used` is the time of the newest message, or a bound: a whole multiple of ten minutes, and the
-message is at most ten minutes older. So appends write the column at most twice in ten minutes, since an entry
-of the index takes a sixth of the time of an append. The newest messages give the order of conversations with
-bounds.
+The column `tree.used` is the time of the newest message, or a bound: a whole second, and the message is at
+most a second older. So appends write the column at most twice in a second, since an entry of the index takes
+a sixth of the time of an append. The newest messages give the order of conversations with bounds.
 """
 
 from __future__ import annotations
@@ -327,7 +326,7 @@ def segments(conn: Conn, tree_id: int) -> dict[int, int | None]:
     return {row[0]: row[1] for row in conn.all(_SEGMENTS, tree_id)}
 
 
-STEP = 600.0
+STEP = 1.0
 """The distance of bounds, in seconds."""
 LATEST = (math.inf, 0)
 """The place before the first conversation."""
@@ -376,8 +375,8 @@ def used_after(used: float, created: float) -> float:
         created: The time of the message, in seconds since 1970.
 
     Example:
-        >>> used_after(0.0, 1_234.5), used_after(1_234.5, 1_250.0), used_after(1_800.0, 1_260.0)
-        (1234.5, 1800.0, 1800.0)
+        >>> used_after(0.0, 34.5), used_after(34.5, 34.7), used_after(35.0, 34.9)
+        (34.5, 35.0, 35.0)
     """
     if _is_bound(used) and used - STEP < created <= used:
         return used
@@ -395,7 +394,7 @@ def latest_first(
     """The trees of the non-empty conversations of an owner by the times of their newest messages, in lists.
 
     The cost of a list is three statements. Besides the conversations of the list they read those that have a
-    bound within ten minutes of the last of them, at 2 µs each.
+    bound within a second of the last of them, at 2 µs each.
 
     Args:
         conn: A transaction.
