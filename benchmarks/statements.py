@@ -46,7 +46,7 @@ BUDGETS = {
     "retrieve": 17,
     "put": 6,
     "get_tuple": 4,
-    "place": 23,
+    "place": 24,
     "edit": 20,
     "regenerate": 20,
     "summarize": 4,
