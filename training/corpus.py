@@ -19,8 +19,9 @@ again, which makes a branch. Lines with `~` are calls of tools. Line breaks are 
 
 `training/languages` holds twenty conversations in English and their translations, a file for each language.
 `training/dialogs` holds single dialogs in the same form: a block for each kind of matter, its dialogs one
-after the other. They are woven into conversations (`training.weave`). The texts are invented; their
-statements are not checked.
+after the other. They are woven into conversations (`training.weave`). `training/unseen` holds further
+conversations and dialogs, on which nothing is fitted. The texts are invented; their statements are not
+checked.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ from training.sources import Conversation, Dialog, Vectors, conversation
 FOLDER = Path(__file__).with_name("conversations")
 DIALOGS = Path(__file__).with_name("dialogs")
 LANGUAGES = Path(__file__).with_name("languages")
+UNSEEN_FOLDER = Path(__file__).with_name("unseen")
+"""Conversations in which every third message changes the subject, and single dialogs; nothing is fitted on
+them."""
 HELD_OUT = "agent"
 """The part that nothing is fitted on: agents with tools, five matters each."""
 PARTS = tuple(sorted({path.name.split("-")[0] for path in FOLDER.glob("*.txt")} - {HELD_OUT}))
@@ -156,6 +160,16 @@ def texts_of(several: list[Written]) -> set[str]:
 def kinds(several: list[Written]) -> dict[str, str]:
     """The kind of each dialog, by its name; the dialogs of one conversation are of one kind."""
     return {_name(one, turn): f"{one.part} {one.name}" for one in several for turn in one.turns}
+
+
+def alone(one: Dialog, vectors: Vectors) -> Conversation:
+    """A single dialog as a conversation of one matter."""
+    ends = [None, *range(2, 2 * len(one.turns), 2)]
+    turns = [
+        TurnEnd(2 * place + 2, end, human, answer)
+        for place, (end, (human, answer)) in enumerate(zip(ends, one.turns, strict=True))
+    ]
+    return conversation("single dialog", turns, [one.name] * len(turns), vectors)
 
 
 def _name(one: Written, turn: Turn) -> str:

@@ -20,7 +20,7 @@ import argparse
 import importlib.util
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from langchain_threadmem.threads.features.phrases import phrases_in
 from langchain_threadmem.threads.features.words import Reader
 from langchain_threadmem.threads.model import Way
 from training import weights
-from training.corpus import HELD_OUT, as_conversation, written
+from training.corpus import HELD_OUT, UNSEEN_FOLDER, alone, as_conversation, written
 from training.corpus import dialogs as spoken
 from training.corpus import kinds as kinds_of
 from training.corpus import texts_of as said_in
@@ -81,11 +81,13 @@ class Sources:
             sys.exit(f"{', '.join(map(str, missing))}: not there; name the folder of the data with --data")
         own = written()
         self.more: dict[str, Dialog] = {}
-        texts = texts_of(paths) | said_in(own)
+        kept = written(UNSEEN_FOLDER / "conversations")
+        single = spoken(UNSEEN_FOLDER / "dialogs")
+        texts = texts_of(paths) | said_in(own + kept) | turns_of(single)
         words: set[str] = set()
         if learning:
             self.more = irc(data / IRC) | chats(chats_file(), CHATS) | spoken()
-            texts |= {text for one in self.more.values() for turn in one.turns for text in turn}
+            texts |= turns_of(self.more)
             words = words_of(texts)
         self.vectors = embed(texts | {without_greeting(text) for text in texts} | words, cache)
         self.kind_of = kinds(paths) | kinds_of(own)
@@ -97,6 +99,8 @@ class Sources:
             "dev": read_file(paths[2], self.vectors),
             "unseen sources": [one for one in unseen if one.variant in UNSEEN],
             "agents": [as_conversation(one, self.vectors) for one in own if one.part == HELD_OUT],
+            "calm": [as_conversation(one, self.vectors) for one in kept],
+            "single dialogs": [alone(one, self.vectors) for one in single.values()],
         }
 
     def about(self, seed: int) -> dict[str, Any]:
@@ -109,6 +113,11 @@ class Sources:
             "recipe": asdict(RECIPE),
             "seeds": [seed],
         }
+
+
+def turns_of(dialogs: Mapping[str, Dialog]) -> set[str]:
+    """All texts of some dialogs."""
+    return {text for one in dialogs.values() for turn in one.turns for text in turn}
 
 
 def chats_file() -> Path:

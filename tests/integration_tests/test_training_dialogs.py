@@ -7,9 +7,10 @@ from collections import Counter
 import pytest
 
 from benchmarks import agents
-from training.corpus import HELD_OUT, PARTS, SPOKEN, Written, dialogs, parse, written
+from training.corpus import HELD_OUT, PARTS, SPOKEN, UNSEEN_FOLDER, Written, dialogs, parse, written
 
-ALL = written()
+UNSEEN = written(UNSEEN_FOLDER / "conversations")
+ALL = written() + UNSEEN
 
 
 def test_every_conversation_has_a_name_of_its_own() -> None:
@@ -43,7 +44,8 @@ def test_dialogs_by_themselves_have_kinds_of_several() -> None:
 
 
 def test_no_dialog_is_there_twice() -> None:
-    openings = Counter(one.turns[0] for one in dialogs().values())
+    several = [*dialogs().values(), *dialogs(UNSEEN_FOLDER / "dialogs").values()]
+    openings = Counter(one.turns[0] for one in several)
     assert [turn for turn, count in openings.items() if count > 1] == []
 
 

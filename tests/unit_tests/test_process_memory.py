@@ -34,8 +34,8 @@ ANY = (None, None)
 SELECTION = '{"selected_node_id": null, "reasoning": "so"}'
 EXPORTS = ("json", "jsonl", "mermaid", "text", "html", "svg")
 
-
-SOON = 5.0
+PAUSES = (0.0, 0.1, 0.5, 2.0, 5.0)
+"""The seconds before each search of the process; a search takes seconds itself after thousands of tests."""
 
 
 class Mark:
@@ -50,9 +50,12 @@ class Mark:
 
     def holders(self) -> list[str]:
         """The objects that hold the word, by their types; a thread in the background may need a moment."""
-        end = time.monotonic() + SOON
-        while (found := self._holders()) and time.monotonic() < end:
-            time.sleep(0.1)
+        found: list[str] = []
+        for pause in PAUSES:
+            time.sleep(pause)
+            found = self._holders()
+            if not found:
+                break
         return found
 
     def _holders(self) -> list[str]:
