@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types unit bench fit soak test-server clean
+.PHONY: demo test lint types unit docs bench fit soak test-server clean
 
 demo: .venv/demo.done  ## play a conversation through a semantic memory
 	$(BIN)/threadmem demo $(FILE)
@@ -22,6 +22,9 @@ types: .venv/dev.done
 
 unit: .venv/dev.done
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+
+docs: .venv/docs.done  ## the site of the documentation, in site/; its blocks run in `make test`
+	$(BIN)/zensical build --clean --strict
 
 test-server: .venv-server/done  ## the example of the Agent Server, with two users; installs the newest server
 	.venv-server/bin/python -m pytest -q -c /dev/null --rootdir=. -p no:cacheprovider $(ARGS) examples/agent_server
@@ -79,6 +82,10 @@ soak: .venv/dev.done  ## 50,000 turns from 8 threads and 2 processes
 
 .venv/bench.done: .venv/dev.done
 	$(PIP) install -c constraints.txt --group bench
+	touch $@
+
+.venv/docs.done: .venv/dev.done
+	$(PIP) install -c constraints.txt --group docs
 	touch $@
 
 .venv/training.done: .venv/dev.done
