@@ -173,7 +173,9 @@ class SemanticNodeSelector(FlowSelector):
         other = None
         vectors, vector, model = NONE, np.zeros(0, np.float32), ""
         if self._own is not None:
-            vectors, vector, model = yield from _embedded(self._own, ends[-OWN_TURNS:], text, runtime)
+            if runtime is not None:
+                runtime.embedders.add(self._own)
+            vectors, vector, model = yield from _embedded(self._own, ends[-OWN_TURNS:], text)
         elif runtime is not None and (other := runtime.get(OtherLanguages).model_for(language)) is None:
             cached = yield from catch_up_vectors(runtime, tree.tree)
             vectors, model = NONE if cached is None else cached.vectors, runtime.embedder.model
@@ -188,7 +190,7 @@ class SemanticNodeSelector(FlowSelector):
                 older = yield from likely(runtime, tree.tree, text, NEAREST, before)
         compared, version = considered(ends, tree.turns, older), tree.turns.version
         if other is not None:
-            vectors, vector, model = yield from _embedded(other, compared, text, runtime)
+            vectors, vector, model = yield from _embedded(other, compared, text)
         reads = reader(language) if runtime is None else runtime.get(TurnReader).of(language)
         humans = rows_of(vectors, [end.human_id or 0 for end in compared], vector.size)
         answers = rows_of(vectors, [end.id for end in compared], vector.size)
@@ -208,12 +210,8 @@ class SemanticNodeSelector(FlowSelector):
         return choice
 
 
-def _embedded(
-    own: Embedder, ends: Sequence[TurnEnd], text: str, runtime: Runtime | None
-) -> Flow[tuple[Vectors, _Floats, str]]:
+def _embedded(own: Embedder, ends: Sequence[TurnEnd], text: str) -> Flow[tuple[Vectors, _Floats, str]]:
     """Vectors of turns and of a message by another model than the memory's, which caches the latest only."""
-    if runtime is not None:
-        runtime.embedders.add(own)
     by_id = {end.human_id: end.human for end in ends} | {end.id: end.answer for end in ends}
     ids = sorted(id_ for id_ in by_id if id_ is not None)
     texts = [*(by_id[id_] for id_ in ids), text]
@@ -242,6 +240,7 @@ class OtherLanguages(SharedComponent):
             self._looked = True
             if MultilingualEmbeddings.available():
                 self._model = Embedder(MultilingualEmbeddings(), remember=CACHED_TEXTS)
+                self.resources.embedders.add(self._model)
             else:
                 log.warning(
                     "a conversation is not in English (%r), and the default embedding model knows English "

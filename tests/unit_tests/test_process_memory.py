@@ -27,6 +27,7 @@ from langchain_threadmem import (
     ThreadMemSaver,
     ThreadMemStore,
 )
+from langchain_threadmem.engine.multilingual_embeddings import MultilingualEmbeddings
 from langchain_threadmem.index.embed import EmbeddingQueue
 
 Wrap = Callable[[Any], Any]
@@ -79,6 +80,9 @@ def _contains(item: object, word: str) -> bool:
         return word in str(item.tolist())
     if isinstance(item, bytes | bytearray):
         return word.encode() in item
+    if isinstance(item, tuple | dict) and not gc.is_tracked(item):
+        # The garbage collector does not list a tuple or dict of strings and numbers alone.
+        return _holds(item, word)
     return isinstance(item, str) and word in item.lower()
 
 
@@ -226,12 +230,33 @@ def test_the_search_finds_a_text_in_a_cache(mark: Mark) -> None:
     assert mark.holders() == []
 
 
+def test_the_search_finds_a_text_in_a_key_of_several_values(mark: Mark) -> None:
+    caches = [{(str(mark), False): 1.0}]
+    assert mark.holders()
+    caches.clear()
+    assert mark.holders() == []
+
+
 @pytest.mark.parametrize("name", REMOVALS)
 def test_no_object_of_the_process_holds_a_removed_text(world: World, mark: Mark, name: str) -> None:
     fill, remove = REMOVALS[name]
     fill(world)
     remove(world)
     assert mark.holders() == []
+
+
+@pytest.mark.skipif(not MultilingualEmbeddings.available(), reason="needs the extra multilingual")
+def test_no_cache_of_the_multilingual_model_holds_a_text_of_an_erased_sorted_conversation(
+    url: str, owner: str, mark: Mark
+) -> None:
+    with MemorySystem(url, owner=owner) as system:
+        memory = system.conversation("privat")
+        memory.append("Wie backe ich ein Brot aus Roggenmehl?", "Mit Sauerteig und viel Geduld.")
+        memory.append(f"Wo schläft der Hund {mark} in der Nacht?", f"Der Hund {mark} schläft in der Küche.")
+        memory.append("Und wie lange muss der Teig für das Brot ruhen?", "Etwa zwölf Stunden.")
+        memory.sort()
+        system.erase()
+        assert mark.holders() == []
 
 
 class Failing(WordEmbeddings):
