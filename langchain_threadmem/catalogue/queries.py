@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, literal_column, select
@@ -109,9 +108,9 @@ def rows_of(conn: Conn, trees: Iterable[int]) -> list[Row]:
     return [Row._make((*row[:6], _profile(conn.seal, row[0], row[6:]))) for row in rows]
 
 
-def outline(conn: Conn, tree_id: int) -> list[Outline]:
-    """The nodes of a conversation, in the order of their numbers, without purged nodes."""
-    return sorted(conn.all(_OUTLINE, tree_id), key=itemgetter(1))
+def outline(conn: Conn, tree_id: int) -> dict[int, Outline]:
+    """The nodes of a conversation by their numbers, without purged nodes."""
+    return {row[1]: row for row in conn.all(_OUTLINE, tree_id)}
 
 
 def profile_of(conn: Conn, tree_id: int) -> Profile:

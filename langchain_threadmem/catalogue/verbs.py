@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from langchain_core.messages import BaseMessage
@@ -31,7 +30,6 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries.text_rank import informative
 from langchain_threadmem.tree import nodes, placements, trees
 from langchain_threadmem.tree.conversation import Conversation, tree_of
-from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import ConversationNode, MessageSummary
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import nodes_of
@@ -162,9 +160,9 @@ def list_threads(
     tree = yield from tree_of(conversation)
 
     def read(conn: Conn) -> tuple[list[_Branch], list[NodeRow], dict[int, str], bool, int | None]:
-        branches = sorted(_branches(queries.outline(conn, tree)), key=attrgetter("place"), reverse=True)
-        left = [branch for branch in branches if branch.place < place]
-        shown = left[:limit]
+        outline = queries.outline(conn, tree)
+        left = [end for end in _ends(outline) if end < place]
+        shown = _branches(outline, left[:limit])
         wanted = {key for branch in shown for key in (branch.end, branch.root, branch.second)}
         titles = placements.titles(conn, wanted)
         return shown, nodes.by_keys(conn, wanted), titles, len(left) > limit, trees.head(conn, tree).tip
@@ -318,35 +316,44 @@ class _Branch(NamedTuple):
     place: tuple[float, int]
 
 
-def _branches(outline: list[Outline]) -> list[_Branch]:
-    """The threads of a conversation; a system message alone is not a thread.
+def _ends(outline: Mapping[int, Outline]) -> list[tuple[float, int]]:
+    """The places of the threads, most recently used first; a system message alone is not a thread."""
+    continued: set[int] = set()
+    for _, _, parent, _, state, _ in outline.values():
+        # A live node continues superseded nodes above it too.
+        while state == State.LIVE and parent is not None and parent not in continued:
+            continued.add(parent)
+            parent = outline[parent][2]
+    return sorted(
+        (
+            (created, seq)
+            for _, seq, _, is_system, state, created in outline.values()
+            if state == State.LIVE and not is_system and seq not in continued
+        ),
+        reverse=True,
+    )
 
-    Args:
-        outline: The nodes in the order of their numbers.
-    """
-    # A moved node may have a higher number than its children.
-    if any(parent is not None and parent > seq for _, seq, parent, *_ in outline):
-        by_seq = {row[1]: row for row in outline}
-        outline = [by_seq[seq] for seq in parents_first({row[1]: row[2] for row in outline})]
-    # Of the path to each node. Dictionaries of numbers, since the garbage collection of a tuple for each of
-    # 10,000 nodes doubles the time.
-    depth: dict[int, int] = {}
-    first: dict[int, int] = {}
-    second: dict[int, int] = {}
-    for key, seq, parent, *_ in outline:
-        if parent is None:
-            depth[seq], first[seq], second[seq] = 1, key, key
-        else:
-            depth[seq], first[seq] = depth[parent] + 1, first[parent]
-            second[seq] = key if depth[parent] == 1 else second[parent]
-    found, continued = [], set()
-    for key, seq, parent, is_system, state, created in reversed(outline):
-        if seq in continued:
-            continued.add(parent)
-        elif state == State.LIVE:
-            continued.add(parent)
-            if not is_system:
-                found.append(_Branch(first[seq], second[seq], key, depth[seq], (created, seq)))
+
+def _branches(outline: Mapping[int, Outline], ends: Iterable[tuple[float, int]]) -> list[_Branch]:
+    """The threads with the given places; paths that several threads share are walked once."""
+    known: dict[int, tuple[int, int, int]] = {}
+    """Of the path to a node: the keys of its first two nodes, and their number."""
+    found = []
+    for place in ends:
+        path: list[int] = []
+        seq: int | None = place[1]
+        while seq is not None and seq not in known:
+            path.append(seq)
+            seq = outline[seq][2]
+        for below in reversed(path):
+            key, _, parent, *_ = outline[below]
+            if parent is None:
+                known[below] = key, key, 1
+            else:
+                first, second, length = known[parent]
+                known[below] = first, key if length == 1 else second, length + 1
+        first, second, length = known[place[1]]
+        found.append(_Branch(first, second, outline[place[1]][0], length, place))
     return found
 
 

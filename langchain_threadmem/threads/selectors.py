@@ -20,7 +20,7 @@ from langchain_threadmem.engine.child_runs import call_as_run
 from langchain_threadmem.engine.embedder import Embedder
 from langchain_threadmem.engine.flow import Call, Flow, Sql, arun, run
 from langchain_threadmem.engine.multilingual_embeddings import MultilingualEmbeddings
-from langchain_threadmem.engine.runtime import Resources, Runtime, SharedComponent, bare
+from langchain_threadmem.engine.runtime import Resources, SharedComponent, bare
 from langchain_threadmem.errors import DriverError, SelectionError
 from langchain_threadmem.index.embed import catch_up_vectors, embed
 from langchain_threadmem.index.vectors import NONE, Vectors
