@@ -363,7 +363,7 @@ class Course:
                 for its, lesson in zip(states, self.lessons, strict=True)
                 if key != lesson.fold and key not in lesson.families
             ]
-            return _fit(outside, recipe, 1, self.seed)
+            return fit_states(outside, recipe, 1, self.seed)
 
         return dict(zip(self.without, each([*self.without], without), strict=True))
 
@@ -381,14 +381,14 @@ def fit(courses: Sequence[Course], way: Way) -> Fitted:
     states = [(one.states, lesson) for one, lesson in grown]
     first = 2 * NETWORKS * courses[0].seed
     kinds = [(first, AT_HOME), (first + NETWORKS, ELSEWHERE)]
-    both = each(kinds, lambda kind: _fit(states, recipe, NETWORKS, *kind))
-    again = _fit([(one.later, lesson) for one, lesson in grown], AGAIN, NETWORKS, first)
+    both = each(kinds, lambda kind: fit_states(states, recipe, NETWORKS, *kind))
+    again = fit_states([(one.later, lesson) for one, lesson in grown], AGAIN, NETWORKS, first)
     word_vectors = mean_word_vectors([course.learned[0] for course in courses])
     learned = mean([course.learned[1] for course in courses]) if way == "local" else None
     return Fitted(way, joined(*both), again, word_vectors, learned)
 
 
-def _fit(
+def fit_states(
     met: Iterable[tuple[Sequence[State], Lesson]],
     recipe: Recipe,
     count: int,

@@ -43,9 +43,9 @@ from training.course import (
     Fitted,
     Grown,
     Lesson,
-    _fit,
     each,
     family,
+    fit_states,
     grow,
     show,
     tally,
@@ -212,7 +212,7 @@ def fit(
                 for one, lecture in zip(several, lectures, strict=True)
                 if lecture.lesson.fold != fold
             ]
-            return _fit(outside, AGAIN if later else ROUGH, 1, seed)
+            return fit_states(outside, AGAIN if later else ROUGH, 1, seed)
 
         return dict(zip(range(FOLDS), each(list(range(FOLDS)), without), strict=True))
 
@@ -224,7 +224,7 @@ def fit(
 
     def last(later: bool) -> Networks:
         states = [(one.later if later else one.states, lesson) for one, lesson in met]
-        return _fit(states, AGAIN if later else RECIPE, NETWORKS, seed, BETWEEN)
+        return fit_states(states, AGAIN if later else RECIPE, NETWORKS, seed, BETWEEN)
 
     final, looks = each([False, True], last)
     return Fitted(way, final, looks, NO_WORDS, learned[None] if learned else None)

@@ -215,11 +215,7 @@ class LocalEmbeddings(Embeddings):
             >>> LocalEmbeddings().embed_array(["one", "two"]).shape
             (2, 384)
         """
-        if isinstance(texts, str):
-            raise InputError(f"texts is a sequence of strings, not the string {texts!r}; use [text]")
-        for text in texts:
-            if not isinstance(text, str):
-                raise InputError(f"only strings can be embedded, not {text!r}; pass its text")
+        check_texts(texts)
         if not texts:
             import numpy as np
 
@@ -238,6 +234,19 @@ class LocalEmbeddings(Embeddings):
     def embed_query(self, text: str) -> list[float]:
         """Embed one text; the model embeds queries and documents in the same way."""
         return self.embed_documents([text])[0]
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    """Refuse texts that are not a sequence of strings.
+
+    Raises:
+        InputError: `texts` is a string, or an item is no string.
+    """
+    if isinstance(texts, str):
+        raise InputError(f"texts is a sequence of strings, not the string {texts!r}; use [text]")
+    for text in texts:
+        if not isinstance(text, str):
+            raise InputError(f"only strings can be embedded, not {text!r}; pass its text")
 
 
 def find_model_files(directory: str | Path | None = None, *, download: bool = True) -> ModelFiles:

@@ -42,9 +42,6 @@ class Chat(BaseChatModel):
         text = json.dumps(ANSWER) if about_threads else "With care."
         return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
 
-    def with_structured_output(self, *arguments: Any, **options: Any) -> Any:
-        raise NotImplementedError
-
 
 def chat_of(system: MemorySystem, model: Chat, **options: Any) -> Any:
     return create_threaded_chat(model, system, conversation_id="talk", recall=0, **options)

@@ -160,7 +160,7 @@ _QUESTIONS = frozenset(["asking", "closed"])
 AFFIXES: Final = ("endings", "prefixes")
 """The lists that are no phrases of a cue."""
 _CUES = tuple(
-    field.name for field in fields(Phrases) if field.type == "tuple[str, ...]" and field.name not in AFFIXES
+    field.name for field in fields(Phrases) if isinstance(field.default, tuple) and field.name not in AFFIXES
 )
 
 LATIN: Final = ("en", "es", "pt", "fr", "de", "it", "id", "pl", "nl")
@@ -215,7 +215,8 @@ def language_of(text: str, before: Sequence[str] = ()) -> str:
     Returns:
         An ISO 639-1 code; "en" if the texts have no word of any list.
 
-    Cost: 30 µs; the first text in Latin script reads nine files (20 ms).
+    Cost: 15 µs; 140 µs if eight earlier texts decide. The first text in Latin script reads nine files
+    (20 ms).
 
     Example:
         >>> language_of("¿Y cuánto cuesta el segundo?"), language_of("OK")
@@ -226,9 +227,11 @@ def language_of(text: str, before: Sequence[str] = ()) -> str:
     script, known = _votes(text)
     if script or not before:
         return script or _likeliest(known)
+    own = _likeliest(known)
+    if all(known[own] - count >= CLEAR for code, count in known.items() if code != own):
+        return own
     usual_script, usual = _votes(" ".join(one[:LOOKED_AT] for one in before), len(before) * LOOKED_AT)
     language = usual_script or _likeliest(usual)
-    own = _likeliest(known)
     return own if known[own] - known.get(language, 0) >= CLEAR else language
 
 
