@@ -145,13 +145,13 @@ def _ids(saver: ThreadMemSaver, thread: str) -> set[tuple[str, str]]:
 def _copy(
     origin: Origin, saver: ThreadMemSaver, place: Place, before: CheckpointTuple | None
 ) -> tuple[CheckpointTuple, bool, int]:
-    """Copy what is not there yet of one checkpoint.
+    """Copy one checkpoint, or its pending writes that the target does not have.
 
     Args:
         origin: The source.
         saver: The target.
-        place: Which one.
-        before: The one that was copied before it, most often its parent.
+        place: The checkpoint.
+        before: The checkpoint that was copied before, in most cases its parent.
 
     Returns:
         The checkpoint, whether it is new, and how many pending writes are.
@@ -189,7 +189,7 @@ def _present(found: CheckpointTuple | None, place: Place) -> CheckpointTuple:
 def _new_versions(found: CheckpointTuple, parent: CheckpointTuple | None) -> dict[str, Any]:
     """The channels whose values are not those of the parent; the others are stored once for both.
 
-    Versions alone do not tell: a value may be left out of a checkpoint without a new version.
+    Equal versions are not sufficient: a checkpoint may omit a value without a new version.
     """
     versions = found.checkpoint["channel_versions"]
     if parent is None:
@@ -205,8 +205,8 @@ def _new_versions(found: CheckpointTuple, parent: CheckpointTuple | None) -> dic
 
 
 def _in_position(writes: Sequence[tuple[int, str, Any]]) -> list[tuple[str, Any]]:
-    """The list that a task wrote: each ordinary write where its index says, special ones (errors, interrupts;
-    their index is negative) in the gaps that they left, else at the end.
+    """The writes of a task in order: ordinary writes at their indices, special writes (errors and interrupts,
+    whose index is negative) in the gaps or at the end.
     """
     special = deque((channel, value) for idx, channel, value in writes if idx < 0)
     line: list[tuple[str, Any]] = []
@@ -219,7 +219,7 @@ def _in_position(writes: Sequence[tuple[int, str, Any]]) -> list[tuple[str, Any]
 
 
 def _differing(origin: Origin, saver: ThreadMemSaver, place: Place, went_on: bool) -> Iterator[str]:
-    """What is not the same on both sides; a thread that went on may have more pending writes here."""
+    """The differences of both sides; a thread that was continued here may have more pending writes."""
     theirs, ours = _present(origin.read(place), place), saver.get_tuple(place.config())
     if ours is None:
         yield "is not in the target"

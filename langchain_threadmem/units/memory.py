@@ -1,4 +1,4 @@
-"""SQL: the memory of an owner: counts of units, visits, candidates for forgetting."""
+"""SQL: the units of an owner's memory: counts, visits, candidates for forgetting."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from langchain_threadmem.units import queries as unit_queries
 _ZERO: ColumnElement[int] = literal_column("0")
 _OWNED = and_(tree.c.owner == bindparam("owner"), recallable)
 _SAID = node.c.role.in_([literal_column(f"'{role}'") for role in SPOKEN])
-"""Messages of people and models; system messages and tools are in history, and never recalled."""
+"""Messages of people and models; messages of systems and tools are stored, and are not recalled."""
 _IN_MEMORY = and_(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None), _SAID)
 _covered = node.alias("covered")
 _covered_unit = unit.alias("covered_unit")
@@ -47,7 +47,8 @@ _has_children = exists().where(
 _MAY_GO = and_(
     _IN_MEMORY,
     func.coalesce(unit.c.never_delete, _ZERO) == _ZERO,
-    # A summary may go when none of its units is left, the topmost of a session or an owner never.
+    # A summary may be forgotten when none of its units is in memory; the summary of a session or of an
+    # owner is never forgotten.
     or_(
         digest.c.key.is_(None),
         and_(digest.c.id != tree.c.conversation, digest.c.id != tree.c.owner, ~_has_children),
@@ -65,7 +66,7 @@ def _known(nodes: Join) -> Join:
     return nodes.outerjoin(unit, unit.c.key == node.c.key).outerjoin(digest, digest.c.key == node.c.key)
 
 
-# Two joins, for all units of an owner and for keys: SQLite begins with the table that is named first.
+# Two joins, for all units of an owner and for keys, because SQLite begins with the first table.
 _units = _known(tree.join(segment, segment.c.tree == tree.c.id).join(node, node_keys.inside(node.c.key)))
 _named_units = _known(node.join(tree, tree.c.id == node.c.tree))
 
@@ -175,14 +176,14 @@ _PARENTS = Statement(
 
 
 class Visit(NamedTuple):
-    """How often a unit was recalled, and in which round last."""
+    """The number of recalls of a unit, and the round of the last."""
 
     times: int
     round: int
 
 
 class Place(NamedTuple):
-    """Where a unit's node stands."""
+    """The tree and the number of the node of a unit."""
 
     tree: int
     seq: int
@@ -190,38 +191,38 @@ class Place(NamedTuple):
 
 
 def size(conn: Conn, owner: str) -> int:
-    """How many units an owner's memory holds."""
+    """The number of units in an owner's memory."""
     return int(conn.all(_SIZE, owner)[0][0])
 
 
 def at_most(conn: Conn, owner: str) -> int:
-    """A number that `size` cannot be above, without counting."""
+    """An upper bound of `size`, without counting."""
     return int(conn.all(_AT_MOST, owner)[0][0])
 
 
 def may_go(conn: Conn, owner: str) -> int:
-    """How many units could be forgotten."""
+    """The number of units that may be forgotten."""
     return int(conn.all(_MAY_GO_COUNT, owner)[0][0])
 
 
 def candidates(conn: Conn, owner: str) -> list[Candidate]:
-    """The units that could be forgotten, in the order in which they would be."""
+    """The units that may be forgotten, in the order of forgetting."""
     now = current_round(conn, owner)
     return [Candidate._make((*row, now)) for row in conn.all(_CANDIDATES, owner)]
 
 
 def forget(conn: Conn, owner: str, most: int, now: float) -> list[int]:
-    """Forget the units that come first in the usual order; their keys."""
+    """Forget the first units in the order of forgetting, and return their keys."""
     return [row[0] for row in conn.all(_FORGET, now, owner, most)]
 
 
 def forget_named(conn: Conn, owner: str, keys: Iterable[int], now: float) -> list[int]:
-    """Forget those of some units that may be forgotten; their keys."""
+    """Forget the given units as far as they may be forgotten, and return their keys."""
     return [row[0] for row in conn.all(_FORGET_NAMED, now, owner, json.dumps(list(keys)))]
 
 
 def present(conn: Conn, owner: str, keys: Iterable[int], condition: Condition | None = None) -> set[int]:
-    """Those of some units that are in an owner's memory, and may pass a filter."""
+    """The keys of the given units that are in the owner's memory and may pass a filter."""
     _, statement, _ = _matching(condition)
     return {row[0] for row in conn.all(statement, owner, json.dumps(list(keys)))}
 
@@ -240,7 +241,10 @@ _FIELDS: Columns = {
 
 @cache_of_texts(64)
 def _matching(condition: Condition | None) -> tuple[Statement, Statement, bool]:
-    """All units that may pass a filter, those of some keys that may, and whether SQL can tell at all."""
+    """The statements for all units and for given units that may pass a filter.
+
+    The last value is whether SQL can decide any part of the filter.
+    """
     elements = where(condition, _FIELDS)
     alive = and_(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None))
     found = select(node.c.key).where(alive, *elements)
@@ -256,7 +260,8 @@ def matching(conn: Conn, owner: str, condition: Condition, most: int) -> list[in
     """Keys of the units in memory that may pass a filter, as far as its fields are columns.
 
     Returns:
-        All that may pass, and maybe more; `None` if that says nothing, or leaves more than `most`.
+        The keys of all units that pass, and possibly of others; `None` if SQL cannot decide any part of the
+        filter, or if there are more than `most` keys.
     """
     statement, _, tells = _matching(condition)
     if not tells:
@@ -266,17 +271,17 @@ def matching(conn: Conn, owner: str, condition: Condition, most: int) -> list[in
 
 
 def absent(conn: Conn, tree_id: int, seq: int = 0) -> set[int]:
-    """Keys of the nodes numbered above `seq` that were forgotten: no index takes them up."""
+    """The keys of forgotten nodes with numbers above `seq`, which no index contains."""
     return {row[0] for row in conn.all(_ABSENT, tree_id, seq)}
 
 
 def absent_among(conn: Conn, keys: Sequence[int]) -> set[int]:
-    """Those of some nodes, by their keys, that were forgotten."""
+    """The keys of the given nodes that were forgotten."""
     return {row[0] for row in conn.all(_ABSENT_AMONG, json.dumps(keys))}
 
 
 def places(conn: Conn, keys: Sequence[int]) -> list[Place]:
-    """Where some nodes stand, by their keys."""
+    """The places of nodes, by their keys."""
     return [Place(*row) for row in conn.all(_PLACES, json.dumps(keys))]
 
 
@@ -287,12 +292,12 @@ def current_round(conn: Conn, owner: str) -> int:
 
 
 def visit(conn: Conn, owner: str, visits: Mapping[int, Visit], round: int) -> None:
-    """Record visits: each counts for the unit, and refreshes the summaries above it.
+    """Record visits of units, and the last round of the summaries above them.
 
     Args:
         conn: A write transaction.
-        owner: Whose units they are; others are passed over.
-        visits: By the keys of the units.
+        owner: The owner; units of other owners are skipped.
+        visits: The visits, by the keys of the units.
         round: The number of the last query.
     """
     conn.run(_SET_ROUND, owner, round)
@@ -313,14 +318,14 @@ class Candidate(NamedTuple):
     """A unit that may be forgotten.
 
     Attributes:
-        key: Its number in the database; candidates come in the order in which they would be forgotten.
-        parent: `key` of the summary that covers it, if one does.
-        previous: `key` of the message that it answers or continues, if there is one.
+        key: The key of its node; candidates are in the order of forgetting.
+        parent: The key of the summary that covers the unit, if any.
+        previous: The key of the message that the message continues, if any.
         rank: 0 for a message, 1 and 2 for summaries.
-        visits: How often it was recalled.
-        last_visit: In which round last; 0 for never.
-        created: Seconds since 1970.
-        round: The round that it is now.
+        visits: The number of recalls.
+        last_visit: The round of the last recall; 0 for none.
+        created: The time of storing, in seconds since 1970.
+        round: The current round.
     """
 
     key: int

@@ -33,18 +33,18 @@ from langchain_threadmem.units.unit import SUMMARY_SOURCE, MemoryUnit
 
 
 class UnitRow(NamedTuple):
-    """A unit as it lies in the database.
+    """A unit as a row of the database.
 
     Attributes:
-        key: Of its node.
-        tree: The tree that the node is in.
-        scope: Of that tree: empty for messages, `SUMMARIES` for summaries.
-        session: Name of its conversation; empty for summaries of the long-term memory.
-        seq: Number of the node in its tree.
-        parent: Key of the summary that covers it.
-        previous: For messages: id of the live message before it in the conversation.
-        following: Likewise after it.
-        id: Of a summary; null for messages, like all fields after it.
+        key: The key of its node.
+        tree: The tree of the node.
+        scope: The scope of the tree: empty for messages, `SUMMARIES` for summaries.
+        session: The name of the conversation; empty for summaries of the long-term memory.
+        seq: The number of the node in its tree.
+        parent: The key of the summary that covers the unit.
+        previous: The id of the live message before the unit in the conversation; `None` for summaries.
+        following: The id of the live message after the unit in the conversation; `None` for summaries.
+        id: The id of a summary; `None` for messages, as in all later fields.
     """
 
     key: int
@@ -82,7 +82,7 @@ _zero: ColumnElement[int] = literal_column("0")
 
 
 def _neighbour(column: str, *, after: bool) -> object:
-    """A column of the message next to a node in its conversation, past superseded and forgotten ones."""
+    """A column of the next live message in memory before or after a node."""
     other, state = node.alias("neighbour"), unit.alias("neighbour_unit")
     shown = (
         select(other.c[column])
@@ -119,9 +119,9 @@ def _rows() -> Select[tuple[int]]:
 
 
 OWNED = and_(tree.c.owner.concat("") == bindparam("owner"), recallable)
-"""Whether nodes that are named by their keys are an owner's.
+"""Whether nodes that are read by their keys belong to an owner.
 
-It names no column that an index knows, or SQLite would begin with all that the owner has instead of the keys.
+The condition has no indexed column: with one, SQLite would read all nodes of the owner before the keys.
 """
 _BY_KEYS = Statement(_rows().where(within(node.c.key, "keys"), OWNED), "keys", "owner")
 _CHILDREN = Statement(
@@ -201,8 +201,11 @@ _PROTECT = Statement(
 
 
 def by_keys(conn: Conn, owner: str, keys: Iterable[int]) -> list[UnitRow]:
-    """Units of an owner by the keys of their nodes, by trees and numbers; others are left out."""
-    # Sorted here: to have them sorted, SQLite would walk through whole trees.
+    """Units of an owner by the keys of their nodes, in the order of trees and numbers.
+
+    Units of other owners are left out.
+    """
+    # Sorted here, because ORDER BY would make SQLite read whole trees.
     rows = [UnitRow(*row) for row in conn.all(_BY_KEYS, json.dumps(list(keys)), owner)]
     if (seal := conn.seal) is not None:
         rows = [row._replace(body=seal.open_body(row.message, row.role, row.body)) for row in rows]
@@ -210,11 +213,11 @@ def by_keys(conn: Conn, owner: str, keys: Iterable[int]) -> list[UnitRow]:
 
 
 def children(conn: Conn, keys: Iterable[int]) -> dict[int, list[tuple[int, str]]]:
-    """Key and id of the units that some summaries were made from, in order."""
+    """The keys and ids of the units that summaries cover, in order."""
     below: dict[int, dict[int, tuple[int, str]]] = {}
     parents: dict[int, dict[int, int | None]] = {}
     for summary, key, name, seq, above in conn.all(_CHILDREN, json.dumps(list(keys))):
-        number = -key if seq is None else seq  # Summaries have numbers of their own, and follow nothing.
+        number = -key if seq is None else seq  # Summaries are numbered in another tree, and have no parents.
         below.setdefault(summary, {})[number] = key, name
         parents.setdefault(summary, {})[number] = None if seq is None else above
     return {
@@ -224,7 +227,7 @@ def children(conn: Conn, keys: Iterable[int]) -> dict[int, list[tuple[int, str]]
 
 
 def neighbours(conn: Conn, keys: Iterable[int]) -> list[int]:
-    """The keys of the messages before and after some messages in their conversations, each once."""
+    """The keys of the messages before and after the given messages, without duplicates."""
     rows = conn.all(_NEIGHBOURS, json.dumps(list(keys)))
     return list(dict.fromkeys(key for row in rows for key in row if key is not None))
 
@@ -245,16 +248,16 @@ def messages_named(conn: Conn, owner: str, name: str, session: str = "") -> list
 
 
 def protect(conn: Conn, key: int, never_delete: bool = True) -> None:
-    """Exempt a unit from being forgotten, or let it be forgotten again."""
+    """Exempt a unit from forgetting, or end the exemption."""
     conn.run(_PROTECT, key, int(never_delete))
 
 
 TITLE = "title"
-"""Where the message that holds a summary's text has its title."""
+"""The key of a summary's title in the `additional_kwargs` of its message."""
 
 
 def read_units(conn: Conn, owner: str, keys: Iterable[int]) -> list[MemoryUnit]:
-    """The units with some keys, in the order of the keys; those that are not the owner's are left out."""
+    """The units with the given keys, in this order; units of other owners are left out."""
     ordered = list(keys)
     rows = {row.key: row for row in by_keys(conn, owner, ordered)}
     below = children(conn, [row.key for row in rows.values() if row.id is not None])
@@ -266,7 +269,7 @@ def read_units(conn: Conn, owner: str, keys: Iterable[int]) -> list[MemoryUnit]:
 
 
 def units_of(owner: str, rows: Sequence[UnitRow], children: Mapping[int, Sequence[str]]) -> list[MemoryUnit]:
-    """The units that rows stand for, given the ids of their children by their keys."""
+    """Units from rows, and from the ids of the children by the keys of summaries."""
     messages = decode_stored([(row.message, row.body, row.role) for row in rows])
     return [
         MemoryUnit(

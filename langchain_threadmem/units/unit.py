@@ -1,7 +1,7 @@
 """Units of memory: messages (rank 0), summaries of a session (1) and of long-term memory (2).
 
-Units are values, read from storage and never changed. A message becomes a unit by being stored; plain text
-that is added to a session becomes a message of its source.
+Units are immutable values that are read from storage. Every stored message is a unit; plain text that is
+added to a session becomes a message of its source.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from langchain_threadmem.messages.roles import source_named, source_of
 from langchain_threadmem.tree.node import EPOCH
 
 SUMMARY_SOURCE = "ai-summary"
-"""The source of every summary."""
+"""The source of summaries."""
 _CLASSES: dict[str, type[BaseMessage]] = {"user": HumanMessage, "ai": AIMessage, "system": SystemMessage}
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryUnit:
-    """Anything that can be recalled: a message, or a summary.
+    """A message or a summary, which can be recalled.
 
     Attributes:
-        id: A message's own id; a session's, for the summary of that session; the owner, for the summary of
-            the long-term memory. Unique among the units of one rank and `group_id`.
+        id: The id of the message; the session for the summary of a session; the owner for the summary of the
+            long-term memory. Unique among the units of one rank and `group_id`.
         content: The text of the message or of the summary.
-        source: Who said it: "user", "ai", "system", "tool", a role of one's own; "ai-summary" for summaries.
-        creation_time: When it was said; of a summary, when the first message that it covers was.
-        end_time: The same for a message; of a summary, when the last message that it covers was said.
-        rank: 0 for a message, 1 for a summary within a session, 2 for one of the long-term memory.
-        group_id: The session it belongs to; for rank 2 the owner.
-        parent_id: `id` of the summary that covers it.
-        children_ids: Of a summary: the ids of the units that it was made from, in order.
-        pre_id: Of a message: the message before it in the session.
-        next_id: Of a message: the one after it.
-        visit_count: How often it was recalled.
-        last_visit: In which round it, or something below it, was last recalled; 0 for never.
-        never_delete: Whether it is exempt from being forgotten.
-        metadata: A message's `additional_kwargs`; of a summary `{"action": "summary", "level": 1, ...}`.
-        title: Of a summary.
-        stale: Of a summary: whether something that it covers changed or went since it was written.
-        node_id: Of a message: its number in its conversation, as `ChatMemory` knows it.
+        source: The speaker: "user", "ai", "system", "tool" or any other role; "ai-summary" for summaries.
+        creation_time: The time of the message; for a summary, the time of the first message that it covers.
+        end_time: The time of the message; for a summary, the time of the last message that it covers.
+        rank: 0 for a message, 1 for a summary of a session, 2 for a summary of the long-term memory.
+        group_id: The session of the unit; for rank 2 the owner.
+        parent_id: The `id` of the summary that covers the unit.
+        children_ids: The ids of the units that a summary covers, in order; empty for messages.
+        pre_id: The id of the previous message in the session; `None` for summaries.
+        next_id: The id of the next message in the session; `None` for summaries.
+        visit_count: The number of queries that recalled the unit.
+        last_visit: The round of the last query that recalled the unit or a unit below it; 0 for none.
+        never_delete: Whether the unit is exempt from forgetting.
+        metadata: The `additional_kwargs` of a message; `{"action": "summary", "level": 1, ...}` of a summary.
+        title: The title of a summary; empty for messages.
+        stale: Whether a unit that the summary covers was changed or removed after the summary was written.
+        node_id: The number of the message in its conversation, as in `ChatMemory`; `None` for summaries.
 
     Example:
         >>> unit = MemoryUnit("m1", "I live in Lisbon.", "user")
@@ -85,12 +85,12 @@ def message_from(
     """The message for content that is added to a memory.
 
     Args:
-        content: A message, which is kept as it is, or text.
-        source: Who says the text: "ai" if nothing else is said; "user", "system", or any role.
-        metadata: Becomes, or is added to, the message's `additional_kwargs`.
+        content: A message, or text. A message is returned unchanged if there is no metadata.
+        source: The speaker of the text: "user", "ai", "system" or any other role; "ai" by default.
+        metadata: Values that are added to the message's `additional_kwargs`.
 
     Raises:
-        InputError: The text is empty, a message comes with the source of another, or an argument has the
+        InputError: The text is empty, the source differs from that of the message, or an argument has the
             wrong type.
 
     Example:

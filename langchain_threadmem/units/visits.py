@@ -1,7 +1,7 @@
 """Recall counts and rounds of units, written in batches.
 
-A query is a read, and should not wait for a writer. So its visits are collected here and written
-together, every few units and whenever something depends on them. A crash loses a few visits and nothing else.
+A query is a read and does not wait for a writer. Its visits are collected in memory and written in batches,
+and before each read that depends on them. A crash loses the visits that are not written yet.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class Visits(Component):
         self._lock = forking.lock()
         self._pending: dict[int, Visit] = {}
         self.round = 0
-        """The number of the last query; 0 until it was looked up."""
+        """The number of the last query; 0 before it is read."""
 
     def __len__(self) -> int:
         return len(self._pending)
 
     def add(self, keys: Iterable[int], base: int) -> int:
-        """Count a query that recalled units; its round.
+        """Count a query that recalled units, and return its round.
 
         Args:
-            keys: The units.
-            base: The last round that is written.
+            keys: The keys of the units.
+            base: The last stored round.
         """
         with self._lock:
             self.round = max(self.round, base) + 1
@@ -43,13 +43,13 @@ class Visits(Component):
             return self.round
 
     def take(self) -> dict[int, Visit]:
-        """All that is not written; it is the caller's now."""
+        """Remove and return the visits that are not written yet."""
         with self._lock:
             taken, self._pending = self._pending, {}
             return taken
 
     def put_back(self, visits: Mapping[int, Visit]) -> None:
-        """Take back visits that could not be written."""
+        """Add visits again that could not be written."""
         with self._lock:
             self._put(visits)
 
@@ -65,7 +65,7 @@ class Visits(Component):
         return bool(self._pending)
 
     def settle(self) -> Flow[None]:
-        """Write all visits down, before something that depends on them is read."""
+        """Write all visits."""
         taken = self.take()
         if not taken:
             return
@@ -83,7 +83,7 @@ class Visits(Component):
 
 
 def record(runtime: Runtime, keys: Sequence[int], interval: int) -> Flow[None]:
-    """Count a query that recalled units, and write visits down if there are `interval` of them."""
+    """Count a query that recalled units; write the visits of `interval` units together."""
     visits, owner = runtime.get(Visits), runtime.owner
     base = visits.round or (yield from Sql(lambda conn: memory.current_round(conn, owner)))
     visits.add(keys, base)
