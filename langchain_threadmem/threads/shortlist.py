@@ -68,15 +68,13 @@ def considered(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[in
     by_id |= {end.id: end for end in similar}
     openings = [index.opening(id_) for id_ in by_id]
     by_id |= {end.id: end for end in openings if end is not None}
-    linked: dict[int, TurnEnd] = {}
-    for id_, end in sorted(by_id.items()):
-        if id_ > newest[-1].id:
-            break  # This turn and the later ones are newer than `turn_ends`.
-        above = end.previous
-        if above not in linked:
-            above = next((up.id for up in index.upwards(above) if up.id in linked), None)
-        linked[id_] = end if end.previous == above else replace(end, previous=above)
-    return list(linked.values())
+    # Turns after the newest are newer than `turn_ends`.
+    compared = {id_: end for id_, end in sorted(by_id.items()) if id_ <= newest[-1].id}
+    linked = []
+    for end in compared.values():
+        above = next((up.id for up in index.upwards(end.previous) if up.id in compared), None)
+        linked.append(end if end.previous == above else replace(end, previous=above))
+    return linked
 
 
 def alone(turn_ends: Sequence[TurnEnd]) -> list[TurnEnd]:

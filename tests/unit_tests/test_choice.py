@@ -269,6 +269,13 @@ def test_a_turn_end_that_continues_an_unknown_one_is_refused() -> None:
         on_words("Hello", [CSV, TurnEnd(4, 99, "And?", "So.")])
 
 
+def test_a_turn_may_continue_a_later_turn_below_which_a_person_has_placed_it() -> None:
+    car = TurnEnd(2, 4, "The car squeaks.", "Check the belt.")
+    brakes = TurnEnd(4, None, "What about the brakes?", "Buy new pads.")
+    wine = TurnEnd(6, None, "Which wine goes with fish?", "A dry white one.")
+    assert on_words("And how much is a belt for the car?", [car, brakes, wine]) in (2, 4)
+
+
 def test_the_number_of_candidates_does_not_grow_with_the_conversation() -> None:
     turns = [TurnEnd(2 * i + 2, None, f"Question {i}", f"Answer {i}") for i in range(500)]
     found = describe(turns, topics(500, 8, 1), topics(500, 8, 2), "Hello", topics(1, 8)[0], reader())

@@ -267,3 +267,18 @@ def test_built_in_selectors_work_on_a_bare_graph_in_both_modes(selector: Any, sy
 def test_a_selector_refuses_what_is_no_tree() -> None:
     with pytest.raises(InputError, match="networkx graph, not 'list'"):
         LinearNodeSelector().select_parent([1, 2], HumanMessage("x"))
+
+
+def test_a_turn_placed_below_a_later_turn_does_not_stop_the_selection(
+    system: MemorySystem, verbs: Callable[..., Any]
+) -> None:
+    memory = verbs(
+        system.conversation("c", node_selector=SemanticNodeSelector(), on_selection_failure="raise")
+    )
+    memory.append("How do I bake rye bread?", "With sourdough and patience.")
+    car = memory.append("My car squeaks when it is cold.", "Check the belt of the engine.")
+    if car[0].parent_id is not None:
+        memory.place(car[0].id, None)
+    memory.place(1, car[1].id)
+    memory.append("How long does the dough of the bread rest?", "Twelve hours.")
+    assert memory.append("Is the belt of the car expensive?")[0].placement.reason

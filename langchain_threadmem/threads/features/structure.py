@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.turn_ends import TurnEnd
+from langchain_threadmem.tree.graph import parents_first
 
 Table: TypeAlias = NDArray[np.float64]
 Places: TypeAlias = NDArray[np.intp]
@@ -40,28 +41,26 @@ def links(
     and the position of each id.
     """
     places: dict[int | None, int] = {}
-    previous: list[int] = []
-    openings: list[int] = []
     latest = 0
     for place, turn in enumerate(turn_ends):
         if turn.id <= latest:
             raise InputError(
                 f"turn ends come oldest first, but {turn.id!r} follows {latest!r}; sort them by id"
             )
-        latest = turn.id
-        if turn.previous is None:
-            before, opening = -1, place
-        elif turn.previous in places:
-            before = places[turn.previous]
-            opening = openings[before]
-        else:
-            raise InputError(
-                f"turn end {turn.id!r} continues {turn.previous!r}, which is not an earlier turn end; "
-                "pass the turn ends of the whole conversation"
-            )
         places[turn.id] = place
-        previous.append(before)
-        openings.append(opening)
+        latest = turn.id
+    previous = [-1 if turn.previous is None else places.get(turn.previous, len(places)) for turn in turn_ends]
+    if len(places) in previous:
+        turn = turn_ends[previous.index(len(places))]
+        raise InputError(
+            f"turn end {turn.id!r} continues {turn.previous!r}, which is not a turn end; "
+            "pass the turn ends of the whole conversation"
+        )
+    openings = list(range(len(previous)))
+    # A turn that a person has placed may continue a later turn.
+    for place in parents_first(dict(enumerate(previous))):
+        if previous[place] >= 0:
+            openings[place] = openings[previous[place]]
     return np.array(previous, np.intp), np.array(openings, np.intp), places
 
 
