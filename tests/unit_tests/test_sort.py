@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langchain_threadmem import ChatMemory, MemorySystem
-from langchain_threadmem.errors import PersistenceError
+from langchain_threadmem.errors import PersistenceError, ThreadMemError
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.threads.moves import sort
 
@@ -203,3 +206,56 @@ def test_extend_with_select_stores_messages_with_ids_once(system: MemorySystem, 
     for _ in range(2):
         verbs(memory).extend(messages, select=True)
     assert [(node.id, node.parent_id) for node in memory.history] == [(1, None), (2, 1), (3, None)]
+
+
+def parents(memory: ChatMemory) -> dict[str | None, str | None]:
+    """The message that each live message continues, by ids."""
+    known = {node.id: node for node in memory.history}
+    return {
+        node.message.id: None if node.parent_id is None else known[node.parent_id].message.id
+        for node in known.values()
+        if node.state is State.LIVE
+    }
+
+
+VERBS = st.lists(
+    st.tuples(
+        st.sampled_from(["append", "append", "append", "edit", "regenerate", "place", "checkout"]),
+        st.integers(1, 40),
+        st.none() | st.integers(1, 40),
+    ),
+    min_size=4,
+    max_size=16,
+)
+
+
+def call(memory: ChatMemory, verb: str, first: int, second: int | None) -> None:
+    question, answer = (text for _, text in IMPORTED[first % 4 * 2 :][:2])
+    match verb:
+        case "append":
+            memory.append(question, answer)
+        case "edit":
+            memory.edit(first, question)
+        case "regenerate":
+            memory.regenerate(first, AIMessage(answer))
+        case "place":
+            memory.place(first, second)
+        case "checkout":
+            memory.checkout(first)
+
+
+@settings(max_examples=25, deadline=None)
+@given(VERBS)
+def test_sort_loses_no_message_and_unsort_restores_every_place(calls: list[tuple[str, int, Any]]) -> None:
+    memory = ChatMemory(embeddings=False)
+    for verb, first, second in calls:
+        with suppress(ThreadMemError):  # There is no such node, or the verb does not apply to it.
+            call(memory, verb, first, second)
+    before = parents(memory)
+    memory.sort()
+    assert parents(memory).keys() == before.keys()
+    assert memory.sort() == []
+    memory.unsort()
+    assert parents(memory) == before
+    assert memory.verify().ok
+    memory.close()
