@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 from langchain_threadmem.errors import InputError
@@ -48,9 +49,12 @@ class Command(Parser):
             return super().parse_known_args(args, namespace)
         self._mixing = True
         try:
-            return self.parse_known_intermixed_args(args, namespace)
+            options, rest = self.parse_known_intermixed_args(args, namespace)
         finally:
             self._mixing = False
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return options, rest
 
 
 Commands: TypeAlias = "argparse._SubParsersAction[Command]"
@@ -106,19 +110,25 @@ def add_command(
 
 
 def settle(options: argparse.Namespace) -> None:
-    """Set `options.db` from `--db`, the argument DATABASE, or the default."""
-    if "database" in options:
-        if options.db is None:
-            options.db = options.database
-        elif options.database is not None:
-            # With --db, a single argument is the next one after DATABASE.
-            if getattr(options, "conversation", "") is not None:
-                raise InputError(
-                    f"both --db {options.db!r} and {options.database!r} name a database; leave one out"
-                )
-            options.conversation = options.database
+    """Set `options.db` from `--db`, the argument DATABASE, or the default.
+
+    A single argument is a conversation after `--db`, or if it does not look like a database.
+    """
+    given = getattr(options, "database", None)
+    if given is not None:
+        lacks_conversation = getattr(options, "conversation", "") is None
+        if lacks_conversation and (options.db is not None or not _looks_like_database(given)):
+            options.conversation = given
+        elif options.db is None:
+            options.db = given
+        else:
+            raise InputError(f"--db {options.db!r} and {given!r} both name a database; leave one out")
     if getattr(options, "db", "") is None:
         options.db = DATABASE
+
+
+def _looks_like_database(given: str) -> bool:
+    return "://" in given or Path(given).suffix != "" or Path(given).exists()
 
 
 def open_memory(options: argparse.Namespace, *, read_only: bool = False, **others: Any) -> MemorySystem:

@@ -7,16 +7,33 @@ modules when they run, so that `threadmem --help` is fast.
 from __future__ import annotations
 
 import argparse
+import logging
+import os
+import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from langchain_threadmem import __version__
-from langchain_threadmem.cli import checking, editing, reading, running, transfers
+from langchain_threadmem.cli import checking, completion, deleting, editing, reading, running, transfers
 from langchain_threadmem.cli.arguments import Command, Parser, print_error, settle
 from langchain_threadmem.errors import ThreadMemError
 
-GROUPS = (running, transfers, reading, editing, checking)
+GROUPS = (running, transfers, reading, editing, deleting, checking, completion)
 """The modules of commands, in the order of the help; each has a function `register(commands)`."""
+
+_EPILOG = """\
+exit codes:
+  0    success
+  1    verify, repair, reindex, backup, import-checkpoints or erase found a
+       problem that is left; no summary was written; or a question was
+       answered with no
+  2    an argument, a file or a database cannot be used: one line on stderr
+       names it and the next step
+  130  interrupted
+
+`threadmem COMMAND --help` shows options and examples.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,27 +43,56 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The arguments after `threadmem`; by default those of the process.
 
     Returns:
-        The exit code: 0 for success, 1 if `verify` finds problems, an import differs from its source or the
-        index of vectors is incomplete, 2 for unusable input, 130 for an interrupt.
+        The exit code: 0 for success, 1 if a problem was found or is left, 2 for unusable input, 130 for an
+        interrupt. A closed pipe, as of `threadmem list | head -1`, ends the command without an error.
     """
     options = make_parser().parse_args(arguments)
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_: print_error(str(message))
+        with _one_line_warnings():
             settle(options)
             code: int = options.run(options)
+            sys.stdout.flush()
             return code
     except ThreadMemError as error:
         print_error(str(error))
         return 2
+    except BrokenPipeError:
+        # Python writes the rest of the output at its end, and must not fail there.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         print_error("interrupted")
         return 130
 
 
+class _Handler(logging.Handler):
+    """Prints the log of the package like errors."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print_error(record.getMessage())
+
+
+@contextmanager
+def _one_line_warnings() -> Iterator[None]:
+    """Print warnings, and the log of this package from the level WARNING on, in one line each."""
+    log, handler = logging.getLogger("langchain_threadmem"), _Handler(logging.WARNING)
+    log.addHandler(handler)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: print_error(str(message))
+            yield
+    finally:
+        log.removeHandler(handler)
+
+
 def make_parser() -> argparse.ArgumentParser:
     """The parser of `threadmem` with all commands."""
-    parser = Parser(prog="threadmem", description="Chat memory in which a conversation is a tree.")
+    parser = Parser(
+        prog="threadmem",
+        description="Chat memory in which a conversation is a tree.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"threadmem {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=Command)
     for group in GROUPS:

@@ -1,8 +1,9 @@
-"""The commands `import`, `import-checkpoints` and `convert`."""
+"""The commands `import`, `import-checkpoints`, `convert` and `backup`."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
 from langchain_threadmem.cli.arguments import Commands, add_command, print_json, progress_bar
@@ -34,6 +35,7 @@ def register(commands: Commands) -> None:
             "import-checkpoints postgresql://user@host/name memory.db --thread 1 2",
         ],
         database=None,
+        json="the counts and the differences",
     )
     importing.add_argument("source", metavar="FROM", help="a SQLite file or a URL; opened read-only")
     importing.add_argument("target", metavar="TO", help="a file or a URL; made if it does not exist")
@@ -51,10 +53,24 @@ def register(commands: Commands) -> None:
         "copy a memory into another database, or into a folder of JSON and back",
         examples=["convert memory.db postgresql://user@host/name", "convert memory.db folder --everybody"],
         database=None,
+        json="the owners and the number of rows of each table",
     )
     convert.add_argument("source", metavar="FROM", help="a database or a folder; opened read-only")
     convert.add_argument("target", metavar="TO", help="a database, or a folder: a name without a suffix")
     convert.add_argument("--everybody", action="store_true", help="copy the memories of all owners")
+
+    backup = add_command(
+        commands,
+        "backup",
+        _backup,
+        "copy a database with the memories of all owners, while it is in use",
+        examples=["backup monday.db --db memory.db", "backup monday --db postgresql://user@host/name"],
+        owner=False,
+        json="the copy, its size in bytes, and its problems",
+    )
+    backup.add_argument(
+        "target", metavar="TARGET", help="a new file, or a folder of JSON: a name without a suffix"
+    )
 
 
 def _import(options: argparse.Namespace) -> int:
@@ -94,6 +110,9 @@ def _import_checkpoints(options: argparse.Namespace) -> int:
             classes=[tuple(name.split(":")) for name in options.allow],
             progress=update,
         )
+    if options.json:
+        print_json({"ok": imported.ok} | asdict(imported))
+        return 0 if imported.ok else 1
     print(
         f"{imported.threads} threads, {imported.checkpoints} checkpoints: {imported.copied} copied, "
         f"{imported.checkpoints - imported.copied} there before, {imported.writes} pending writes copied, "
@@ -114,8 +133,32 @@ def _convert(options: argparse.Namespace) -> int:
             owner=None if options.everybody else options.owner,
             progress=lambda table, done, total: update(done, total, table),
         )
+    if options.json:
+        print_json(copied)
+        return 0
     print(
         f"{', '.join(copied.owners)}: {copied.conversations} conversations, {copied.messages} messages, "
         f"{copied.items} items; the copy is the same"
     )
     return 0
+
+
+def _backup(options: argparse.Namespace) -> int:
+    from langchain_threadmem.storage.urls import is_url
+    from langchain_threadmem.transfer.backup import backup
+
+    with progress_bar("backup") as update:
+        copy = backup(options.db, options.target, lambda table, done, total: update(done, total, table))
+    size = None if is_url(options.target) else _size(Path(options.target))
+    if options.json:
+        print_json({"ok": not copy.problems, "bytes": size} | asdict(copy))
+        return 1 if copy.problems else 0
+    print(f"{copy.target!r}" + ("" if size is None else f": {size:,} bytes"))
+    for problem in copy.problems:
+        print(f"  {visible(problem)}")
+    return 1 if copy.problems else 0
+
+
+def _size(place: Path) -> int:
+    files = place.rglob("*") if place.is_dir() else [place]
+    return sum(file.stat().st_size for file in files if file.is_file())
