@@ -157,15 +157,22 @@ def list_infos(infos: Sequence[ConversationInfo | ThreadInfo]) -> RenderableType
     return table
 
 
-def show_recall(question: str, hits: Sequence[Recollection]) -> RenderableType:
-    """The hits of a recall: each below its context, with its score and the reason."""
+def show_recall(question: str, hits: Sequence[Recollection], *, named: bool = False) -> RenderableType:
+    """The hits of a recall: each below its context, with its score and the reason.
+
+    Args:
+        question: The question.
+        hits: The hits.
+        named: Whether to show the conversation of each hit.
+    """
     lines = Table.grid(padding=(0, 1), pad_edge=True)
     for hit in hits:
         for node in hit.thread:
             if node.id != hit.node.id:
                 lines.add_row("", message_line(node))
         lines.add_row("→", Text(line_of(hit.node, WIDEST)))
-        lines.add_row("", Text(f"score {hit.score:.2f}: {one_line(str(hit.why))}\n", style="italic"))
+        where = f"{one_line(hit.conversation_id)}, " if named and hit.conversation_id else ""
+        lines.add_row("", Text(f"{where}score {hit.score:.2f}: {one_line(str(hit.why))}\n", style="italic"))
     body = lines if hits else Text(" nothing\n", style="dim")
     return Group(Text(one_line(question), style="bold"), body)
 

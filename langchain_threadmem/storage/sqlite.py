@@ -21,8 +21,10 @@ import sqlite3
 import sys
 import time
 from collections import deque
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from langchain_threadmem.common import forking
 from langchain_threadmem.errors import InputError, LostDatabaseError, PersistenceError, StorageBusyError
@@ -302,6 +304,40 @@ class SqliteDatabase(Threaded, forking.Forkable):
         finally:
             inside_transaction.reset(token)
         return f"{self._name}: somebody is reading an older state of it" if busy else ""
+
+    def copy_to(self, target: Path) -> list[str]:
+        """Write a consistent copy of the database to a new file, while others read and write the database.
+
+        The copy has its name when it is complete, and all changes until its last step.
+
+        Args:
+            target: The new file.
+
+        Returns:
+            The faults of the file of the copy, one sentence each; damage of the source is copied too.
+
+        Raises:
+            PersistenceError: The file cannot be written.
+        """
+        self._check_file()
+        draft = target.with_name(f".{target.name}.{uuid4().hex}")
+        source = self._connect()
+        try:
+            with closing(sqlite3.connect(draft, isolation_level=None)) as copy:
+                source.backup(copy)
+                copy.execute("PRAGMA journal_mode=DELETE")  # One file, that can be opened read-only.
+                faults = [row[0] for row in copy.execute("PRAGMA integrity_check") if row[0] != "ok"]
+            with draft.open("rb+") as file:
+                os.fsync(file.fileno())
+            os.rename(draft, target)
+        except sqlite3.DatabaseError as error:
+            raise translated(error, repr(str(target))) from error
+        except OSError as error:
+            raise PersistenceError(f"cannot write {str(target)!r}: {error}; choose another place") from error
+        finally:
+            source.close()
+            draft.unlink(missing_ok=True)
+        return faults
 
     def close(self) -> None:
         """Finish queued writes and close all connections; a second call does nothing."""

@@ -1,0 +1,211 @@
+"""Arguments, output and errors that the commands of `threadmem` share.
+
+A module of commands has a function `register(commands)`, which calls `add_command` for each command and
+imports nothing heavy; `main` lists the modules. A command is a function of the parsed arguments that returns
+the exit code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, is_dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
+
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.messages.text import one_line
+
+if TYPE_CHECKING:
+    from langchain_threadmem.chat_memory import ChatMemory
+    from langchain_threadmem.memory_system import MemorySystem
+
+DATABASE = "memory.db"
+"""The database of a command that names none."""
+NAMES_SHOWN = 5
+"""The number of conversations that an error lists."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print an error in one line, and exit with 2."""
+        self.exit(2, f"threadmem: {one_line(message)}; see `{self.prog} --help`\n")
+
+
+class Command(Parser):
+    """The parser of a command; options may stand between its arguments."""
+
+    _mixing = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """The parsed arguments and the rest."""
+        if self._mixing:  # Python 3.11 calls this method from the other one.
+            return super().parse_known_args(args, namespace)
+        self._mixing = True
+        try:
+            options, rest = self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._mixing = False
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return options, rest
+
+
+Commands: TypeAlias = "argparse._SubParsersAction[Command]"
+
+
+def add_command(
+    commands: Commands,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    help: str,
+    *,
+    examples: Sequence[str],
+    database: Literal["option", "argument"] | None = "option",
+    owner: bool = True,
+    json: str = "",
+) -> Command:
+    """Add a command with the options that all commands share.
+
+    Args:
+        commands: The commands.
+        name: The name of the command.
+        run: The command: takes the parsed arguments, returns the exit code.
+        help: The command in one line.
+        examples: Calls of the command, without `threadmem`, for its help.
+        database: Where the database is named: with `--db`, with `--db` or as the first argument, or not by
+            these.
+        owner: Whether the command has the option `--owner`.
+        json: The contents of the JSON document of the option `--json`; empty if the command has no such
+            option.
+    """
+    command = commands.add_parser(
+        name,
+        help=help,
+        description=help[0].upper() + help[1:] + ".",
+        epilog="examples:\n" + "\n".join(f"  threadmem {example}" for example in examples),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.set_defaults(run=run)
+    if database == "argument":
+        command.add_argument("database", metavar="DATABASE", nargs="?", help="the same as --db DATABASE")
+    shared = command.add_argument_group("options of all commands")
+    if database is not None:
+        shared.add_argument(
+            "--db", metavar="DATABASE", help=f"the database: a file or a URL; default: {DATABASE}"
+        )
+    if owner:
+        shared.add_argument(
+            "--owner", metavar="NAME", default="user", help="owner of the memory; default: user"
+        )
+    if json:
+        shared.add_argument("--json", action="store_true", help=f"print a JSON document: {json}")
+    return command
+
+
+def settle(options: argparse.Namespace) -> None:
+    """Set `options.db` from `--db`, the argument DATABASE, or the default.
+
+    A single argument is a conversation after `--db`, or if it does not look like a database.
+    """
+    given = getattr(options, "database", None)
+    if given is not None:
+        lacks_conversation = getattr(options, "conversation", "") is None
+        if lacks_conversation and (options.db is not None or not _looks_like_database(given)):
+            options.conversation = given
+        elif options.db is None:
+            options.db = given
+        else:
+            raise InputError(f"--db {options.db!r} and {given!r} both name a database; leave one out")
+    if getattr(options, "db", "") is None:
+        options.db = DATABASE
+
+
+def _looks_like_database(given: str) -> bool:
+    return "://" in given or Path(given).suffix != "" or Path(given).exists()
+
+
+def open_memory(options: argparse.Namespace, *, read_only: bool = False, **others: Any) -> MemorySystem:
+    """Open the memory that `--db` and `--owner` name; both exist.
+
+    Raises:
+        InputError: There is no such database, or no memory of the owner.
+    """
+    from langchain_threadmem.memory_system import MemorySystem
+    from langchain_threadmem.removal import tables
+    from langchain_threadmem.storage.database import open_database
+    from langchain_threadmem.transfer import rows
+
+    check_exists(options.db)
+    with closing(open_database(options.db, read_only=True)) as opened:
+        if not opened.row_security:  # The role may not see which owners there are.
+            opened.read(lambda conn: rows.check_owner(conn, options.owner) if tables.owners(conn) else None)
+    return MemorySystem(options.db, owner=options.owner, read_only=read_only, **others)
+
+
+def check_exists(database: str) -> None:
+    """Check that a database file exists.
+
+    Raises:
+        InputError: The file does not exist.
+    """
+    from langchain_threadmem.storage.urls import sqlite_file
+
+    file = sqlite_file(database)
+    if file is not None and not file.is_file():
+        raise InputError(
+            f"there is no database file {str(file)!r}; pass another one with --db; `threadmem demo` and "
+            "`threadmem import` make one"
+        )
+
+
+def conversation_of(system: MemorySystem, name: str) -> ChatMemory:
+    """A conversation that exists.
+
+    Raises:
+        InputError: There is no such conversation; the error lists some that exist.
+    """
+    names = system.conversations()
+    if name not in names:
+        shown = ", ".join(map(repr, names[:NAMES_SHOWN])) + (" ..." if len(names) > NAMES_SHOWN else "")
+        raise InputError(f"there is no conversation {name!r} of {system.owner!r}; there is {shown or 'none'}")
+    return system.conversation(name)
+
+
+@contextmanager
+def progress_bar(description: str, *, in_bytes: bool = False) -> Iterator[Callable[..., None]]:
+    """Show a progress bar on stderr, if it is a terminal; yields `update(done, total, description)`."""
+    from rich.console import Console
+    from rich.progress import DownloadColumn, Progress
+
+    console = Console(stderr=True)
+    columns = [*Progress.get_default_columns(), *([DownloadColumn()] if in_bytes else [])]
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(description, total=None)
+
+        def update(done: int, total: int, description: str | None = None) -> None:
+            progress.update(task, description=description, completed=done, total=total or None)
+
+        yield update
+
+
+def print_json(value: Any) -> None:
+    """Print a value as one JSON document: dataclasses as objects, times as ISO 8601."""
+    print(json.dumps(value, indent=2, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def print_error(text: str) -> None:
+    """Print an error or a warning in one line on stderr."""
+    print(f"threadmem: {one_line(text)}", file=sys.stderr)

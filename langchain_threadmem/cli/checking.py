@@ -1,0 +1,155 @@
+"""The commands `verify`, `repair`, `reindex` and `secure`."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from langchain_threadmem.cli.arguments import Commands, add_command, open_memory, print_json, progress_bar
+from langchain_threadmem.messages.text import visible
+
+if TYPE_CHECKING:
+    from langchain_threadmem.verify import Verification
+
+
+def register(commands: Commands) -> None:
+    """Add the commands."""
+    add_command(
+        commands,
+        "verify",
+        _verify,
+        "check a database and every message in it",
+        examples=["verify", "verify --db memory.db --owner ada --json"],
+        database="argument",
+        json="the numbers of conversations and messages, and the problems",
+    )
+
+    repair = add_command(
+        commands,
+        "repair",
+        _repair,
+        "mend what verify finds, as far as it can be made from the messages: indexes, words, vectors",
+        examples=["repair --db memory.db", "repair --db memory.db --backup before-repair.db"],
+        json="the backup, the repairs, and the problems that are left",
+    )
+    backup = repair.add_mutually_exclusive_group()
+    backup.add_argument(
+        "--backup", metavar="TARGET", help="the copy that is made first; default: a file beside the database"
+    )
+    backup.add_argument("--no-backup", action="store_true", help="do not copy the database first")
+
+    vectors = add_command(
+        commands,
+        "reindex",
+        _reindex,
+        "embed missing messages, fill the index of vectors, and check it",
+        examples=["reindex --db memory.db", "reindex --db memory.db --vectors http://host:8000"],
+        database="argument",
+        json="the numbers of vectors in the index and in the database",
+    )
+    vectors.add_argument("--vectors", metavar="DIR", help="folder of the index; default: beside the file")
+
+    secure = add_command(
+        commands,
+        "secure",
+        _secure,
+        "restrict a role of PostgreSQL to one owner per transaction, by row-level security",
+        examples=["secure postgresql://admin@host/name --role app"],
+        database="argument",
+        owner=False,
+    )
+    secure.add_argument("--role", metavar="NAME", required=True, help="the role of applications")
+    secure.add_argument("--off", action="store_true", help="remove the policies and the rights of the role")
+    secure.add_argument("--sql", action="store_true", help="print the statements and run none of them")
+
+
+def _verify(options: argparse.Namespace) -> int:
+    with open_memory(options, read_only=True) as system:
+        found = system.verify()
+    if options.json:
+        print_json({"ok": found.ok} | asdict(found))
+    else:
+        _print_verification(found)
+    return 0 if found.ok else 1
+
+
+def _print_verification(found: Verification) -> None:
+    problems = f"{len(found.problems) or 'no'} problems"
+    print(f"{found.conversations} conversations, {found.nodes} nodes: {problems}")
+    for problem in found.problems:
+        print(f"  {visible(problem)}")
+
+
+def _repair(options: argparse.Namespace) -> int:
+    from langchain_threadmem.engine.flow import run
+    from langchain_threadmem.repair import repair
+    from langchain_threadmem.transfer.backup import backup
+
+    with open_memory(options, read_only=True) as system:
+        found = system.verify()
+    copy, done = None, []
+    if not found.ok:
+        if not options.no_backup:
+            copy = options.backup or _copy_of(options.db)
+            backup(options.db, copy)
+        with open_memory(options) as system:
+            done = run(repair(system.runtime), system.runtime)
+            found = system.verify()
+    if options.json:
+        print_json({"ok": found.ok, "backup": copy, "repairs": done, "problems": found.problems})
+        return 0 if found.ok else 1
+    if copy is not None:
+        print(f"the database before the repair is in {copy!r}")
+    for line in done:
+        print(line)
+    if not found.ok:
+        print("these problems cannot be mended from the messages; a backup or a copy may have the data")
+    elif not done:
+        print("nothing to repair")
+    _print_verification(found)
+    return 0 if found.ok else 1
+
+
+def _copy_of(database: str) -> str:
+    """A free name for a copy: a file beside an SQLite database, a folder for a server."""
+    from langchain_threadmem.storage.urls import sqlite_file
+
+    file, now = sqlite_file(database), datetime.now().strftime("%Y%m%d-%H%M%S")
+    return f"threadmem-{now}" if file is None else str(file.with_name(f"{file.name}.{now}.bak"))
+
+
+def _reindex(options: argparse.Namespace) -> int:
+    from langchain_threadmem.index import vectors
+    from langchain_threadmem.index.catch_up import needs_index
+    from langchain_threadmem.index.indexes import Indexes
+
+    with open_memory(options, vectors=options.vectors) as system, progress_bar("embed") as update:
+        system.flush(update)
+        indexed = system.reindex()
+        stored = system.runtime.database.read(
+            lambda conn: vectors.count(conn, system.owner, system.runtime.get(Indexes).model)
+        )
+        needed = needs_index(system.runtime, stored)
+    if options.json:
+        print_json({"indexed": indexed, "stored": stored, "needed": needed})
+        return 0 if indexed == stored or not needed else 1
+    print(
+        f"{indexed} vectors in the index, {stored} in the database"
+        + ("" if needed else ": so few are searched without an index, and there is nothing to fill")
+    )
+    return 0 if indexed == stored or not needed else 1
+
+
+def _secure(options: argparse.Namespace) -> int:
+    from langchain_threadmem.storage.row_security import secure
+
+    statements = secure(options.db, options.role, off=options.off, run=not options.sql)
+    if options.sql:
+        print(*(f"{statement};" for statement in statements), sep="\n")
+    elif options.off:
+        print(f"row-level security is off, and {options.role!r} has no rights on the tables")
+    else:
+        print(f"row-level security is on: {options.role!r} sees the rows of one owner in each transaction")
+    return 0

@@ -1,0 +1,226 @@
+"""The commands `list`, `show`, `search` and `stats`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from langchain_threadmem.cli.arguments import Commands, add_command, conversation_of, open_memory, print_json
+from langchain_threadmem.errors import InputError
+
+if TYPE_CHECKING:
+    from langchain_threadmem.catalogue.verbs import Archived
+    from langchain_threadmem.recall.results import Recollection
+    from langchain_threadmem.threads.moves.corrections import Doubt
+    from langchain_threadmem.tree.node import ConversationNode
+
+
+def register(commands: Commands) -> None:
+    """Add the commands."""
+    listing = add_command(
+        commands,
+        "list",
+        _list,
+        "list conversations, or the threads of one, by their last use",
+        examples=["list", "list --db memory.db --limit 10", "list monday --db memory.db --json"],
+        database="argument",
+        json="an array of conversations or of threads",
+    )
+    listing.add_argument(
+        "conversation", metavar="CONVERSATION", nargs="?", help="list the threads of this one"
+    )
+    listing.add_argument("--limit", metavar="N", type=int, default=50, help="how many; default: 50")
+    listing.add_argument("--archived", action="store_true", help="list archived conversations too")
+
+    show = add_command(
+        commands,
+        "show",
+        _show,
+        "list the conversations of a database, or draw a conversation",
+        examples=["show memory.db", "show monday --db memory.db", "show monday --db memory.db --doubtful"],
+        database="argument",
+        json="an array of conversations, or of the messages of CONVERSATION",
+    )
+    show.add_argument("conversation", metavar="CONVERSATION", nargs="?", help="the conversation to draw")
+    show.add_argument(
+        "--doubtful", action="store_true", help="list the messages of CONVERSATION in doubtful places"
+    )
+
+    search = add_command(
+        commands,
+        "search",
+        _search,
+        "find messages and summaries by words and by meaning, with the reason for each hit",
+        examples=[
+            'search "how long does the dough rest?" --db memory.db',
+            'search "trip to Lisbon" --conversation monday --context 2',
+            "search Lisbon --words --json",
+        ],
+        json="an array of hits",
+    )
+    search.add_argument("query", metavar="QUERY", help="a question, or words")
+    search.add_argument(
+        "--conversation", metavar="NAME", help="search this conversation; default: all of the owner"
+    )
+    search.add_argument("--limit", metavar="N", type=int, default=5, help="the number of hits; default: 5")
+    search.add_argument(
+        "--context", metavar="N", type=int, default=1, help="messages shown before each hit; default: 1"
+    )
+    search.add_argument(
+        "--words", action="store_true", help="search by words alone, without the embedding model"
+    )
+    search.add_argument(
+        "--read-only",
+        action="store_true",
+        help="do not index new messages before the search; they may not be found",
+    )
+
+    add_command(
+        commands,
+        "stats",
+        _stats,
+        "count the data of an owner, and measure the database",
+        examples=["stats", "stats --db memory.db --json"],
+        database="argument",
+        json="the counts, and sizes in bytes",
+    )
+
+
+def _list(options: argparse.Namespace) -> int:
+    with open_memory(options, read_only=True) as system:
+        if options.conversation is not None:
+            infos: Sequence[Any] = conversation_of(system, options.conversation).list_threads(
+                limit=options.limit
+            )
+        else:
+            archived: Archived = "both" if options.archived else False
+            infos = system.list_conversations(limit=options.limit, archived=archived)
+    if options.json:
+        print_json(infos)
+        return 0
+    from rich.console import Console
+
+    from langchain_threadmem.cli import terminal
+
+    Console().print(terminal.list_infos(infos))
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    if options.doubtful and options.conversation is None:
+        raise InputError("--doubtful lists messages of one conversation; pass its name after the database")
+    from rich.console import Console
+
+    from langchain_threadmem.cli import terminal
+
+    console = Console()
+    with open_memory(options, read_only=True) as system:
+        if options.conversation is None:
+            memories = [system.conversation(name) for name in system.conversations()]
+            if options.json:
+                print_json([_counted(memory.conversation_id, memory.history) for memory in memories])
+            else:
+                histories = {memory.conversation_id: memory.history for memory in memories}
+                console.print(terminal.list_conversations(histories))
+            return 0
+        memory = conversation_of(system, options.conversation)
+        if options.doubtful:
+            doubts = memory.doubtful()
+            if options.json:
+                print_json(list(map(_doubt, doubts)))
+            else:
+                console.print(terminal.list_doubts(doubts))
+            return 0
+        history = memory.history
+    if options.json:
+        print_json(list(map(_message, history)))
+        return 0
+    console.print(terminal.draw_tree(history, reasons=True))
+    console.print(terminal.list_threads(history))
+    return 0
+
+
+def _search(options: argparse.Namespace) -> int:
+    embeddings = False if options.words else None
+    with open_memory(options, read_only=options.read_only, embeddings=embeddings) as system:
+        names = system.conversations()
+        hits: Sequence[Recollection] = []
+        if options.conversation is not None:
+            memory = conversation_of(system, options.conversation)
+            hits = memory.recall(options.query, options.limit, options.context)
+        elif names:
+            memory = system.conversation(names[0])
+            hits = memory.recall(options.query, options.limit, options.context, scope="owner")
+    if options.json:
+        print_json(list(map(_hit, hits)))
+        return 0
+    from rich.console import Console
+
+    from langchain_threadmem.cli import terminal
+
+    Console().print(terminal.show_recall(options.query, hits, named=True))
+    return 0
+
+
+def _stats(options: argparse.Namespace) -> int:
+    with open_memory(options, read_only=True) as system:
+        statistics = system.stats()
+    if options.json:
+        print_json(statistics)
+        return 0
+    from rich.console import Console
+
+    from langchain_threadmem.cli import terminal
+
+    Console().print(terminal.show_statistics(statistics))
+    return 0
+
+
+def _counted(name: str, history: Sequence[ConversationNode]) -> dict[str, Any]:
+    from langchain_threadmem.tree import graph
+
+    nodes = graph.living(history)
+    return {"conversation": name, "messages": len(nodes), "threads": len(graph.leaves(nodes))}
+
+
+def _message(node: ConversationNode) -> dict[str, Any]:
+    """A message with its place, for JSON."""
+    from langchain_threadmem.messages.codec import text_of
+    from langchain_threadmem.tree.node import probability_of
+
+    return {
+        "id": node.id,
+        "parent": node.parent_id,
+        "message_id": node.message.id,
+        "role": node.message.type,
+        "text": text_of(node.message),
+        "time": node.timestamp,
+        "state": node.state.name.lower(),
+        "superseded_by": node.superseded_by,
+        "reason": None if node.placement is None else node.placement.reason,
+        "probability": probability_of(node),
+    }
+
+
+def _doubt(doubt: Doubt) -> dict[str, Any]:
+    other = doubt.runner_up
+    return _message(doubt.node) | {
+        "reason": doubt.reason,
+        "probability": doubt.probability,
+        "other": {"parent": other.parent_id, "probability": other.probability, "title": other.title},
+    }
+
+
+def _hit(hit: Recollection) -> dict[str, Any]:
+    why = hit.why
+    return {
+        "conversation": hit.conversation_id,
+        "rank": hit.rank,
+        "score": round(float(hit.score), 6),
+        "why": str(why),
+        "terms": list(why.terms),
+        "similarity": None if why.similarity is None else round(float(why.similarity), 6),
+        "message": _message(hit.node),
+        "context": [_message(node) for node in hit.thread if node.id != hit.node.id],
+    }

@@ -1,0 +1,164 @@
+"""The commands `import`, `import-checkpoints`, `convert` and `backup`."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from langchain_threadmem.cli.arguments import Commands, add_command, print_json, progress_bar
+from langchain_threadmem.messages.text import visible
+
+
+def register(commands: Commands) -> None:
+    """Add the commands."""
+    chats = add_command(
+        commands,
+        "import",
+        _import,
+        "import chats of ChatGPT, Claude, LangChain and others, with their branches",
+        examples=["import conversations.json", "import export.zip --db memory.db --owner ada"],
+        json="the counts and the problems",
+    )
+    chats.add_argument("file", metavar="FILE", type=Path, help="an export: JSON, JSON Lines, ZIP or SQLite")
+    chats.add_argument("--into", dest="db", metavar="DATABASE", help="the same as --db DATABASE")
+    chats.add_argument("--format", metavar="NAME", help="format of FILE; default: that of its contents")
+    chats.add_argument("--skip-bad", action="store_true", help="go on after a line or an item that is bad")
+
+    importing = add_command(
+        commands,
+        "import-checkpoints",
+        _import_checkpoints,
+        "copy threads from another LangGraph checkpointer",
+        examples=[
+            "import-checkpoints checkpoints.sqlite memory.db",
+            "import-checkpoints postgresql://user@host/name memory.db --thread 1 2",
+        ],
+        database=None,
+        json="the counts and the differences",
+    )
+    importing.add_argument("source", metavar="FROM", help="a SQLite file or a URL; opened read-only")
+    importing.add_argument("target", metavar="TO", help="a file or a URL; made if it does not exist")
+    importing.add_argument(
+        "--thread", metavar="ID", nargs="+", action="extend", default=[], help="threads to copy; default: all"
+    )
+    importing.add_argument(
+        "--allow", metavar="MODULE:CLASS", action="append", default=[], help="a class that the states contain"
+    )
+
+    convert = add_command(
+        commands,
+        "convert",
+        _convert,
+        "copy a memory into another database, or into a folder of JSON and back",
+        examples=["convert memory.db postgresql://user@host/name", "convert memory.db folder --everybody"],
+        database=None,
+        json="the owners and the number of rows of each table",
+    )
+    convert.add_argument("source", metavar="FROM", help="a database or a folder; opened read-only")
+    convert.add_argument("target", metavar="TO", help="a database, or a folder: a name without a suffix")
+    convert.add_argument("--everybody", action="store_true", help="copy the memories of all owners")
+
+    backup = add_command(
+        commands,
+        "backup",
+        _backup,
+        "copy a database with the memories of all owners, while it is in use",
+        examples=["backup monday.db --db memory.db", "backup monday --db postgresql://user@host/name"],
+        owner=False,
+        json="the copy, its size in bytes, and its problems",
+    )
+    backup.add_argument(
+        "target", metavar="TARGET", help="a new file, or a folder of JSON: a name without a suffix"
+    )
+
+
+def _import(options: argparse.Namespace) -> int:
+    from langchain_threadmem.importers import registry
+    from langchain_threadmem.importers.source import Source
+    from langchain_threadmem.memory_system import MemorySystem
+
+    registry.check(options.format)
+    Source(options.file).close()  # No database is made for a file that cannot be read.
+    with (
+        MemorySystem(options.db, owner=options.owner, embeddings=False) as system,
+        progress_bar("import", in_bytes=True) as update,
+    ):
+        report = system.import_file(options.file, options.format, update, skip_bad=options.skip_bad)
+    if options.json:
+        print_json(report)
+        return 0
+    print(
+        f"{report.format}: {report.conversations} conversations, {report.new_conversations} of them new; "
+        f"{report.messages} messages, {report.new_messages} of them new; "
+        f"{report.skipped or 'no'} bad items skipped"
+    )
+    for problem in report.problems:
+        print(f"  {visible(problem)}")
+    return 0
+
+
+def _import_checkpoints(options: argparse.Namespace) -> int:
+    from langchain_threadmem.transfer.import_checkpoints import import_checkpoints
+
+    with progress_bar("copy and compare") as update:
+        imported = import_checkpoints(
+            options.source,
+            options.target,
+            owner=options.owner,
+            threads=options.thread,
+            classes=[tuple(name.split(":")) for name in options.allow],
+            progress=update,
+        )
+    if options.json:
+        print_json({"ok": imported.ok} | asdict(imported))
+        return 0 if imported.ok else 1
+    print(
+        f"{imported.threads} threads, {imported.checkpoints} checkpoints: {imported.copied} copied, "
+        f"{imported.checkpoints - imported.copied} there before, {imported.writes} pending writes copied, "
+        f"{len(imported.differences) or 'no'} differences"
+    )
+    for difference in imported.differences:
+        print(f"  {visible(difference)}")
+    return 0 if imported.ok else 1
+
+
+def _convert(options: argparse.Namespace) -> int:
+    from langchain_threadmem.transfer.convert import convert
+
+    with progress_bar("convert") as update:
+        copied = convert(
+            options.source,
+            options.target,
+            owner=None if options.everybody else options.owner,
+            progress=lambda table, done, total: update(done, total, table),
+        )
+    if options.json:
+        print_json(copied)
+        return 0
+    print(
+        f"{', '.join(copied.owners)}: {copied.conversations} conversations, {copied.messages} messages, "
+        f"{copied.items} items; the copy is the same"
+    )
+    return 0
+
+
+def _backup(options: argparse.Namespace) -> int:
+    from langchain_threadmem.storage.urls import is_url
+    from langchain_threadmem.transfer.backup import backup
+
+    with progress_bar("backup") as update:
+        copy = backup(options.db, options.target, lambda table, done, total: update(done, total, table))
+    size = None if is_url(options.target) else _size(Path(options.target))
+    if options.json:
+        print_json({"ok": not copy.problems, "bytes": size} | asdict(copy))
+        return 1 if copy.problems else 0
+    print(f"{copy.target!r}" + ("" if size is None else f": {size:,} bytes"))
+    for problem in copy.problems:
+        print(f"  {visible(problem)}")
+    return 1 if copy.problems else 0
+
+
+def _size(place: Path) -> int:
+    files = place.rglob("*") if place.is_dir() else [place]
+    return sum(file.stat().st_size for file in files if file.is_file())

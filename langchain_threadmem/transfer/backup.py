@@ -1,0 +1,71 @@
+"""Backups: consistent copies of a database that is in use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from langchain_threadmem.errors import InputError
+from langchain_threadmem.storage.database import open_database
+from langchain_threadmem.storage.sqlite import SqliteDatabase
+from langchain_threadmem.storage.urls import sqlite_file
+from langchain_threadmem.transfer.convert import Progress, convert, is_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """The result of `backup`.
+
+    Attributes:
+        target: The file, the folder or the URL of the copy.
+        problems: The faults of the copied database file, one sentence each; empty if there are none.
+    """
+
+    target: str
+    problems: Sequence[str] = ()
+
+
+def backup(
+    source: str | Path,
+    target: str | Path,
+    progress: Progress = lambda activity, done, total: None,
+) -> Backup:
+    """Copy a database with the memories of all owners, while other processes use the database.
+
+    An SQLite file is copied page by page in one transaction, about 0.3 s for 100 MB, together with the other
+    tables of the file. Between different kinds of databases `convert` copies. The vector index in a folder
+    beside the file is not copied; a search with the copy builds a new one.
+
+    Args:
+        source: A database: a file or a URL; it is not changed.
+        target: A new file, a folder (a name without a suffix), or the URL of an empty database.
+        progress: Called after each step, where `convert` copies.
+
+    Raises:
+        InputError: The source does not exist or has no memory, or the target exists. Nothing was written.
+        PersistenceError: The copy cannot be written. Nothing was kept.
+
+    Example:
+        >>> import tempfile
+        >>> from langchain_threadmem import MemorySystem
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with MemorySystem(f"{folder}/memory.db", embeddings=False) as system:
+        ...         nodes = system.conversation("monday").append("Hello", "Hi!")
+        ...         done = backup(f"{folder}/memory.db", f"{folder}/copy.db")
+        ...     with MemorySystem(f"{folder}/copy.db", embeddings=False) as copy:
+        ...         (done.problems, copy.conversations())
+        ([], ['monday'])
+    """
+    file, copy = sqlite_file(source), sqlite_file(target)
+    if copy is not None and copy.exists():
+        raise InputError(f"there is a file {str(copy)!r} already; choose a name that is free")
+    if file is None or copy is None or is_folder(target):
+        convert(source, target, owner=None, progress=progress)
+        return Backup(str(target))
+    if not file.is_file():
+        raise InputError(f"there is no database file {str(file)!r} to copy; check the path")
+    with closing(open_database(source, read_only=True)) as database:
+        assert isinstance(database, SqliteDatabase)
+        return Backup(str(target), database.copy_to(copy))
