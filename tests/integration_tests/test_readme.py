@@ -1,4 +1,4 @@
-"""Each Python block of README.md, CONTRIBUTING.md and docs/ runs and prints the output that is shown below it.
+"""Each Python block of README.md, CONTRIBUTING.md and docs/ runs, and prints the output shown below it.
 
 A block that needs a server which the tests do not have stands below a comment `<!-- not run: ... -->`; it is
 compiled only. Blocks with `postgresql://app@localhost/chats` run on a database with row-level security.
@@ -23,6 +23,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+import langchain_threadmem
 from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.export import formats
 
@@ -188,6 +189,17 @@ def test_all_links_to_files_are_valid(page: str) -> None:
 
 def test_the_readme_is_a_short_introduction() -> None:
     assert PAGES["README.md"].count("\n") <= 300
+
+
+def test_the_navigation_of_the_site_has_every_page_once() -> None:
+    site = (ROOT / "zensical.toml").read_text(encoding="utf-8")
+    assert sorted(f"docs/{page}" for page in re.findall(r'"([^"]+\.md)"', site)) == DOCS
+
+
+def test_the_reference_describes_every_public_name() -> None:
+    reference = "".join(text for name, text in PAGES.items() if name.startswith("docs/api/"))
+    described = set(re.findall(r"^::: langchain_threadmem\.(\w+)$", reference, re.MULTILINE))
+    assert described - {"errors"} == set(langchain_threadmem.__all__)
 
 
 def test_contributing_lists_every_folder_and_module_of_the_package() -> None:
