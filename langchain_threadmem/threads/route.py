@@ -517,6 +517,7 @@ def _origin(conn: Conn, tree: int, message: str) -> int | None:
 def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], other: Writer) -> bool:
     """Whether the human message at the end of a list has the place it was routed to, rather than the one its
     list implies: below the message before it, or within the tool exchange before it, which may have grown.
+    A list of one message implies none: a saver stores the message below the tip.
     """
     message, index = spoken[-1], len(spoken) - 2
     above = {spoken[index].id if index >= 0 else None}
@@ -530,7 +531,9 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], other: Writ
     if any(row.body != body for row in rows):
         return True  # It is a new version, or has one.
     parent = None if rows[0].parent is None else nodes.by_seq(conn, tree, rows[0].parent)
-    if (None if parent is None or parent.role == "system" else parent.message) not in above:
+    if (None if parent is None or parent.role == "system" else parent.message) not in above and (
+        len(spoken) > 1 or stored_placements.by_key(conn, rows[0].key) is not None
+    ):
         return True
     return any(row.role in _ANSWERS for row in nodes.children(conn, tree, [(rows[0].key, rows[0].seq)]))
 

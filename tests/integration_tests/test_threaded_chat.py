@@ -318,6 +318,28 @@ def test_a_replay_of_the_input_routes_nothing_again(
     assert texts(model.shown[-1])[-3:] == ["tea one", "re tea one", "tea two"]
 
 
+def test_an_edited_first_question_is_routed_though_the_saver_stored_it_below_the_tip(
+    system: MemorySystem, model: Recorder
+) -> None:
+    saver = ThreadMemSaver(system)
+    chat = create_threaded_chat(model, system, selector=by_first_word, checkpointer=saver)
+    first = chat.invoke({"messages": [("user", "tea one")]}, on("talk"), durability="sync")["messages"][0]
+    fork = saver.fork(on("talk"), str(first.id))
+    chat.invoke({"messages": [("user", "cat one")]}, fork, durability="sync")
+    assert threads(system) == [["tea one", "re tea one"], ["cat one", "re cat one"]]
+    assert texts(model.shown[-1]) == ["cat one"]
+
+
+def test_the_first_message_of_a_graph_is_routed_in_a_conversation_with_messages(
+    system: MemorySystem, model: Recorder, keeping: BaseCheckpointSaver[Any]
+) -> None:
+    for turn in ("tea one", "cat one"):
+        system.conversation("talk", node_selector=by_first_word).append(turn, f"re {turn}")
+    chat = create_threaded_chat(model, system, selector=by_first_word, checkpointer=keeping)
+    chat.invoke({"messages": [("user", "tea two")]}, on("talk"), durability="sync")
+    assert texts(model.shown[-1]) == ["tea one", "re tea one", "tea two"]
+
+
 def test_a_turn_whose_model_failed_is_finished_by_a_retry(
     system: MemorySystem, model: Recorder, keeping: BaseCheckpointSaver[Any]
 ) -> None:
