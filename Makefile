@@ -93,4 +93,4 @@ soak: .venv/dev.done  ## 50,000 turns from 8 threads and 2 processes
 	touch $@
 
 clean:
-	rm -rf .venv .venv-server .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output
+	rm -rf .venv .venv-server .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache demo-output site
