@@ -173,6 +173,17 @@ def list_threads(
     return Page(threads, "{!r} {}".format(*shown[-1].place) if more else None)
 
 
+def title_of_conversation(conversation: Conversation) -> Flow[str]:
+    """The title of a conversation, as in the list; its name if it has no messages."""
+    tree = yield from tree_of(conversation)
+
+    def read(conn: Conn) -> str:
+        rows = queries.rows_of(conn, [tree])
+        return _described(conn, rows)[0].title if rows else conversation.name
+
+    return (yield from Sql(read))
+
+
 def update_conversation(
     runtime: Runtime,
     conversation: str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Unpack
 
+from langchain_threadmem.catalogue.verbs import title_of_conversation
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.export import json, page, text
@@ -42,7 +43,8 @@ def export(conversation: ThreadedConversation, format: str) -> Flow[str]:
         return _document(conversation, history, tip)
     active = tip.id if tip else None
     if format == "html":
-        return page.to_html(history, title=conversation.name, active=active)
+        title = yield from title_of_conversation(conversation)
+        return page.to_html(history, title=title, active=active)
     if format == "svg":
         return page.to_svg(graph.living(history), active=active)
     if format not in _FORMATS:
