@@ -23,6 +23,11 @@ def mermaid(history: Nodes, **options: Unpack[MermaidOptions]) -> str:
     return text.to_mermaid(graph.living(history), **options)
 
 
+def mermaid_parts(history: Nodes, **options: Unpack[MermaidOptions]) -> list[str]:
+    """The live nodes and their ancestors as Mermaid diagrams within the limits."""
+    return text.to_mermaid_parts(graph.living(history), **options)
+
+
 _FORMATS: dict[str, Callable[[Nodes], str]] = {
     "jsonl": json.to_jsonl,
     "jsonl_messages": json.to_jsonl_messages,
