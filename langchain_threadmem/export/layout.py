@@ -15,13 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
-from langchain_core.messages import BaseMessage
-
 from langchain_threadmem.catalogue.verbs import title_of_thread
 from langchain_threadmem.errors import NodeNotFoundError
-from langchain_threadmem.messages.codec import text_of
-from langchain_threadmem.messages.roles import role_of
-from langchain_threadmem.messages.text import cut, one_line, plural, visible
+from langchain_threadmem.messages.display import content_of, label_of
+from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import ConversationNode
 
@@ -184,35 +181,6 @@ class Layout:
                 self.strand_of[above.id] = len(self.strands)
                 first, above = above, self.parent(above)
             self.strands.append(Strand(first, tip, depth[tip.id]))
-
-
-def content_of(message: BaseMessage) -> str:
-    """The text of a message with control characters escaped; other content and tool calls in brackets.
-
-    Example:
-        >>> from langchain_core.messages import AIMessage
-        >>> content_of(AIMessage("", tool_calls=[{"name": "weather", "args": {"city": "Rome"}, "id": "1"}]))
-        "[calls weather(city='Rome')]"
-    """
-    parts = [text_of(message)]
-    if isinstance(message.content, list):
-        kinds = [block.get("type", "block") for block in message.content if isinstance(block, dict)]
-        parts += [f"[{kind}]" for kind in kinds if kind not in ("text", "tool_use", "tool_call")]
-    for call in getattr(message, "tool_calls", ()):
-        arguments = ", ".join(f"{name}={value!r}" for name, value in call["args"].items())
-        parts.append(f"[calls {call['name']}({cut(arguments, 80)})]")
-    return visible(" ".join(part for part in parts if part))
-
-
-def label_of(message: BaseMessage) -> str:
-    """The role of a message as a label.
-
-    Example:
-        >>> from langchain_core.messages import AIMessage
-        >>> label_of(AIMessage("Hi"))
-        'Assistant'
-    """
-    return one_line(role_of(message)).capitalize()
 
 
 def line_of(node: ConversationNode, width: int) -> str:

@@ -7,9 +7,7 @@ and links jump to messages; the script adds the map, the search and the keyboard
 
 from __future__ import annotations
 
-import html
 import json
-import re
 from base64 import b64encode
 from collections.abc import Sequence
 from functools import cache
@@ -18,9 +16,10 @@ from importlib import resources
 from typing import NamedTuple
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.export.layout import Layout, content_of, label_of
+from langchain_threadmem.export.layout import Layout
+from langchain_threadmem.messages.display import content_of, escape, label_of
 from langchain_threadmem.messages.roles import role_of
-from langchain_threadmem.messages.text import one_line, plural, visible
+from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.node import EPOCH, ConversationNode, Placement, is_doubtful
 
@@ -36,7 +35,6 @@ _USER, _OTHER, _REPLACED, _DOUBTFUL, _ACTIVE = 1, 2, 4, 8, 16
 _CURRENT = ' aria-current="true"'
 _DOUBT = "#a85a00"
 _DEEP, _PALE = "hsl({} 52% 52%)", "hsl({} 52% 80%)"
-_ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_html(
@@ -66,7 +64,7 @@ def to_html(
         (False, True)
     """
     layout = Layout(nodes, active)
-    titles = [_escape(layout.title(strand.first)) for strand in layout.strands]
+    titles = [escape(layout.title(strand.first)) for strand in layout.strands]
     fold = "" if len(layout.nodes) > _MANY else " open"
     body: list[str] = []
 
@@ -74,7 +72,7 @@ def to_html(
     def draw(branch: ConversationNode, kind: str) -> None:
         strand = layout.strand_of[branch.id]
         # The branch of a fork without a main branch may begin within a strand.
-        name = titles[strand] if layout.strands[strand].first is branch else _escape(layout.title(branch))
+        name = titles[strand] if layout.strands[strand].first is branch else escape(layout.title(branch))
         size = plural(layout.size[branch.id], "message")
         body.append(
             f'<details class="branch{kind}"{fold}><summary>{_spot(strand)} <h2>{name}</h2> '
@@ -107,7 +105,7 @@ def to_html(
         f"default-src 'none'; style-src '{style.hash}'; script-src '{script.hash}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    title = _escape(title)
+    title = escape(title)
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -244,17 +242,17 @@ def _article(node: ConversationNode, layout: Layout, titles: Sequence[str], *, a
         note = f'<a href="#n{node.superseded_by}"><small>replaced by {node.superseded_by}</small></a>'
     elif node.state != State.LIVE:
         note = f"<small>{State(node.state).name.lower()}</small>"
-    about = f"<small>{_escape(node.summary.title)}</small>" if node.summary else ""
+    about = f"<small>{escape(node.summary.title)}</small>" if node.summary else ""
     mark = "<mark>doubtful:</mark> " if doubtful else ""
     why = f'<div class="why">{mark}{_reason(node.placement, layout, titles)}</div>' if node.placement else ""
     text = content_of(node.message)
-    shown = f'<div class="text">{_escape(text)}</div>'
+    shown = f'<div class="text">{escape(text)}</div>'
     if len(text) > _LONG:
-        first = f"<span>{_escape(one_line(text, 240))}</span> <small>{len(text):,} characters</small>"
+        first = f"<span>{escape(one_line(text, 240))}</span> <small>{len(text):,} characters</small>"
         shown = f"<details><summary>{first}</summary>{shown}</details>"
     return (
         f'<article id="n{node.id}" class="{" ".join(classes)}"><div class="meta">'
-        f"<h3>{_escape(label_of(node.message))}</h3>{about}{note}{_time(node)}"
+        f"<h3>{escape(label_of(node.message))}</h3>{about}{note}{_time(node)}"
         f'<a href="#n{node.id}">{node.id}</a></div>{shown}{why}</article>\n'
     )
 
@@ -269,7 +267,7 @@ def _reason(placement: Placement, layout: Layout, titles: Sequence[str]) -> str:
         elif candidate is not None:
             place = f"message {candidate}"
         weighed.append(f"{place} {100 * chance:.0f} %")
-    return "; ".join(filter(None, [_escape(placement.reason), ", ".join(weighed)]))
+    return "; ".join(filter(None, [escape(placement.reason), ", ".join(weighed)]))
 
 
 def _time(node: ConversationNode) -> str:
@@ -294,18 +292,14 @@ def _dot(node: ConversationNode, x: int, y: int, text_x: int, hue: int, *, ring:
     mark = f'<tspan fill="{_DOUBT}" font-weight="bold">? </tspan>' if doubtful else ""
     faded = "" if role == "user" else ' opacity=".7"'
     return (
-        f"<g{struck}><title>{_escape(label_of(node.message))}: {_escape(one_line(text, 400))}</title>{halo}"
+        f"<g{struck}><title>{escape(label_of(node.message))}: {escape(one_line(text, 400))}</title>{halo}"
         f'<circle cx="{x}" cy="{y}" r="{5 if role in ("user", "assistant") else 3}" '
         f'fill="{deep if role == "user" else pale}" stroke="{deep}"/>'
         f'<text x="{text_x - 8}" y="{y + 4}" text-anchor="end" opacity=".5">{node.id}</text>'
-        f'<text x="{text_x}" y="{y + 4}"{faded}>{mark}{_escape(one_line(text, 70))}</text></g>'
+        f'<text x="{text_x}" y="{y + 4}"{faded}>{mark}{escape(one_line(text, 70))}</text></g>'
     )
 
 
 def _hue(strand: int) -> int:
     # Steps of the golden angle give neighbouring strands different hues, for any number of strands.
     return round(210 + strand * 137.5) % 360
-
-
-def _escape(text: str) -> str:
-    return html.escape(_ILLEGAL.sub("\ufffd", visible(text)))

@@ -12,7 +12,8 @@ from operator import attrgetter
 from typing import NamedTuple, TypedDict
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.export.layout import Layout, content_of, label_of, line_of
+from langchain_threadmem.export.layout import Layout, line_of
+from langchain_threadmem.messages.display import content_of, label_of
 from langchain_threadmem.messages.roles import TYPES, role_of
 from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.storage.schema import State
