@@ -108,7 +108,9 @@ def mime_bundle(conversation: ThreadedConversation) -> Flow[dict[str, str]]:
     """The tree for Jupyter: a picture as HTML, and an outline as plain text."""
     history, tip = yield from read.whole(conversation)
     living = graph.living(history)
+    # MathJax would set texts between dollar signs as formulas.
+    picture = page.to_svg(living, active=tip.id if tip else None)
     return {
-        "text/html": page.to_svg(living, active=tip.id if tip else None),
+        "text/html": f'<div class="tex2jax_ignore mathjax_ignore">{picture}</div>',
         "text/plain": text.to_outline(living) or "(empty memory)",
     }

@@ -33,7 +33,12 @@ _USER, _OTHER, _REPLACED, _DOUBTFUL, _ACTIVE = 1, 2, 4, 8, 16
 """The marks of a row of the map, as in `page.js`."""
 
 _CURRENT = ' aria-current="true"'
-_DOUBT = "#a85a00"
+_DOUBT = "#b06000"
+_DARK = (
+    "@media (prefers-color-scheme:dark){.threadmem-tree"
+    "{background:#1d1f23!important;color:#e3e4e7!important}}"
+)
+"""The colours of a picture on a dark system; without them a picture is dark on white."""
 _DEEP, _PALE = "hsl({} 52% 52%)", "hsl({} 52% 80%)"
 
 
@@ -177,9 +182,9 @@ def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: i
         active: Id of the tip of the active thread, which gets a ring.
 
     Returns:
-        An `<svg>` element with a background, so that it can be read on light and dark pages. Human messages
-        are drawn in full colour, answers pale, other messages small. A message whose place is doubtful has a
-        question mark and a dashed line.
+        An `<svg>` element with a background of its own, dark if the system is dark, so that it can be read on
+        light and dark pages. Human messages are drawn in full colour, answers pale, other messages small. A
+        message whose place is doubtful has a question mark and a dashed line.
 
     Raises:
         InputError: `max_nodes` is not positive.
@@ -218,14 +223,15 @@ def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: i
         hue = _hue(layout.strand_of[node.id])
         dots.append(_dot(node, x, y, text_x, hue, ring=node.id == active, doubtful=doubtful))
     more = (
-        f'<text x="8" y="18" opacity=".6">{plural(hidden, "earlier message")} not shown</text>'
+        f'<text x="8" y="18" opacity=".7">{plural(hidden, "earlier message")} not shown</text>'
         if hidden
         else ""
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{layout.counts}" width="{width}" '
         f'height="{height}" viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif" '
-        f'font-size="12" fill="currentColor" style="background:#fff;color:#26282c">{more}'
+        f'font-size="12" fill="currentColor" class="threadmem-tree" style="background:#fff;color:#26282c">'
+        f"<style>{_DARK}</style>{more}"
         f'<g fill="none">{"".join(lines)}</g>{"".join(dots)}</svg>'
     )
 
@@ -290,12 +296,12 @@ def _dot(node: ConversationNode, x: int, y: int, text_x: int, hue: int, *, ring:
     halo = f'<circle cx="{x}" cy="{y}" r="9" fill="none" stroke="{deep}" stroke-width="1.5"/>' if ring else ""
     struck = ' opacity=".5" text-decoration="line-through"' if node.state == State.SUPERSEDED else ""
     mark = f'<tspan fill="{_DOUBT}" font-weight="bold">? </tspan>' if doubtful else ""
-    faded = "" if role == "user" else ' opacity=".7"'
+    faded = "" if role == "user" else ' opacity=".75"'
     return (
         f"<g{struck}><title>{escape(label_of(node.message))}: {escape(one_line(text, 400))}</title>{halo}"
         f'<circle cx="{x}" cy="{y}" r="{5 if role in ("user", "assistant") else 3}" '
         f'fill="{deep if role == "user" else pale}" stroke="{deep}"/>'
-        f'<text x="{text_x - 8}" y="{y + 4}" text-anchor="end" opacity=".5">{node.id}</text>'
+        f'<text x="{text_x - 8}" y="{y + 4}" text-anchor="end" opacity=".65">{node.id}</text>'
         f'<text x="{text_x}" y="{y + 4}"{faded}>{mark}{escape(one_line(text, 70))}</text></g>'
     )
 

@@ -16,7 +16,10 @@ from langchain_threadmem.messages.text import cut, one_line, visible
 LONGEST = 600
 """The number of characters of a text that a notebook shows."""
 _ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_CELL = 'style="text-align:left;vertical-align:top;white-space:pre-wrap;overflow-wrap:anywhere"'
+_HEAD = 'style="text-align:left;white-space:nowrap"'
+_CELL = (
+    'style="text-align:left;vertical-align:top;white-space:pre-wrap;overflow-wrap:break-word;max-width:40em"'
+)
 
 
 class Printer(Protocol):
@@ -61,7 +64,7 @@ def table(rows: Sequence[Displayed], note: str = "") -> str:
     """
     cells = [row._cells() for row in rows]
     names = dict.fromkeys(name for row in cells for name, text in row.items() if text)
-    lines = ["".join(f"<th {_CELL}>{escape(name)}</th>" for name in names)]
+    lines = ["".join(f"<th {_HEAD}>{escape(name)}</th>" for name in names)]
     lines += [
         "".join(f"<td {_CELL}>{escape(cut(row.get(name, ''), LONGEST))}</td>" for name in names)
         for row in cells

@@ -258,7 +258,10 @@ def test_a_mermaid_diagram_without_limits_shows_everything() -> None:
 
 
 def test_a_picture_has_a_background_of_its_own() -> None:
-    assert ET.fromstring(to_svg([say(1, "x")])).attrib["style"] == "background:#fff;color:#26282c"
+    picture = ET.fromstring(to_svg([say(1, "x")]))
+    assert picture.attrib["style"] == "background:#fff;color:#26282c"
+    assert picture[0].text is not None
+    assert f".{picture.attrib['class']}{{background:#1d1f23" in picture[0].text
 
 
 def test_text_names_every_role_in_the_order_of_ids() -> None:
@@ -483,7 +486,7 @@ def test_picture_is_well_formed_and_has_one_row_for_each_node(nodes: list[Conver
     picture = ET.fromstring(to_svg(nodes))
     names = [element.tag.rpartition("}")[2] for element in picture.iter()]
     assert names.count("circle") == names.count("title") == len(nodes)
-    assert set(names) <= {"svg", "g", "path", "circle", "text", "title"}
+    assert set(names) <= {"svg", "style", "g", "path", "circle", "text", "title"}
 
 
 def test_drawings_hold_no_character_that_xml_forbids() -> None:
