@@ -170,7 +170,7 @@
   }
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const key = event.key, at = document.activeElement;
+    const key = event.key, at = document.activeElement ?? document.body;
     let done = false;
     if (at === box) {
       const list = hits.hidden ? threads : hits;

@@ -236,6 +236,31 @@ def test_the_parts_of_a_mermaid_diagram_show_each_message_once_below_its_parent(
     assert parents == {str(node.id): str(node.parent_id) for node in nodes if node.parent_id is not None}
 
 
+LINE = re.compile(
+    r"""graph\ TD
+    |\ {4}(\d+|earlier|part\d+n\d+)\["[^"\[\]{}<>|`;&\\\n]*(\#\d+;[^"\[\]{}<>|`;&\\\n]*)*"\]
+    |\ {4}(\d+\ -->|part\d+n\d+\ -\.->)\ \d+
+    |\ {4}style\ (\d+|earlier|part\d+n\d+)\ fill:\#[0-9a-f]{6}(,stroke-dasharray:5\ 5)?
+    |\ {4}classDef\ default\ color:\#[0-9a-f]{6}""",
+    re.X,
+)
+"""The lines that Mermaid 11 was seen to draw as they are, whatever the messages say."""
+
+
+@settings(max_examples=60)
+@given(forests(), st.integers(500, 1_500))
+def test_every_line_of_a_mermaid_diagram_has_a_form_that_mermaid_draws(
+    nodes: list[ConversationNode], size: int
+) -> None:
+    diagrams = [
+        to_mermaid(nodes),
+        to_mermaid(nodes, max_text_size=size),
+        *to_mermaid_parts(nodes, max_edges=2),
+    ]
+    for line in "\n".join(diagrams).split("\n"):
+        assert LINE.fullmatch(line), line
+
+
 def test_2000_messages_are_drawn_in_few_mermaid_diagrams() -> None:
     parts = to_mermaid_parts([say(n, f"message {n} " + "x" * 50, n - 1 or None) for n in range(1, 2001)])
     assert sum(part.count('["H') for part in parts) == 2_000
