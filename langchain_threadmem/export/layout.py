@@ -115,7 +115,7 @@ class Layout:
         return sorted(self.strands[: self.threads], key=attrgetter("tip.timestamp", "tip.id"), reverse=True)
 
     def title(self, node: ConversationNode) -> str:
-        """A title of the messages from a node on, as in `ChatMemory.list_threads`, or the first words.
+        """A title of the messages from a node on: given, of a summary, or the first informative words.
 
         Example:
             >>> from langchain_core.messages import HumanMessage

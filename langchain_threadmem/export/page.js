@@ -75,7 +75,11 @@
       }
     }
   }
-  only.addEventListener("change", filter);
+  only.addEventListener("change", () => {
+    filter();
+    const shown = only.checked ? main.querySelector("article.on") : rows[current] && article(current);
+    if (shown) shown.scrollIntoView();
+  });
   const folds = byId("folds");
   folds.addEventListener("click", () => {
     const open = folds.dataset.open !== "true";

@@ -56,7 +56,7 @@ def to_html(
         The page: the threads, the most recently used first, the tree, and a map of it with a lane for each
         thread. Each message shows the reason for its place; messages whose place is doubtful (see
         `ChatMemory.doubtful`) are marked. The branches of a conversation of more than 200 messages are closed
-        at first. About 50 ms per 1,000 messages, and 350 kB in addition to their text.
+        at first. About 90 ms per 1,000 messages, and 350 kB in addition to their text.
 
     Raises:
         InvalidGraphStateError: The nodes do not form a forest.
