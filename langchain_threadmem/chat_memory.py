@@ -852,10 +852,28 @@ class ChatMemory:
 
     @verb
     def to_mermaid(self, **options: Unpack[MermaidOptions]) -> Flow[str]:
-        """The tree as a Mermaid diagram; for the options see `export.text.to_mermaid`."""
+        """The tree as a Mermaid diagram; for the options see `export.text.to_mermaid`.
+
+        A long conversation is drawn by its newest messages, with the number of the others.
+        """
         return formats.mermaid((yield from read.everything(self._conversation)), **options)
 
     ato_mermaid = averb(to_mermaid)
+
+    @verb
+    def to_mermaid_parts(self, **options: Unpack[MermaidOptions]) -> Flow[list[str]]:
+        """The whole tree as Mermaid diagrams, each within the limits; see `export.text.to_mermaid_parts`.
+
+        Example:
+            >>> from langchain_core.messages import HumanMessage
+            >>> memory = ChatMemory(embeddings=False)
+            >>> _ = memory.extend([HumanMessage("Go on") for _ in range(600)])
+            >>> [part.count("Go on") for part in memory.to_mermaid_parts()]
+            [501, 99]
+        """
+        return formats.mermaid_parts((yield from read.everything(self._conversation)), **options)
+
+    ato_mermaid_parts = averb(to_mermaid_parts)
 
     @verb
     def export(self, format: str = "json") -> Flow[str]:
@@ -863,8 +881,8 @@ class ChatMemory:
 
         Args:
             format: "json" (all messages, superseded messages included), "jsonl" (a line for each thread, in
-                OpenAI's format for fine-tuning), "jsonl_messages", "text" (also "plain_text"), "mermaid",
-                "html" or "svg".
+                OpenAI's format for fine-tuning), "jsonl_messages", "text" (also "plain_text"), "mermaid" (one
+                diagram, see `to_mermaid`), "html" (a page with search and a map) or "svg".
 
         Raises:
             InputError: The format is unknown.

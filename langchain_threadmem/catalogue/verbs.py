@@ -23,8 +23,9 @@ from langchain_threadmem.index import lexicon
 from langchain_threadmem.index.catch_up import catch_up_owner_words, words_of_new_messages
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.display import Displayed, table
 from langchain_threadmem.messages.ids import check_name
-from langchain_threadmem.messages.text import one_line
+from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries.text_rank import informative
@@ -56,9 +57,14 @@ class Page(list[T]):
         super().__init__(items)
         self.cursor = cursor
 
+    def _repr_html_(self) -> str:
+        rows = [item for item in self if isinstance(item, Displayed)]
+        more = f"More: cursor={self.cursor!r}" if self.cursor else ""
+        return table(rows, more) if rows else "<small>nothing to list</small>"
+
 
 @dataclass(frozen=True, slots=True)
-class ConversationInfo:
+class ConversationInfo(Displayed):
     """A conversation of a list.
 
     Attributes:
@@ -83,9 +89,24 @@ class ConversationInfo:
     archived: datetime | None = None
     summary: str | None = None
 
+    def _cells(self) -> dict[str, str]:
+        return {
+            "conversation": self.id,
+            "title": self.title,
+            "messages": f"{self.messages:,}",
+            "last use": f"{self.updated:%Y-%m-%d %H:%M}",
+            "newest message": self.preview,
+            "archived": f"{self.archived:%Y-%m-%d %H:%M}" if self.archived else "",
+            "summary": self.summary or "",
+        }
+
+    def _line(self) -> str:
+        used = f"{self.updated:%Y-%m-%d %H:%M}"
+        return f"{self.id}: {self.title} ({plural(self.messages, 'message')}, last use {used})"
+
 
 @dataclass(frozen=True, slots=True)
-class ThreadInfo:
+class ThreadInfo(Displayed):
     """A thread of a conversation.
 
     Attributes:
@@ -109,6 +130,21 @@ class ThreadInfo:
     updated: datetime
     active: bool
     summary: MessageSummary | None = None
+
+    def _cells(self) -> dict[str, str]:
+        return {
+            "thread": str(self.id),
+            "title": self.title,
+            "messages": f"{self.messages:,}",
+            "last use": f"{self.updated:%Y-%m-%d %H:%M}",
+            "newest message": self.preview,
+            "active": "yes" if self.active else "",
+            "summary": self.summary.summary if self.summary else "",
+        }
+
+    def _line(self) -> str:
+        active = ", active" if self.active else ""
+        return f"{self.id}: {self.title} ({plural(self.messages, 'message')}{active})"
 
 
 def list_conversations(
@@ -171,6 +207,17 @@ def list_threads(
     found = dict(zip((row.key for row in rows), nodes_of(rows, conversation.runtime.parts.read), strict=True))
     threads = [_thread(branch, found, titles, branch.end == tip) for branch in shown]
     return Page(threads, "{!r} {}".format(*shown[-1].place) if more else None)
+
+
+def title_of_conversation(conversation: Conversation) -> Flow[str]:
+    """The title of a conversation, as in the list; its name if it has no messages."""
+    tree = yield from tree_of(conversation)
+
+    def read(conn: Conn) -> str:
+        rows = queries.rows_of(conn, [tree])
+        return _described(conn, rows)[0].title if rows else conversation.name
+
+    return (yield from Sql(read))
 
 
 def update_conversation(

@@ -15,8 +15,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from langchain_threadmem.catalogue.verbs import ConversationInfo, ThreadInfo
-from langchain_threadmem.export.layout import Layout, content_of, line_of
+from langchain_threadmem.export.layout import Layout, line_of
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.display import content_of
 from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.recall.results import Recollection
 from langchain_threadmem.statistics.verbs import Statistics

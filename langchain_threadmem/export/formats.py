@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Unpack
 
+from langchain_threadmem.catalogue.verbs import title_of_conversation
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.export import json, page, text
@@ -20,6 +21,11 @@ Nodes = Sequence[ConversationNode]
 def mermaid(history: Nodes, **options: Unpack[MermaidOptions]) -> str:
     """The live nodes and their ancestors as a Mermaid diagram."""
     return text.to_mermaid(graph.living(history), **options)
+
+
+def mermaid_parts(history: Nodes, **options: Unpack[MermaidOptions]) -> list[str]:
+    """The live nodes and their ancestors as Mermaid diagrams within the limits."""
+    return text.to_mermaid_parts(graph.living(history), **options)
 
 
 _FORMATS: dict[str, Callable[[Nodes], str]] = {
@@ -42,7 +48,8 @@ def export(conversation: ThreadedConversation, format: str) -> Flow[str]:
         return _document(conversation, history, tip)
     active = tip.id if tip else None
     if format == "html":
-        return page.to_html(history, title=conversation.name, active=active)
+        title = yield from title_of_conversation(conversation)
+        return page.to_html(history, title=title, active=active)
     if format == "svg":
         return page.to_svg(graph.living(history), active=active)
     if format not in _FORMATS:
@@ -101,7 +108,9 @@ def mime_bundle(conversation: ThreadedConversation) -> Flow[dict[str, str]]:
     """The tree for Jupyter: a picture as HTML, and an outline as plain text."""
     history, tip = yield from read.whole(conversation)
     living = graph.living(history)
+    # MathJax would set texts between dollar signs as formulas.
+    picture = page.to_svg(living, active=tip.id if tip else None)
     return {
-        "text/html": page.to_svg(living, active=tip.id if tip else None),
+        "text/html": f'<div class="tex2jax_ignore mathjax_ignore">{picture}</div>',
         "text/plain": text.to_outline(living) or "(empty memory)",
     }

@@ -9,16 +9,16 @@ A `Layout` is computed in linear time and without recursion, so that long thread
 
 from __future__ import annotations
 
+import heapq
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
-from langchain_core.messages import BaseMessage
-
+from langchain_threadmem.catalogue.verbs import title_of_thread
 from langchain_threadmem.errors import NodeNotFoundError
-from langchain_threadmem.messages.codec import text_of
-from langchain_threadmem.messages.roles import role_of
-from langchain_threadmem.messages.text import cut, one_line, plural, visible
+from langchain_threadmem.messages.display import content_of, label_of
+from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import ConversationNode
 
@@ -52,7 +52,8 @@ class Layout:
         size: Number of nodes of the subtree below and including a node, by node id.
         strands: The strands of live threads, then those of superseded ends and asides.
         strand_of: Index of the strand of a node, by node id.
-        threads: Number of live threads; they are the first of `strands`.
+        threads: Number of live threads; they are the first of `strands`. A system message alone is no
+            thread.
         current: Ids of the active node and its ancestors.
 
     Raises:
@@ -102,6 +103,63 @@ class Layout:
         main = next((child for child in children if 2 * self.size[child.id] > below), None)
         return [child for child in children if child is not main], main
 
+    def straight(self, first: ConversationNode) -> list[ConversationNode]:
+        """The nodes that are drawn below each other without indentation, from a node on."""
+        nodes = [first]
+        while (following := self.fork(nodes[-1])[1]) is not None:
+            nodes.append(following)
+        return nodes
+
+    def recent(self) -> list[Strand]:
+        """The strands of the live threads, the most recently used first."""
+        return sorted(self.strands[: self.threads], key=attrgetter("tip.timestamp", "tip.id"), reverse=True)
+
+    def title(self, node: ConversationNode) -> str:
+        """A title of the messages from a node on: given, of a summary, or the first informative words.
+
+        Example:
+            >>> from langchain_core.messages import HumanMessage
+            >>> hello = ConversationNode(1, HumanMessage("How do I feed a sourdough starter?"))
+            >>> Layout([hello]).title(hello)
+            'Feed sourdough starter'
+        """
+        # The first node may be a system message.
+        opening = [node, *self._children[node.id][:1]]
+        given = next((one.placement.title for one in opening if one.placement and one.placement.title), None)
+        about = node.summary.title if node.summary else title_of_thread(one.message for one in opening)
+        title = given or about or content_of(node.message)
+        return one_line(title, 70) or label_of(node.message)
+
+    def lanes(self) -> list[int]:
+        """The lane of each strand in a drawing with a row for each node, by id.
+
+        A strand occupies its lane from the row of the node that it continues to the row of its last node, and
+        the next strand that begins takes the first free lane.
+
+        Example:
+            >>> from langchain_core.messages import HumanMessage
+            >>> tree = enumerate([None, None, 1, 2, None], 1)
+            >>> layout = Layout([ConversationNode(n, HumanMessage("Hello"), parent) for n, parent in tree])
+            >>> [layout.lanes()[layout.strand_of[n]] for n in range(1, 6)]
+            [0, 1, 0, 1, 0]
+        """
+        # A moved node may have a higher number than its children.
+        begins: dict[int, int] = {}
+        ends = [0] * len(self.strands)
+        for node in self.nodes:
+            strand, above = self.strand_of[node.id], node.parent_id or node.id
+            begins[strand] = min(begins.get(strand, node.id), node.id, above + (above < node.id))
+            ends[strand] = max(ends[strand], node.id, above)
+        lanes = [0] * len(self.strands)
+        free: list[int] = []
+        taken: list[tuple[int, int]] = []
+        for strand in sorted(begins, key=begins.__getitem__):
+            while taken and taken[0][0] < begins[strand]:
+                heapq.heappush(free, heapq.heappop(taken)[1])
+            lanes[strand] = heapq.heappop(free) if free else len(taken)
+            heapq.heappush(taken, (ends[strand], lanes[strand]))
+        return lanes
+
     def parent(self, node: ConversationNode) -> ConversationNode | None:
         """The parent of a node; `None` for a root."""
         return None if node.parent_id is None else self._by_id[node.parent_id]
@@ -110,7 +168,7 @@ class Layout:
         depth: dict[int | None, int] = {None: 0}
         for node in self.order:
             depth[node.id] = depth[node.parent_id] + 1
-        live = graph.leaves(self.nodes)
+        live = [leaf for leaf in graph.leaves(self.nodes) if leaf.parent_id or leaf.message.type != "system"]
         ends = {node.id: node for node in live}
         ends |= {node.id: node for node in self.nodes if not self._children[node.id]}
         self.threads = len(live)
@@ -123,35 +181,6 @@ class Layout:
                 self.strand_of[above.id] = len(self.strands)
                 first, above = above, self.parent(above)
             self.strands.append(Strand(first, tip, depth[tip.id]))
-
-
-def content_of(message: BaseMessage) -> str:
-    """The text of a message with control characters escaped; other content and tool calls in brackets.
-
-    Example:
-        >>> from langchain_core.messages import AIMessage
-        >>> content_of(AIMessage("", tool_calls=[{"name": "weather", "args": {"city": "Rome"}, "id": "1"}]))
-        "[calls weather(city='Rome')]"
-    """
-    parts = [text_of(message)]
-    if isinstance(message.content, list):
-        kinds = [block.get("type", "block") for block in message.content if isinstance(block, dict)]
-        parts += [f"[{kind}]" for kind in kinds if kind not in ("text", "tool_use", "tool_call")]
-    for call in getattr(message, "tool_calls", ()):
-        arguments = ", ".join(f"{name}={value!r}" for name, value in call["args"].items())
-        parts.append(f"[calls {call['name']}({cut(arguments, 80)})]")
-    return visible(" ".join(part for part in parts if part))
-
-
-def label_of(message: BaseMessage) -> str:
-    """The role of a message as a label.
-
-    Example:
-        >>> from langchain_core.messages import AIMessage
-        >>> label_of(AIMessage("Hi"))
-        'Assistant'
-    """
-    return one_line(role_of(message)).capitalize()
 
 
 def line_of(node: ConversationNode, width: int) -> str:

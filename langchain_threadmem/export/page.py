@@ -1,79 +1,45 @@
 """Conversations as self-contained HTML pages and as SVG pictures.
 
-Both load no script, no font and nothing from a network; the content security policy of the page forbids it.
-Messages are untrusted and always escaped. `<details>` folds branches, links jump to messages, and media
-queries choose dark or light colours.
+Neither loads anything from a network. The content security policy of the page allows `page.css` and `page.js`
+alone, by their hashes. Messages are untrusted and always escaped. Without scripts, `<details>` folds branches
+and links jump to messages; the script adds the map, the search and the keyboard.
 """
 
 from __future__ import annotations
 
-import html
-import re
+import json
+from base64 import b64encode
 from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from importlib import resources
+from typing import NamedTuple
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.export.layout import Layout, content_of, label_of
+from langchain_threadmem.export.layout import Layout
+from langchain_threadmem.messages.display import content_of, escape, label_of
 from langchain_threadmem.messages.roles import role_of
-from langchain_threadmem.messages.text import one_line, plural, visible
+from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.tree.node import EPOCH, ConversationNode, is_doubtful
+from langchain_threadmem.tree.node import EPOCH, ConversationNode, Placement, is_doubtful
 
-_STYLE = """
-:root { color-scheme: light dark; --user: #a7c7e7; --assistant: #cdb4f6; --other: #e0e0e0;
-  --page: #f7f7f5; --card: #fff; --ink: #26282c; --soft: #70757d; --line: #dfe1e4; --here: #2f6fb0;
-  --doubt: #a85a00 }
-@media (prefers-color-scheme: dark) { :root { --page: #17181b; --card: #202226; --ink: #e3e4e7;
-  --soft: #979ca6; --line: #35383e; --here: #8fbbe8;
-  --doubt: #e0a458 } }
-* { box-sizing: border-box }
-body { margin: 0; background: var(--page); color: var(--ink);
-  font: 15px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; display: grid;
-  grid-template-columns: minmax(13rem, 19rem) minmax(0, 52rem); gap: 0 2.5rem; justify-content: center }
-a { color: inherit; text-decoration: none }
-nav { position: sticky; top: 0; max-height: 100vh; overflow-y: auto; padding: 2.2rem 0 2rem 1.2rem;
-  font-size: .87rem }
-nav h2 { margin: 0 0 .6rem .7rem; font-size: .75rem; font-weight: 600; color: var(--soft);
-  letter-spacing: .06em }
-nav ol { list-style: none; margin: 0; padding: 0 }
-nav a { display: flex; gap: .8rem; justify-content: space-between; padding: .34rem .7rem;
-  border-radius: .5rem }
-nav a:hover { background: var(--card) }
-nav a.here { background: var(--card); box-shadow: inset 3px 0 var(--here) }
-nav span, small, time { color: var(--soft); font-variant-numeric: tabular-nums }
-nav b { font-weight: 400; overflow: hidden; text-overflow: ellipsis; white-space: nowrap }
-main { padding: 2.2rem 1.2rem 5rem 0 }
-h1 { margin: 0; font-size: 1.45rem; font-weight: 650; overflow-wrap: anywhere }
-header { margin-bottom: 1.6rem }
-details > summary { cursor: pointer; list-style-position: outside }
-.branch { margin: .5rem 0 1rem }
-.branch > summary { margin-left: 1.1rem; padding: .2rem 0; color: var(--soft); font-size: .87rem }
-.branch .branch { padding-left: 1rem; border-left: 2px solid var(--line); border-radius: 2px }
-.root { margin-bottom: 2rem }
-article { background: var(--card); border-radius: .6rem; border-left: 4px solid var(--tone); margin: .45rem 0;
-  padding: .5rem .9rem .6rem; scroll-margin: 1rem; box-shadow: 0 1px 2px #0000000f }
-article:target, article.here { outline: 2px solid var(--here) }
-article > div:first-child { display: flex; gap: .7rem; align-items: baseline; font-size: .78rem }
-article i { font-style: normal; font-weight: 600; color: #26282c; background: var(--tone);
-  padding: 0 .5rem; border-radius: 1rem }
-article .id { margin-left: auto; color: var(--soft) }
-article small { font-size: inherit }
-article summary { list-style-position: inside; margin-top: .25rem }
-article details[open] summary span { display: none }
-.text { white-space: pre-wrap; overflow-wrap: anywhere; margin-top: .25rem }
-.why { margin-top: .25rem; color: var(--soft); font-size: .78rem }
-.why mark { background: none; color: var(--doubt); font-weight: 600 }
-.doubt { box-shadow: inset 0 0 0 1.5px var(--doubt) }
-.user { --tone: var(--user) } .assistant { --tone: var(--assistant) } .other { --tone: var(--other) }
-.replaced { opacity: .55; filter: grayscale(1) } .replaced .text { text-decoration: line-through }
-@media (max-width: 800px) { body { display: block; padding: 0 1rem } main, nav { padding: 1.2rem 0 }
-  nav { position: static; max-height: 40vh } }
-"""
 _LONG = 700
 """The length in characters beyond which a message is folded."""
+_MANY = 200
+"""The number of messages beyond which all branches are closed at first."""
+_PART = 40
+"""The number of successive messages of a part."""
+_USER, _OTHER, _REPLACED, _DOUBTFUL, _ACTIVE = 1, 2, 4, 8, 16
+"""The marks of a row of the map, as in `page.js`."""
 
-_DOUBT = "#a85a00"
+_CURRENT = ' aria-current="true"'
+_DOUBT = "#b06000"
+_DARK = (
+    "@media (prefers-color-scheme:dark){.threadmem-tree"
+    "{background:#1d1f23!important;color:#e3e4e7!important}}"
+)
+"""The colours of a picture on a dark system; without them a picture is dark on white."""
 _DEEP, _PALE = "hsl({} 52% 52%)", "hsl({} 52% 80%)"
-_ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_html(
@@ -87,9 +53,10 @@ def to_html(
         active: Id of the tip of the active thread, which is marked.
 
     Returns:
-        The page: a list of threads at the side and the tree in the middle. Messages whose place is doubtful
-        (see `ChatMemory.doubtful`) are marked. About 40 ms per 1,000 messages, and 300 kB in addition to
-        their text.
+        The page: the threads, the most recently used first, the tree, and a map of it with a lane for each
+        thread. Each message shows the reason for its place; messages whose place is doubtful (see
+        `ChatMemory.doubtful`) are marked. The branches of a conversation of more than 200 messages are closed
+        at first. About 90 ms per 1,000 messages, and 350 kB in addition to their text.
 
     Raises:
         InvalidGraphStateError: The nodes do not form a forest.
@@ -98,52 +65,112 @@ def to_html(
     Example:
         >>> from langchain_core.messages import HumanMessage
         >>> page = to_html([ConversationNode(1, HumanMessage("<script>alert(1)</script>"))], title="Safe")
-        >>> "<script" in page, "&lt;script&gt;alert(1)" in page
+        >>> "<script>alert" in page, "&lt;script&gt;alert(1)" in page
         (False, True)
     """
     layout = Layout(nodes, active)
+    titles = [escape(layout.title(strand.first)) for strand in layout.strands]
+    fold = "" if len(layout.nodes) > _MANY else " open"
     body: list[str] = []
 
     # The recursion is as deep as the indentation: logarithmic in the number of nodes.
     def draw(branch: ConversationNode, kind: str) -> None:
-        name, size = _escape(_opening(branch)), plural(layout.size[branch.id], "message")
-        body.append(f'<details class="branch{kind}" open><summary>{name} <small>{size}</small></summary>')
-        node: ConversationNode | None = branch
-        while node is not None:
-            body.append(_article(node, active=node.id == active))
-            branches, node = layout.fork(node)
-            for other in branches:
+        strand = layout.strand_of[branch.id]
+        # The branch of a fork without a main branch may begin within a strand.
+        name = titles[strand] if layout.strands[strand].first is branch else escape(layout.title(branch))
+        size = plural(layout.size[branch.id], "message")
+        body.append(
+            f'<details class="branch{kind}"{fold}><summary>{_spot(strand)} <h2>{name}</h2> '
+            f"<small>{size}</small></summary>\n"
+        )
+        run = layout.straight(branch)
+        for n, node in enumerate(run):
+            # A browser skips a whole part that is out of view.
+            if n % _PART == 0 and len(run) - n >= _PART:
+                body.append('<div class="part">\n')
+            body.append(_article(node, layout, titles, active=node.id == active))
+            for other in layout.fork(node)[0]:
                 draw(other, "")
-        body.append("</details>")
+            if n % _PART == _PART - 1:
+                body.append("</div>\n")
+        body.append("</details>\n")
 
     for root in layout.roots:
         draw(root, " root")
     current = None if active is None else layout.strands[layout.strand_of[active]]
-    links = "\n".join(
-        f'<li><a href="#n{strand.tip.id}"{" class=here" if strand is current else ""}>'
-        f"<b>{_escape(_opening(strand.first))}</b><span>{strand.length}</span></a></li>"
-        for strand in layout.strands[: layout.threads]
+    links = "".join(
+        f'<li><a href="#n{strand.first.id}" data-tip="{strand.tip.id}"'
+        f"{_CURRENT if strand is current else ''}>{_spot(number)}<b>{titles[number]}</b>"
+        f"<span class=count>{strand.length}</span>{_time(strand.tip)}</a></li>\n"
+        for strand in layout.recent()
+        for number in [layout.strand_of[strand.tip.id]]
     )
+    style, script = _asset("page.css"), _asset("page.js")
+    policy = (
+        f"default-src 'none'; style-src '{style.hash}'; script-src '{script.hash}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    title = escape(title)
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{_escape(title)}</title>
-<style>{_STYLE}</style>
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{title}</title>
+<style>{style.text}</style>
 </head>
 <body>
-<nav><h2>THREADS</h2><ol>
-{links}
-</ol></nav>
-<main>
-<header><h1>{_escape(title)}</h1><small>{layout.counts}</small></header>
-{"".join(body)}
-</main>
+<a class="skip" href="#messages">Skip to the messages</a>
+<header><h1>{title}</h1><small>{layout.counts}</small>
+<div role="search" class="script" hidden><input id="search" type="search" placeholder="Search" \
+aria-label="Search the messages" autocomplete="off"></div>
+<button id="folds" class="script" data-open="{str(bool(fold)).lower()}" hidden>\
+{"Close all" if fold else "Open all"}</button></header>
+<nav aria-label="Threads"><p id="status" role="status"></p><ol id="hits" hidden></ol>
+<details id="list" open><summary><h2>Threads by last use</h2></summary>
+<label class="script" hidden><input id="only" type="checkbox"{"" if _CURRENT in links else " disabled"}> \
+Show only the selected thread</label>
+<ol id="threads">
+{links}</ol></details>
+<p class="keys script" hidden><kbd>/</kbd> search · <kbd>↑</kbd> <kbd>↓</kbd> messages · \
+<kbd>←</kbd> <kbd>→</kbd> close and open · <kbd>Enter</kbd> long messages</p></nav>
+<main id="messages" tabindex="-1">
+{"".join(body)}</main>
+<aside id="map" class="script" aria-label="Map" data-rows="{_rows(layout, active)}" hidden><div id="rows">\
+<canvas role="img" aria-label="Map of the tree: {layout.counts}"></canvas></div></aside>
+<script>{script.text}</script>
 </body>
 </html>
 """
+
+
+class _Asset(NamedTuple):
+    """A file that the page contains, and its hash for the content security policy."""
+
+    text: str
+    hash: str
+
+
+@cache
+def _asset(name: str) -> _Asset:
+    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return _Asset(text, f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}")
+
+
+def _rows(layout: Layout, active: int | None) -> str:
+    """The messages for the map: number, row of the parent, lane, hue and marks."""
+    row_of = {node.id: row for row, node in enumerate(layout.nodes)}
+    lanes = layout.lanes()
+    rows = []
+    for node in layout.nodes:
+        role, strand = role_of(node.message), layout.strand_of[node.id]
+        marks = _USER if role == "user" else 0 if role == "assistant" else _OTHER
+        marks |= _REPLACED if node.state == State.SUPERSEDED else 0
+        marks |= (_DOUBTFUL if is_doubtful(node) else 0) | (_ACTIVE if node.id == active else 0)
+        above = -1 if node.parent_id is None else row_of[node.parent_id]
+        rows.append((node.id, above, lanes[strand], _hue(strand), marks))
+    return json.dumps(rows, separators=(",", ":"))
 
 
 def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: int | None = None) -> str:
@@ -155,9 +182,9 @@ def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: i
         active: Id of the tip of the active thread, which gets a ring.
 
     Returns:
-        An `<svg>` element with a background, so that it can be read on light and dark pages. Human messages
-        are drawn in full colour, answers pale, other messages small. A message whose place is doubtful has a
-        question mark and a dashed line.
+        An `<svg>` element with a background of its own, dark if the system is dark, so that it can be read on
+        light and dark pages. Human messages are drawn in full colour, answers pale, other messages small. A
+        message whose place is doubtful has a question mark and a dashed line.
 
     Raises:
         InputError: `max_nodes` is not positive.
@@ -196,43 +223,70 @@ def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: i
         hue = _hue(layout.strand_of[node.id])
         dots.append(_dot(node, x, y, text_x, hue, ring=node.id == active, doubtful=doubtful))
     more = (
-        f'<text x="8" y="18" opacity=".6">{plural(hidden, "earlier message")} not shown</text>'
+        f'<text x="8" y="18" opacity=".7">{plural(hidden, "earlier message")} not shown</text>'
         if hidden
         else ""
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{layout.counts}" width="{width}" '
         f'height="{height}" viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif" '
-        f'font-size="12" fill="currentColor" style="background:#fff;color:#26282c">{more}'
+        f'font-size="12" fill="currentColor" class="threadmem-tree" style="background:#fff;color:#26282c">'
+        f"<style>{_DARK}</style>{more}"
         f'<g fill="none">{"".join(lines)}</g>{"".join(dots)}</svg>'
     )
 
 
-def _article(node: ConversationNode, *, active: bool) -> str:
+def _article(node: ConversationNode, layout: Layout, titles: Sequence[str], *, active: bool) -> str:
     doubtful = is_doubtful(node)
     role = role_of(node.message)
     classes = [role if role in ("user", "assistant") else "other"]
     classes += ["replaced"] if node.state == State.SUPERSEDED else []
     classes += ["here"] if active else []
     classes += ["doubt"] if doubtful else []
-    when, note = "", ""
-    if node.timestamp != EPOCH:
-        when = f'<time datetime="{node.timestamp.isoformat()}">{node.timestamp:%Y-%m-%d %H:%M}</time>'
+    note = ""
     if node.superseded_by is not None:
         note = f'<a href="#n{node.superseded_by}"><small>replaced by {node.superseded_by}</small></a>'
     elif node.state != State.LIVE:
         note = f"<small>{State(node.state).name.lower()}</small>"
-    about = f"<small>{_escape(node.summary.title)}</small>" if node.summary else ""
+    about = f"<small>{escape(node.summary.title)}</small>" if node.summary else ""
     mark = "<mark>doubtful:</mark> " if doubtful else ""
-    why = f'<div class="why">{mark}{_escape(str(node.placement))}</div>' if node.placement else ""
+    why = f'<div class="why">{mark}{_reason(node.placement, layout, titles)}</div>' if node.placement else ""
     text = content_of(node.message)
-    shown = f'<div class="text">{_escape(text)}</div>'
+    shown = f'<div class="text">{escape(text)}</div>'
     if len(text) > _LONG:
-        first = f"<span>{_escape(one_line(text, 240))}</span> <small>{len(text):,} characters</small>"
+        first = f"<span>{escape(one_line(text, 240))}</span> <small>{len(text):,} characters</small>"
         shown = f"<details><summary>{first}</summary>{shown}</details>"
     return (
-        f'<article id="n{node.id}" class="{" ".join(classes)}"><div><i>{_escape(label_of(node.message))}</i>'
-        f'{about}{note}{when}<a class="id" href="#n{node.id}">{node.id}</a></div>{shown}{why}</article>\n'
+        f'<article id="n{node.id}" class="{" ".join(classes)}"><div class="meta">'
+        f"<h3>{escape(label_of(node.message))}</h3>{about}{note}{_time(node)}"
+        f'<a href="#n{node.id}">{node.id}</a></div>{shown}{why}</article>\n'
+    )
+
+
+def _reason(placement: Placement, layout: Layout, titles: Sequence[str]) -> str:
+    """The reason for a place, and the probabilities of the threads that were considered."""
+    weighed = []
+    for candidate, chance in placement.chances:
+        place = "new thread"
+        if candidate is not None and candidate in layout.strand_of:
+            place = f'<a href="#n{candidate}">{titles[layout.strand_of[candidate]]}</a> ({candidate})'
+        elif candidate is not None:
+            place = f"message {candidate}"
+        weighed.append(f"{place} {100 * chance:.0f} %")
+    return "; ".join(filter(None, [escape(placement.reason), ", ".join(weighed)]))
+
+
+def _time(node: ConversationNode) -> str:
+    if node.timestamp == EPOCH:
+        return ""
+    return f'<time datetime="{node.timestamp.isoformat()}">{node.timestamp:%Y-%m-%d %H:%M}</time>'
+
+
+def _spot(strand: int) -> str:
+    """The colour of a thread."""
+    color = _DEEP.format(_hue(strand))
+    return (
+        f'<svg width="10" height="10" aria-hidden="true"><circle cx="5" cy="5" r="5" fill="{color}"/></svg>'
     )
 
 
@@ -242,25 +296,16 @@ def _dot(node: ConversationNode, x: int, y: int, text_x: int, hue: int, *, ring:
     halo = f'<circle cx="{x}" cy="{y}" r="9" fill="none" stroke="{deep}" stroke-width="1.5"/>' if ring else ""
     struck = ' opacity=".5" text-decoration="line-through"' if node.state == State.SUPERSEDED else ""
     mark = f'<tspan fill="{_DOUBT}" font-weight="bold">? </tspan>' if doubtful else ""
-    faded = "" if role == "user" else ' opacity=".7"'
+    faded = "" if role == "user" else ' opacity=".75"'
     return (
-        f"<g{struck}><title>{_escape(label_of(node.message))}: {_escape(one_line(text, 400))}</title>{halo}"
+        f"<g{struck}><title>{escape(label_of(node.message))}: {escape(one_line(text, 400))}</title>{halo}"
         f'<circle cx="{x}" cy="{y}" r="{5 if role in ("user", "assistant") else 3}" '
         f'fill="{deep if role == "user" else pale}" stroke="{deep}"/>'
-        f'<text x="{text_x - 8}" y="{y + 4}" text-anchor="end" opacity=".5">{node.id}</text>'
-        f'<text x="{text_x}" y="{y + 4}"{faded}>{mark}{_escape(one_line(text, 70))}</text></g>'
+        f'<text x="{text_x - 8}" y="{y + 4}" text-anchor="end" opacity=".65">{node.id}</text>'
+        f'<text x="{text_x}" y="{y + 4}"{faded}>{mark}{escape(one_line(text, 70))}</text></g>'
     )
-
-
-def _opening(node: ConversationNode) -> str:
-    title = node.summary.title if node.summary else content_of(node.message)
-    return one_line(title, 70) or label_of(node.message)
 
 
 def _hue(strand: int) -> int:
     # Steps of the golden angle give neighbouring strands different hues, for any number of strands.
     return round(210 + strand * 137.5) % 360
-
-
-def _escape(text: str) -> str:
-    return html.escape(_ILLEGAL.sub("\ufffd", visible(text)))

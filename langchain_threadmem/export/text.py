@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple, TypedDict
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.export.layout import Layout, content_of, label_of, line_of
+from langchain_threadmem.export.layout import Layout, line_of
+from langchain_threadmem.messages.display import content_of, label_of
 from langchain_threadmem.messages.roles import TYPES, role_of
 from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.storage.schema import State
@@ -25,6 +27,8 @@ _INK = "    classDef default color:#26282c"
 """The colour of all text: a dark theme would draw pale text on the light fills."""
 _FRAME = 150
 """An upper bound of the characters of a diagram that belong to no message."""
+_STUB = 130
+"""An upper bound of the characters for the parent of a message in another part."""
 # A formula; an icon (`fa:fa-car`); a colour (`style:#000`), which takes the semicolon of its entity code.
 _MERMAID_PAIRS = re.compile(r"\$(?=\$)|(?<=\$)\$|:(?=fa-|\S*#)")
 
@@ -58,7 +62,8 @@ def to_mermaid(
             "tool", "function"), each below its nearest shown ancestor.
         max_text_size: Largest number of characters of the diagram; `None` for no limit. The default is
             Mermaid's, 50,000, beyond which GitHub and Jupyter draw nothing. If the diagram would be larger,
-            it shows the newest messages and the number of the others.
+            it shows the newest messages and the number of the others; `to_mermaid_parts` shows all messages
+            in several diagrams.
         max_edges: Largest number of edges, likewise; Mermaid's default is 500.
 
     Returns:
@@ -81,6 +86,114 @@ def to_mermaid(
             style 2 fill:#cdb4f6
             classDef default color:#26282c
     """
+    drawn = _drawn(nodes, show_summaries, max_content_length, role, max_text_size, max_edges)
+    drawn.sort(key=attrgetter("id"))
+    hidden = _excess(drawn, max_text_size, max_edges)
+    rest = drawn[hidden:]
+    ids = {message.id for message in rest}
+    lines = ["graph TD"]
+    lines += [f'    earlier["{plural(hidden, "earlier message")} not shown"]'] if hidden else []
+    lines += [message.label for message in rest]
+    lines += [message.edge for message in rest if message.parent in ids]
+    lines += [message.style for message in rest]
+    lines += ["    style earlier fill:#e0e0e0"] if hidden else []
+    return "\n".join([*lines, *([_INK] if drawn else [])])
+
+
+def to_mermaid_parts(
+    nodes: Sequence[ConversationNode],
+    *,
+    show_summaries: bool = False,
+    max_content_length: int = 60,
+    role: str | None = None,
+    max_text_size: int | None = 50_000,
+    max_edges: int | None = 500,
+) -> list[str]:
+    """Draw a whole conversation as Mermaid flowcharts, each within the limits.
+
+    Args:
+        nodes: Nodes of one conversation, in any order; a node whose parent is missing becomes a root.
+        show_summaries: As for `to_mermaid`.
+        max_content_length: As for `to_mermaid`.
+        role: As for `to_mermaid`.
+        max_text_size: Largest number of characters of a diagram; `None` for no limit.
+        max_edges: Largest number of edges of a diagram; `None` for no limit.
+
+    Returns:
+        The diagrams, one if the conversation fits. Messages that follow each other are drawn in the same
+        diagram, as far as possible; a message whose parent is in an earlier diagram hangs below a node with
+        the number of this diagram.
+
+    Raises:
+        InputError: `role` is unknown, a number is negative, or the limits do not admit a message.
+        InvalidGraphStateError: The nodes do not form a forest.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage, HumanMessage
+        >>> thread = [HumanMessage("Hello"), AIMessage("Hi"), HumanMessage("Tea?")]
+        >>> nodes = [ConversationNode(n, message, n - 1 or None) for n, message in enumerate(thread, 1)]
+        >>> print(to_mermaid_parts(nodes, max_edges=1)[1])
+        graph TD
+            3["H3: Tea?"]
+            part1n2["2, in part 1"]
+            part1n2 -.-> 3
+            style 3 fill:#a7c7e7
+            style part1n2 fill:#e0e0e0
+            classDef default color:#26282c
+    """
+    drawn = _drawn(nodes, show_summaries, max_content_length, role, max_text_size, max_edges)
+    part_of: dict[int, int] = {}
+    parts: list[list[_Drawn]] = [[]]
+    most_text = math.inf if max_text_size is None else max_text_size - _FRAME
+    most_edges = math.inf if max_edges is None else max_edges
+    text, edges = 0, 0
+    for message in drawn:
+        for attempt in range(2):
+            parent = message.parent
+            away = parent is not None and part_of[parent] < len(parts)
+            # Counted for each message, although messages below the same node share its lines.
+            size = _size(message[2:]) + (_STUB if away else 0)
+            if text + size <= most_text and edges + (parent is not None) <= most_edges:
+                break
+            if attempt or not parts[-1]:
+                raise InputError(
+                    f"max_text_size={max_text_size!r} and max_edges={max_edges!r} do not admit message "
+                    f"{message.id}; use larger limits, or a smaller max_content_length"
+                )
+            parts.append([])
+            text, edges = 0, 0
+        part_of[message.id] = len(parts)
+        parts[-1].append(message)
+        text, edges = text + size, edges + (parent is not None)
+    return [_part(part, number, part_of) for number, part in enumerate(parts, 1)]
+
+
+def _part(part: Sequence[_Drawn], number: int, part_of: Mapping[int, int]) -> str:
+    labels, edges = [message.label for message in part], []
+    styles = [message.style for message in part]
+    stubs: dict[int, str] = {}
+    for message in part:
+        parent = message.parent
+        if parent is None or part_of[parent] == number:
+            edges += [message.edge] if message.edge else []
+            continue
+        if parent not in stubs:
+            stub = stubs[parent] = f"part{part_of[parent]}n{parent}"
+            labels.append(f'    {stub}["{parent}, in part {part_of[parent]}"]')
+            styles.append(f"    style {stub} fill:#e0e0e0")
+        edges.append(f"    {stubs[parent]} -.-> {message.id}")
+    return "\n".join(["graph TD", *labels, *edges, *styles, *([_INK] if part else [])])
+
+
+def _drawn(
+    nodes: Sequence[ConversationNode],
+    show_summaries: bool,
+    max_content_length: int,
+    role: str | None,
+    max_text_size: int | None,
+    max_edges: int | None,
+) -> list[_Drawn]:
+    """The shown messages, each after its parent."""
     if role is not None and role not in TYPES:
         raise InputError(f"unknown role {role!r}; use one of {', '.join(TYPES)}")
     limits = {
@@ -94,32 +207,22 @@ def to_mermaid(
     layout = Layout(nodes)
     # By node id: the node itself or its nearest ancestor, whichever is shown.
     shown: dict[int | None, int | None] = {None: None}
+    drawn = []
     for node in layout.order:
         matches = role is None or TYPES.get(role_of(node.message)) == TYPES[role]
-        shown[node.id] = node.id if matches else shown[node.parent_id]
-    drawn = []
-    for node in layout.nodes:
-        if shown[node.id] != node.id:
+        parent = shown[node.parent_id]
+        shown[node.id] = node.id if matches else parent
+        if not matches:
             continue
         speaker = role_of(node.message)
         text = node.summary.title if show_summaries and node.summary else content_of(node.message)
         text = _escape(one_line(text)[:max_content_length])
         label = f'    {node.id}["{_LETTERS.get(speaker, "N")}{node.id}: {text}"]'
-        parent = shown[node.parent_id]
         edge = "" if parent is None else f"    {parent} --> {node.id}"
         dashed = ",stroke-dasharray:5 5" if node.state == State.SUPERSEDED else ""
         style = f"    style {node.id} fill:{_FILLS.get(speaker, '#e0e0e0')}{dashed}"
         drawn.append(_Drawn(node.id, parent, label, edge, style))
-    hidden = _excess(drawn, max_text_size, max_edges)
-    rest = drawn[hidden:]
-    ids = {message.id for message in rest}
-    lines = ["graph TD"]
-    lines += [f'    earlier["{plural(hidden, "earlier message")} not shown"]'] if hidden else []
-    lines += [message.label for message in rest]
-    lines += [message.edge for message in rest if message.parent in ids]
-    lines += [message.style for message in rest]
-    lines += ["    style earlier fill:#e0e0e0"] if hidden else []
-    return "\n".join([*lines, *([_INK] if drawn else [])])
+    return drawn
 
 
 class _Drawn(NamedTuple):
@@ -137,12 +240,16 @@ def _excess(drawn: Sequence[_Drawn], max_text_size: int | None, max_edges: int |
     room = math.inf if max_text_size is None else max_text_size - _FRAME
     edges = math.inf if max_edges is None else max_edges
     for number, message in zip(range(len(drawn), 0, -1), reversed(drawn), strict=True):
-        # Mermaid counts UTF-16 code units, as JavaScript does.
-        room -= sum(len(line.encode("utf-16-le", "surrogatepass")) // 2 + 1 for line in message[2:])
+        room -= _size(message[2:])
         edges -= message.parent is not None
         if room < 0 or edges < 0:
             return number
     return 0
+
+
+def _size(lines: Iterable[str]) -> int:
+    # Mermaid counts UTF-16 code units, as JavaScript does.
+    return sum(len(line.encode("utf-16-le", "surrogatepass")) // 2 + 1 for line in lines)
 
 
 def to_text(nodes: Sequence[ConversationNode]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from langchain_threadmem.messages.display import Displayed, table
 from langchain_threadmem.tree.node import ConversationNode
 
 
@@ -89,7 +90,7 @@ class Why:
 
 
 @dataclass(frozen=True, slots=True)
-class Recollection:
+class Recollection(Displayed):
     """One hit of `ChatMemory.recall`.
 
     Attributes:
@@ -109,3 +110,24 @@ class Recollection:
     why: Why = field(default_factory=Why)
     conversation_id: str = ""
     rank: int = 0
+
+    def _cells(self) -> dict[str, str]:
+        cells = self.node._cells()
+        if self.rank:
+            del cells["message"]
+        return {
+            "score": f"{self.score:.2f}",
+            "conversation": self.conversation_id,
+            **cells,
+            "why": str(self.why),
+        }
+
+    def _line(self) -> str:
+        return f"{self.score:.2f} {self.node._line()} ({self.why})"
+
+
+class Hits(list[Recollection]):
+    """Hits, the best first; a notebook shows them as a table."""
+
+    def _repr_html_(self) -> str:
+        return table(self) if self else "<small>no hits</small>"

@@ -22,7 +22,7 @@ from langchain_threadmem.messages.tool_pairs import RESULT, start_of_results
 from langchain_threadmem.recall.options import RecallOptions
 from langchain_threadmem.recall.packing import packed
 from langchain_threadmem.recall.recollections import recollections, threads_of
-from langchain_threadmem.recall.results import Recollection
+from langchain_threadmem.recall.results import Hits, Recollection
 from langchain_threadmem.recall.search import Hit, search
 from langchain_threadmem.recall.sources import MemorySource, PreparedQuery, is_outdated, prepare
 from langchain_threadmem.storage.statements import Conn
@@ -57,7 +57,7 @@ def recall(
             return (yield from packed(conversation, hits, depth, options.max_tokens, shown))
         return list((yield from recollections(conversation.runtime, hits, depth)).values())
 
-    return (yield from _found(conversation, query, options, show))
+    return Hits((yield from _found(conversation, query, options, show)))
 
 
 def _found(conversation: Conversation, query: str, options: RecallOptions, show: Show[T]) -> Flow[list[T]]:

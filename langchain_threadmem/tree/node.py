@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, Field
 
+from langchain_threadmem.messages.display import Displayed, content_of, label_of
 from langchain_threadmem.storage.schema import State
 
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -84,7 +85,7 @@ class Bias:
 
 
 @dataclass(frozen=True, slots=True)
-class ConversationNode:
+class ConversationNode(Displayed):
     """One message of a conversation and its place in the tree.
 
     Attributes:
@@ -121,6 +122,22 @@ class ConversationNode:
             raise ValueError(f"a node id is a positive number, not {self.id!r}")
         if self.parent_id is not None and self.parent_id <= 0:
             raise ValueError(f"a parent id is a positive number or None, not {self.parent_id!r}")
+
+    def _cells(self) -> dict[str, str]:
+        about = self.summary
+        return {
+            "message": str(self.id),
+            "below": str(self.parent_id or ""),
+            "role": label_of(self.message),
+            "text": content_of(self.message),
+            "summary": f"{about.title}: {about.summary}" if about else "",
+            "time": "" if self.timestamp == EPOCH else f"{self.timestamp:%Y-%m-%d %H:%M}",
+            "state": "" if self.state is State.LIVE else self.state.name.lower(),
+            "place": str(self.placement or ""),
+        }
+
+    def _line(self) -> str:
+        return f"{self.id} {label_of(self.message)}: {content_of(self.message)}"
 
 
 DOUBTFUL = 0.7

@@ -15,7 +15,9 @@ from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMe
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import clone
+from langchain_threadmem.messages.display import Displayed
 from langchain_threadmem.messages.roles import source_named, source_of
+from langchain_threadmem.messages.text import plural
 from langchain_threadmem.tree.node import EPOCH
 
 SUMMARY_SOURCE = "ai-summary"
@@ -24,7 +26,7 @@ _CLASSES: dict[str, type[BaseMessage]] = {"user": HumanMessage, "ai": AIMessage,
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryUnit:
+class MemoryUnit(Displayed):
     """A message or a summary, which can be recalled.
 
     Attributes:
@@ -77,6 +79,21 @@ class MemoryUnit:
         """The unit as a LangChain message of its source, with its id and metadata."""
         message = message_from(self.content, self.source, self.metadata)
         return clone(message, id=self.id)
+
+    def _cells(self) -> dict[str, str]:
+        times = [f"{time:%Y-%m-%d %H:%M}" for time in (self.creation_time, self.end_time) if time != EPOCH]
+        return {
+            "session": self.group_id or "",
+            "source": self.source,
+            "title": self.title,
+            "text": self.content,
+            "covers": plural(len(self.children_ids), "unit") if self.children_ids else "",
+            "time": " to ".join(dict.fromkeys(times)),
+            "state": "stale" if self.stale else "",
+        }
+
+    def _line(self) -> str:
+        return f"{self.source}: {f'{self.title}: ' if self.title else ''}{self.content}"
 
 
 def message_from(

@@ -283,6 +283,12 @@ def use_memory(memory: ChatMemory, message: BaseMessage, when: datetime, path: P
         ),
         str,
     )
+    assert_type(
+        memory.to_mermaid_parts(
+            show_summaries=True, max_content_length=20, role="user", max_text_size=None, max_edges=None
+        ),
+        list[str],
+    )
     assert_type(memory.export(format="html"), str)
     memory.save(path=path)
     assert_type(memory.verify(), Verification)
@@ -350,6 +356,12 @@ async def use_memory_async(memory: ChatMemory, message: BaseMessage, when: datet
             show_summaries=True, max_content_length=20, role="user", max_text_size=None, max_edges=None
         ),
         str,
+    )
+    assert_type(
+        await memory.ato_mermaid_parts(
+            show_summaries=True, max_content_length=20, role="user", max_text_size=None, max_edges=None
+        ),
+        list[str],
     )
     assert_type(await memory.aexport(format="html"), str)
     await memory.asave(path=path)

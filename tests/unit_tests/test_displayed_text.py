@@ -14,7 +14,7 @@ from rich.console import Console
 
 from langchain_threadmem.cli import terminal
 from langchain_threadmem.export.page import to_html, to_svg
-from langchain_threadmem.export.text import to_mermaid, to_outline, to_text
+from langchain_threadmem.export.text import to_mermaid, to_mermaid_parts, to_outline, to_text
 from langchain_threadmem.messages.text import one_line, visible
 from langchain_threadmem.recall.results import Recollection, Why
 from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement
@@ -42,7 +42,9 @@ SHOWN: dict[str, Callable[[Nodes], str]] = {
     "text": to_text,
     "mermaid": to_mermaid,
     "mermaid summaries": lambda nodes: to_mermaid(nodes, show_summaries=True),
+    "mermaid parts": lambda nodes: "\n".join(to_mermaid_parts(nodes)),
     "outline": to_outline,
+    "notebook": lambda nodes: "".join(node._repr_html_() for node in nodes),
     "tree": lambda nodes: printed(terminal.draw_tree(nodes, reasons=True)),
     "threads": lambda nodes: printed(terminal.list_threads(nodes)),
     "conversations": lambda nodes: printed(terminal.list_conversations({nodes[0].message.text: nodes})),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
+from collections import defaultdict
+from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -21,10 +25,11 @@ from langchain_core.messages import (
 )
 
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, NodeNotFoundError
+from langchain_threadmem.export.layout import Layout
 from langchain_threadmem.export.page import to_html, to_svg
-from langchain_threadmem.export.text import to_mermaid, to_outline, to_text
+from langchain_threadmem.export.text import to_mermaid, to_mermaid_parts, to_outline, to_text
 from langchain_threadmem.storage.schema import State
-from langchain_threadmem.tree.node import ConversationNode, MessageSummary
+from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement
 
 HOSTILE = "</style></details><script>alert(1)</script><img src=x onerror=alert(1)>\"'`];\x00\u2028--> end"
 
@@ -80,7 +85,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        if tag != "meta":
+        if tag not in ("meta", "input"):
             self.open.append(tag)
             self.deepest = max(self.deepest, len(self.open))
 
@@ -211,6 +216,65 @@ def test_a_cut_mermaid_diagram_links_nothing_that_it_leaves_out(
     assert len("\n".join(drawn).encode("utf-16-le")) // 2 <= max(size, 150)
 
 
+@settings(max_examples=40)
+@given(forests(), st.integers(700, 1_500), st.integers(2, 5))
+def test_the_parts_of_a_mermaid_diagram_show_each_message_once_below_its_parent(
+    nodes: list[ConversationNode], size: int, most: int
+) -> None:
+    parts = to_mermaid_parts(nodes, max_text_size=size, max_edges=most)
+    shown, parents = [], {}
+    for number, part in enumerate(parts, 1):
+        assert len(part.encode("utf-16-le")) // 2 <= size
+        assert sum(" --> " in line or " -.-> " in line for line in part.splitlines()) <= most
+        shown += re.findall(r'^    (\d+)\["', part, re.M)
+        parents |= {child: parent for parent, child in re.findall(r"^    (\d+) --> (\d+)$", part, re.M)}
+        for name, parent, other, child in re.findall(r"^    (part(\d+)n(\d+)) -\.-> (\d+)$", part, re.M):
+            assert f'    {name}["{other}, in part {parent}"]' in part
+            assert int(parent) < number
+            parents[child] = other
+    assert sorted(map(int, shown)) == sorted(node.id for node in nodes)
+    assert parents == {str(node.id): str(node.parent_id) for node in nodes if node.parent_id is not None}
+
+
+LINE = re.compile(
+    r"""graph\ TD
+    |\ {4}(\d+|earlier|part\d+n\d+)\["[^"\[\]{}<>|`;&\\\n]*(\#\d+;[^"\[\]{}<>|`;&\\\n]*)*"\]
+    |\ {4}(\d+\ -->|part\d+n\d+\ -\.->)\ \d+
+    |\ {4}style\ (\d+|earlier|part\d+n\d+)\ fill:\#[0-9a-f]{6}(,stroke-dasharray:5\ 5)?
+    |\ {4}classDef\ default\ color:\#[0-9a-f]{6}""",
+    re.X,
+)
+"""The lines that Mermaid 11 was seen to draw as they are, whatever the messages say."""
+
+
+@settings(max_examples=60)
+@given(forests(), st.integers(500, 1_500))
+def test_every_line_of_a_mermaid_diagram_has_a_form_that_mermaid_draws(
+    nodes: list[ConversationNode], size: int
+) -> None:
+    diagrams = [
+        to_mermaid(nodes),
+        to_mermaid(nodes, max_text_size=size),
+        *to_mermaid_parts(nodes, max_edges=2),
+    ]
+    for line in "\n".join(diagrams).split("\n"):
+        assert LINE.fullmatch(line), line
+
+
+def test_2000_messages_are_drawn_in_few_mermaid_diagrams() -> None:
+    parts = to_mermaid_parts([say(n, f"message {n} " + "x" * 50, n - 1 or None) for n in range(1, 2001)])
+    assert sum(part.count('["H') for part in parts) == 2_000
+    assert len(parts) == 5
+    assert to_mermaid_parts(thread_of(3)) == [to_mermaid(thread_of(3))]
+
+
+def test_a_mermaid_limit_that_admits_no_message_is_refused() -> None:
+    with pytest.raises(InputError, match="max_text_size=160"):
+        to_mermaid_parts([say(1, "x")], max_text_size=160)
+    with pytest.raises(InputError, match="max_edges=0"):
+        to_mermaid_parts(thread_of(2), max_edges=0)
+
+
 def test_a_mermaid_diagram_without_limits_shows_everything() -> None:
     nodes = [say(n, "x" * 60, n - 1 or None) for n in range(1, 2001)]
     drawn = to_mermaid(nodes, max_text_size=None, max_edges=None)
@@ -219,7 +283,10 @@ def test_a_mermaid_diagram_without_limits_shows_everything() -> None:
 
 
 def test_a_picture_has_a_background_of_its_own() -> None:
-    assert ET.fromstring(to_svg([say(1, "x")])).attrib["style"] == "background:#fff;color:#26282c"
+    picture = ET.fromstring(to_svg([say(1, "x")]))
+    assert picture.attrib["style"] == "background:#fff;color:#26282c"
+    assert picture[0].text is not None
+    assert f".{picture.attrib['class']}{{background:#1d1f23" in picture[0].text
 
 
 def test_text_names_every_role_in_the_order_of_ids() -> None:
@@ -318,24 +385,28 @@ def test_page_shows_hostile_text_and_runs_none_of_it() -> None:
     hostile = ChatMessage(content=HOSTILE, role='"><script>')
     summary = MessageSummary(title=HOSTILE, summary=HOSTILE)
     page = Page(to_html([say(1, hostile, summary=summary), say(2, HOSTILE * 20, 1)], title=HOSTILE))
-    assert not {"script", "img"} & {tag for tag, _ in page.tags}
+    tags = [tag for tag, _ in page.tags]
+    assert "img" not in tags
+    assert tags.count("script") == tags.count("style") == 1
     assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
     assert "<script>alert(1)</script>" in page.text
 
 
 def test_page_loads_nothing() -> None:
     page = Page(to_html(python_and_csv()))
-    loading = {"script", "link", "img", "iframe", "object", "embed", "base"}
+    loading = {"link", "img", "iframe", "object", "embed", "base", "form"}
     assert not loading & {tag for tag, _ in page.tags}
     assert not [attributes for _, attributes in page.tags if "src" in attributes]
-    assert all(str(attributes["href"]).startswith("#n") for tag, attributes in page.tags if tag == "a")
-    assert any("default-src 'none'" in str(attributes.get("content")) for _, attributes in page.tags)
+    assert all(str(attributes["href"]).startswith("#") for tag, attributes in page.tags if tag == "a")
+    [policy] = [attributes["content"] for _, attributes in page.tags if "http-equiv" in attributes]
+    assert "default-src 'none'" in str(policy)
+    assert "unsafe" not in str(policy)
     assert "url(" not in page.text
     assert "@import" not in page.text
 
 
 def test_page_draws_a_thread_that_never_forks_flat() -> None:
-    assert Page(to_html(thread_of(500))).deepest == Page(to_html(thread_of(2))).deepest
+    assert Page(to_html(thread_of(500))).deepest == Page(to_html(thread_of(80))).deepest
 
 
 def test_page_stays_shallow_when_every_answer_was_regenerated() -> None:
@@ -345,18 +416,74 @@ def test_page_stays_shallow_when_every_answer_was_regenerated() -> None:
     assert Page(to_html(nodes)).deepest <= Page(to_html(thread_of(2))).deepest + 1
 
 
-def test_page_lists_threads_with_first_words_and_length() -> None:
-    page = to_html(python_and_csv())
-    assert '<a href="#n4"><b>Python?</b><span>4</span></a>' in page
-    assert '<a href="#n6"><b>And CSV?</b><span>4</span></a>' in page
+def links_of(page: str) -> list[dict[str, str | None]]:
+    """The links of the list of threads."""
+    return [attributes for tag, attributes in Page(page).tags if tag == "a" and "data-tip" in attributes]
+
+
+def test_page_lists_threads_by_last_use_with_title_and_length() -> None:
+    nodes = [replace(node, timestamp=datetime(2024, 1, 9 - node.id, tzinfo=UTC)) for node in python_and_csv()]
+    page = to_html(nodes)
+    assert [(link["href"], link["data-tip"]) for link in links_of(page)] == [("#n1", "4"), ("#n5", "6")]
+    assert "<b>Python</b><span class=count>4</span>" in page
+    assert "<b>CSV</b><span class=count>4</span>" in page
     assert "6 messages in 2 threads" in page
+
+
+def test_a_system_message_alone_is_no_thread_of_a_page() -> None:
+    page = to_html([say(1, SystemMessage("Be brief")), say(2, "Hello")])
+    assert [link["data-tip"] for link in links_of(page)] == ["2"]
+    assert "2 messages in 1 thread<" in page
+
+
+def test_page_names_a_thread_by_its_given_title_or_by_the_summary_of_its_first_message() -> None:
+    given = say(1, "Hello", placement=Placement("starts a new thread", title="Rye bread"))
+    summarized = say(2, "Hi", summary=MessageSummary(title="Tea", summary="."))
+    page = to_html([given, summarized])
+    assert "<h2>Rye bread</h2>" in page
+    assert "<h2>Tea</h2>" in page
+
+
+def test_page_names_the_threads_that_were_considered() -> None:
+    placement = Placement("shares csv", ((2, 0.75), (9, 0.2), (None, 0.05)))
+    page = to_html(
+        [say(1, "How do I read csv?"), say(2, AIMessage("So"), 1), say(3, "x", 2, placement=placement)]
+    )
+    assert 'shares csv; <a href="#n2">Read csv</a> (2) 75 %, message 9 20 %, new thread 5 %</div>' in page
+
+
+def test_page_closes_the_branches_of_a_conversation_of_more_than_200_messages() -> None:
+    assert '<details class="branch root" open>' in to_html(thread_of(200))
+    assert '<details class="branch root">' in to_html(thread_of(201))
+
+
+def test_a_lane_is_used_again_when_its_thread_has_ended() -> None:
+    assert lanes_of([None, None, 1, 2, None]) == [0, 1, 0, 1, 0]
+    assert lanes_of([None, 1, 1, 2, 3]) == [0, 0, 1, 0, 1]
+
+
+def lanes_of(parents: list[int | None]) -> list[int]:
+    layout = Layout([say(n, "x", parent) for n, parent in enumerate(parents, 1)])
+    lanes = layout.lanes()
+    return [lanes[layout.strand_of[n]] for n in range(1, len(parents) + 1)]
+
+
+@settings(max_examples=60)
+@given(forests())
+def test_two_threads_in_one_lane_do_not_overlap(nodes: list[ConversationNode]) -> None:
+    layout = Layout(nodes)
+    taken: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for strand, lane in enumerate(layout.lanes()):
+        ids = [node.id for node in nodes if layout.strand_of[node.id] == strand]
+        taken[lane].append((min(ids), max(ids)))
+    for spans in taken.values():
+        assert all(one[1] < other[0] for one, other in pairwise(sorted(spans)))
 
 
 def test_page_marks_the_active_node_and_its_thread() -> None:
     page = to_html(python_and_csv(), active=6)
-    assert '<a href="#n6" class=here>' in page
+    assert [link["data-tip"] for link in links_of(page) if link.get("aria-current")] == ["6"]
     assert '<article id="n6" class="assistant here">' in page
-    assert page.count("class=here") == 1
 
 
 def test_page_strikes_what_was_superseded_and_says_by_what() -> None:
@@ -384,7 +511,7 @@ def test_picture_is_well_formed_and_has_one_row_for_each_node(nodes: list[Conver
     picture = ET.fromstring(to_svg(nodes))
     names = [element.tag.rpartition("}")[2] for element in picture.iter()]
     assert names.count("circle") == names.count("title") == len(nodes)
-    assert set(names) <= {"svg", "g", "path", "circle", "text", "title"}
+    assert set(names) <= {"svg", "style", "g", "path", "circle", "text", "title"}
 
 
 def test_drawings_hold_no_character_that_xml_forbids() -> None:

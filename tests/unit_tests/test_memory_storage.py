@@ -231,6 +231,23 @@ def test_mermaid_takes_its_options(memory: ChatMemory, verbs: Wrap) -> None:
     ]
 
 
+def test_mermaid_parts_show_the_whole_tree(memory: ChatMemory, verbs: Wrap) -> None:
+    verb = verbs(memory)
+    assert verb.to_mermaid_parts() == [verb.to_mermaid()]
+    first, *rest = verb.to_mermaid_parts(max_edges=1)
+    assert '2["H2: Q"]' in first
+    assert "part1n2 -.-> " in rest[0]
+
+
+def test_the_page_is_named_by_the_title_of_the_conversation(system: MemorySystem, verbs: Wrap) -> None:
+    verb = verbs(system.conversation("c-17"))
+    assert "<h1>c-17</h1>" in verb.export("html")
+    verb.append("How do I feed rye?", "With water.")
+    assert "<h1>Feed rye</h1>" in verb.export("html")
+    system.update_conversation("c-17", title="Bread & tea")
+    assert "<h1>Bread &amp; tea</h1>" in verb.export("html")
+
+
 def test_jupyter_shows_a_picture_and_an_outline(memory: ChatMemory) -> None:
     shown = memory._repr_mimebundle_()
     assert "<svg" in shown["text/html"]

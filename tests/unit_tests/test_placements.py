@@ -183,4 +183,4 @@ def test_reasons_are_shown_on_the_page_as_plain_text(selector: Weighing) -> None
     memory.append(HumanMessage("one"), "first")
     memory.append("two", "second")
     page = memory.export("html")
-    assert "because &lt;of&gt; it; node 2: 75 %, new thread: 25 %" in page
+    assert 'because &lt;of&gt; it; <a href="#n2">One</a> (2) 75 %, new thread 25 %' in page

@@ -50,7 +50,7 @@ VERBS = [
     *("messages", "tip", "history", "graph", "threads", "thread", "roots", "retrieve", "recall"),
     *("siblings", "versions", "fork_point", "thread_of", "switch", "list_threads", "doubtful"),
     *("sort", "unsort"),
-    *("to_mermaid", "export", "save", "load", "flush", "verify", "close"),
+    *("to_mermaid", "to_mermaid_parts", "export", "save", "load", "flush", "verify", "close"),
 ]
 SYSTEM_VERBS = [
     *("conversations", "flush", "verify", "stats", "reindex", "reset_corrections", "close"),
