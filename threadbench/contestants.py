@@ -80,7 +80,9 @@ ROWS: dict[str, Callable[[], Contestant]] = {
 
 
 def language_model(name: str) -> Contestant:
-    """`LLMNodeSelector` with a chat model, which is asked about every message.
+    """`LLMNodeSelector` with a chat model, which is asked about every message but the first.
+
+    A message about which the model gives no usable answer continues the last answer, and a warning is logged.
 
     Args:
         name: The model as `provider:name`, for `init_chat_model` of the package `langchain`.

@@ -83,19 +83,18 @@ class Result:
         return np.array(totals), np.stack(samples, axis=1)
 
     def figure(self, name: str, groups: Sequence[str], *, language: str | None = None) -> Figure:
-        """A figure over groups: the mean of the groups for "parent", else the share over all of them."""
+        """A figure: the mean over those of some groups for which anything was counted."""
         part, whole = (COUNTS.index(count) for count in SHARES[name])
         totals, samples = self._drawn(groups, language)
-        if name != "parent":
-            totals, samples = totals.sum(0, keepdims=True), samples.sum(1, keepdims=True)
-        of = int(totals[:, whole].sum())
-        if not totals[:, whole].all():
-            return Figure(None, None, None, of)
+        counted = totals[:, whole] > 0
+        if not counted.any():
+            return Figure(None, None, None, 0)
+        totals, samples = totals[counted], samples[:, counted]
         value = float(100 * (totals[:, part] / totals[:, whole]).mean())
-        with np.errstate(invalid="ignore"):
-            drawn = 100 * (samples[:, :, part] / samples[:, :, whole]).mean(1)
-        low, high = np.nanpercentile(drawn, [2.5, 97.5])
-        return Figure(value, float(low), float(high), of)
+        # A sample in which a group has nothing to count has no figure.
+        valid = samples[(samples[:, :, whole] > 0).all(1)]
+        low, high = np.percentile(100 * (valid[:, :, part] / valid[:, :, whole]).mean(1), [2.5, 97.5])
+        return Figure(value, float(low), float(high), int(totals[:, whole].sum()))
 
     @property
     def several(self) -> list[str]:

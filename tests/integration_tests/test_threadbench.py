@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableLambda
 
+from benchmarks.threads import Oracle
 from langchain_threadmem import LinearNodeSelector, MemorySystem
 from langchain_threadmem.errors import SelectionError
 from langchain_threadmem.integrations.graph import select_thread_node
 from threadbench.__main__ import main
-from threadbench.contestants import ContestantError, always_last, named
+from threadbench.contestants import ContestantError, always_last, language_model, named
 from threadbench.data import SPLITS, Conversation, Message, conversations, export, fingerprint, read
 from threadbench.figures import Result, tables
 from threadbench.protocol import Contestant, Counts, run
@@ -108,6 +110,13 @@ def test_the_parent_by_another_node_is_the_message_before_in_its_list(node: Any)
 def test_a_selector_that_raises_ends_the_run() -> None:
     with pytest.raises(SelectionError, match="no choice"):
         run(Contestant("refuses", lambda one: refuse), [TINY])
+
+
+def test_a_chat_model_is_asked_about_each_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", lambda name, **options: Oracle(right=None))
+    model = replace(language_model("provider:name"), embeddings=False)
+    [counts] = run(model, [TINY])
+    assert (counts.right, counts.roots_right, counts.opened) == (2, 1, 4)
 
 
 def test_a_name_is_of_a_function_an_object_a_class_or_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
