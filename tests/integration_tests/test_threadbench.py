@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -178,6 +179,19 @@ def test_the_command_prints_tables_and_json(tmp_path: Path, capsys: pytest.Captu
     figures = json.loads(capsys.readouterr().out)["figures"]["always-last"]["calm"]
     assert figures["covered"] == {"value": 100.0, "low": 100.0, "high": 100.0, "of": 3}
     assert figures["roots, precision"]["value"] is None
+
+
+def test_the_examples_of_the_readme_run() -> None:
+    page = (Path(__file__).parents[2] / "threadbench" / "README.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+        exec(block, names)
+    contestants = [Contestant("words", lambda one: names["select_parent"])]
+    contestants.append(Contestant("node", lambda one: names["node"], is_node=True))
+    [example] = re.findall(r"^```json\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    for contestant in contestants:
+        [counts] = run(contestant, [json.loads(example)])
+        assert counts.messages == 2
 
 
 def test_single_dialogs_and_languages_have_tables_of_their_own() -> None:
