@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from threadbench.contestants import ROWS, ContestantError, language_model, named
+from threadbench.contestants import ROWS, language_model, named
 from threadbench.data import SPLITS, Conversation, conversations, export, fingerprint, read
 from threadbench.figures import Result, tables
 from threadbench.protocol import run
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         several = conversations(options.split) if options.data is None else read(options.data)
         contestants = [ROWS[name]() for name in options.rows]
         contestants += [*map(named, options.selector), *map(language_model, options.model)]
-    except (ContestantError, ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError) as error:
         parser.error(str(error))
     several = list(_chosen(several, options.group, options.language, options.limit))
     if not several or not contestants:

@@ -135,7 +135,11 @@ class NodePlayer:
 
     def ask(self, message: BaseMessage) -> Place:
         state = self._graph.invoke({"messages": [message]}, self._config)
-        at = max(place for place, one in enumerate(self._seen) if one.id == message.id)
+        if message.id not in [one.id for one in self._seen]:
+            raise ValueError(
+                "the node has removed the newest message from `messages`; a model could not answer it"
+            )
+        at = [one.id for one in self._seen].index(message.id)
         shown = [one for one in self._seen[:at] if one.type != "system"]
         thread = state.get("active_thread")
         if thread is None:

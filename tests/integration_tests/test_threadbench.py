@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, RemoveMessage
 from langchain_core.runnables import RunnableLambda
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from benchmarks.threads import Oracle
 from langchain_threadmem import LinearNodeSelector, MemorySystem
@@ -106,6 +107,12 @@ def test_a_langgraph_node_is_played_as_its_selector_is() -> None:
 @pytest.mark.parametrize("node", [whole_list, RunnableLambda(whole_list)])
 def test_the_parent_by_another_node_is_the_message_before_in_its_list(node: Any) -> None:
     assert run(Contestant("list", lambda one: node, is_node=True), [TINY]) == [LAST]
+
+
+def test_a_node_that_removes_the_newest_message_ends_the_run() -> None:
+    node = RunnableLambda(lambda state: {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]})
+    with pytest.raises(ValueError, match="removed the newest message"):
+        run(Contestant("list", lambda one: node, is_node=True), [TINY])
 
 
 def test_a_selector_that_raises_ends_the_run() -> None:
