@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m threadbench",
-        description=(__doc__ or "").splitlines()[0],
+        description="Play the conversations of threadbench with selectors; print tables or JSON.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

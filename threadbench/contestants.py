@@ -73,7 +73,7 @@ def nearest() -> Contestant:
 ROWS: dict[str, Callable[[], Contestant]] = {
     "always-last": lambda: Contestant("always-last", lambda one: always_last),
     "nearest": nearest,
-    "semantic, words": lambda: Contestant("semantic, words", lambda one: SemanticNodeSelector()),
+    "semantic-words": lambda: Contestant("semantic-words", lambda one: SemanticNodeSelector()),
     "semantic": lambda: Contestant("semantic", lambda one: SemanticNodeSelector(), embeddings=None),
 }
 """The rows of the tables: two rules, and `SemanticNodeSelector` without and with embeddings."""
@@ -86,10 +86,17 @@ def language_model(name: str) -> Contestant:
 
     Args:
         name: The model as `provider:name`, for `init_chat_model` of the package `langchain`.
+
+    Raises:
+        ContestantError: The provider or its package is missing, or it refuses the model.
     """
     from langchain.chat_models import init_chat_model  # Here, since it is an extra.
 
-    selector = LLMNodeSelector(init_chat_model(name, temperature=0), on_selection_failure="latest")
+    try:
+        model = init_chat_model(name, temperature=0)
+    except Exception as error:  # Each provider has errors of its own, for instance about a missing key.
+        raise ContestantError(f"{name!r}: {error}") from error
+    selector = LLMNodeSelector(model, on_selection_failure="latest")
     return Contestant(name, lambda one: selector, embeddings=None)
 
 
