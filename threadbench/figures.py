@@ -126,9 +126,13 @@ def tables(results: Mapping[str, Result]) -> str:
     first = next(iter(results.values()))
     several, found = first.several, []
     if several:
-        heads = [*(["macro"] if len(several) > 1 else []), *several]
-        groups = [*([several] if len(several) > 1 else []), *([group] for group in several)]
-        found.append(_table("right parents", heads, "parent", groups, results))
+        columns = {"macro": several} if len(several) > 1 else {}
+        columns |= {group: [group] for group in several}
+        rows = {
+            name: [str(result.figure("parent", groups)) for groups in columns.values()]
+            for name, result in results.items()
+        }
+        found.append(table("right parents", list(columns), rows))
         kinds = [name for name in SHARES if name not in ("parent", "whole")]
         rows = {
             name: [str(result.figure(kind, several)) for kind in kinds] for name, result in results.items()
@@ -148,20 +152,6 @@ def tables(results: Mapping[str, Result]) -> str:
         }
         found.append(table("right parents by language", codes, rows))
     return "\n\n".join(found)
-
-
-def _table(
-    title: str,
-    heads: Sequence[str],
-    name: str,
-    groups: Sequence[Sequence[str]],
-    results: Mapping[str, Result],
-) -> str:
-    rows = {
-        contestant: [str(result.figure(name, group)) for group in groups]
-        for contestant, result in results.items()
-    }
-    return table(title, heads, rows)
 
 
 def table(title: str, heads: Sequence[str], rows: Mapping[str, Sequence[str]]) -> str:
