@@ -2,11 +2,12 @@
 
 A conversation is imported in order with `memory.extend`, then each question goes to
 `memory.recall(question, n_results=50, context_depth=0)`. R@k is the share of a question's evidence within the
-first k, averaged over the questions of the headline score; NDCG@10 likewise; "words" is the share of evidence
-within the first 2,000 words found. LoCoMo is scored by message. BEAM's labels are noisy by message, so a
-human message and its answer count as one there. Percent, with 95 % intervals of a bootstrap over questions.
-Milliseconds are of processor time, on one core. LoCoMo also asks what somebody else said ("wrong person"):
-those questions are no part of its headline.
+first k, averaged over the questions of the headline score; NDCG@10 likewise; MRR is the mean of 1 / rank of
+the first evidence among the results (0 without evidence), Hit@1 the share of questions whose first result is
+evidence; "words" is the share of evidence within the first 2,000 words found. LoCoMo is scored by message.
+BEAM's labels are noisy by message, so a human message and its answer count as one there. Percent, with 95 %
+intervals of a bootstrap over questions. Milliseconds are of processor time, on one core. LoCoMo also asks
+what somebody else said ("wrong person"): those questions are no part of its headline.
 
 Beside it, in the same run: BM25 alone (`bm25s`, Lù 2024, with its English stop words), and Chroma alone over
 the same vectors.
@@ -43,7 +44,7 @@ DATA = Path("../shared/data")
 CUTS = (5, 10, 20, 50)
 MOST = max(CUTS)
 ROOM = 2000
-RECALL, NDCG, WORDS = "R@{}", "NDCG@10", f"evidence within {ROOM:,} words"
+RECALL, NDCG, MRR, HIT, WORDS = "R@{}", "NDCG@10", "MRR", "Hit@1", f"evidence within {ROOM:,} words"
 OURS, BM25 = "langchain_threadmem", "bm25s"
 LONGMEMEVAL = "longmemeval_s_cleaned.json"
 SAMPLES = 2000
@@ -195,7 +196,8 @@ def scores(found: Sequence[Hashable], evidence: set[Hashable]) -> dict[str, floa
     result = {RECALL.format(k): len(evidence & set(found[:k])) / len(evidence) for k in CUTS}
     gain = sum(1 / math.log2(rank + 2) for rank, one in enumerate(found[:10]) if one in evidence)
     ideal = sum(1 / math.log2(rank + 2) for rank in range(min(10, len(evidence))))
-    return result | {NDCG: gain / ideal}
+    first = next((rank for rank, one in enumerate(found, 1) if one in evidence), math.inf)
+    return result | {NDCG: gain / ideal, MRR: 1 / first, HIT: float(first == 1)}
 
 
 def within_room(found: Sequence[T], length: Mapping[T, int]) -> list[T]:
@@ -259,7 +261,7 @@ def lines_of(one: Set, results: Mapping[str, Result], added: Sequence[float], wo
     how = " by words" if words else ""
     mine = results[OURS]
     found = []
-    for figure in (*(RECALL.format(k) for k in CUTS), NDCG, WORDS):
+    for figure in (*(RECALL.format(k) for k in CUTS), NDCG, MRR, HIT, WORDS):
         value, low, high = mine.interval(figure)
         peers = ", ".join(
             f"{name} {100 * fmean(question[figure] for question in peer.figures):.1f}"

@@ -47,7 +47,7 @@ DICTIONARIES = {"LoCoMo": "PEOPLE", "BEAM 100K, pairs": "ASSISTANT"}
 """Where the weights of each stand in `recall.weights`."""
 MISTAKEN = 0.3
 """What a question that names the wrong person counts beside one that does not."""
-FIGURES = ("R@5", "R@10", "R@20", "R@50", "NDCG@10", "words")
+FIGURES = ("R@5", "R@10", "R@20", "R@50", "NDCG@10", "MRR", "Hit@1", "words")
 """As in `benchmarks.recall`; "words" is the share of evidence within the first 2,000 words found."""
 
 

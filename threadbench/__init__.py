@@ -1,0 +1,10 @@
+"""threadbench: a benchmark of thread selection in chats about several matters.
+
+`README.md` in this folder describes the data, the protocol and the results. Numeric libraries get one thread
+here, before any of them is imported, so that figures can be repeated.
+"""
+
+import os
+
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
