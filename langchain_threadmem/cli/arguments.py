@@ -8,12 +8,9 @@ the exit code.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, is_dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
@@ -195,12 +192,22 @@ def progress_bar(description: str, *, in_bytes: bool = False) -> Iterator[Callab
         yield update
 
 
-def print_json(value: Any) -> None:
-    """Print a value as one JSON document: dataclasses as objects, times as ISO 8601."""
-    print(json.dumps(value, indent=2, default=_plain))
+def print_json(value: Any, **others: Any) -> None:
+    """Print a value as one JSON document: dataclasses as objects, times as ISO 8601.
+
+    Args:
+        value: The value.
+        **others: Further fields of the object, before those of a dataclass.
+    """
+    import json
+
+    print(json.dumps({**others, **_plain(value)} if others else value, indent=2, default=_plain))
 
 
 def _plain(value: Any) -> Any:
+    from dataclasses import asdict, is_dataclass
+    from datetime import datetime
+
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -7,7 +7,6 @@ modules when they run, so that `threadmem --help` is fast.
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
 import warnings
@@ -65,17 +64,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-class _Handler(logging.Handler):
-    """Prints the log of the package like errors."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        print_error(record.getMessage())
-
-
 @contextmanager
 def _one_line_warnings() -> Iterator[None]:
     """Print warnings, and the log of this package from the level WARNING on, in one line each."""
-    log, handler = logging.getLogger("langchain_threadmem"), _Handler(logging.WARNING)
+    import logging  # Not for `threadmem --help`.
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            print_error(record.getMessage())
+
+    log, handler = logging.getLogger("langchain_threadmem"), Handler(logging.WARNING)
     log.addHandler(handler)
     try:
         with warnings.catch_warnings():

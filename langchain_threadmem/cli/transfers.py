@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from pathlib import Path
 
 from langchain_threadmem.cli.arguments import Commands, add_command, print_json, progress_bar
@@ -111,7 +110,7 @@ def _import_checkpoints(options: argparse.Namespace) -> int:
             progress=update,
         )
     if options.json:
-        print_json({"ok": imported.ok} | asdict(imported))
+        print_json(imported, ok=imported.ok)
         return 0 if imported.ok else 1
     print(
         f"{imported.threads} threads, {imported.checkpoints} checkpoints: {imported.copied} copied, "
@@ -151,7 +150,7 @@ def _backup(options: argparse.Namespace) -> int:
         copy = backup(options.db, options.target, lambda table, done, total: update(done, total, table))
     size = None if is_url(options.target) else _size(Path(options.target))
     if options.json:
-        print_json({"ok": not copy.problems, "bytes": size} | asdict(copy))
+        print_json(copy, ok=not copy.problems, bytes=size)
         return 1 if copy.problems else 0
     print(f"{copy.target!r}" + ("" if size is None else f": {size:,} bytes"))
     for problem in copy.problems:
