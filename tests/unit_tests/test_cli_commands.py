@@ -535,14 +535,14 @@ def test_a_pipe_that_is_closed_is_no_error(database: str) -> None:
         [
             "bash",
             "-c",
-            f"set -o pipefail; {sys.executable} -m langchain_threadmem show monday --json | head -1",
+            f"set -o pipefail; {sys.executable} -m langchain_threadmem show monday --json | true",
         ],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(root)},
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "[\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_the_help_explains_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
