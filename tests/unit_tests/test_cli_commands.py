@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import io
 import json
 import logging
@@ -18,6 +19,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 from conftest import WordEmbeddings
@@ -27,6 +29,10 @@ from sqlalchemy.engine import make_url
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.cli.arguments import Command
 from langchain_threadmem.cli.main import main, make_parser
+from langchain_threadmem.engine.flow import arun
+from langchain_threadmem.engine.flow import run as run_flow
+from langchain_threadmem.index.vector_index import Found
+from langchain_threadmem.repair import repair
 from langchain_threadmem.storage import checksums
 from langchain_threadmem.storage.schema import embedding
 
@@ -276,6 +282,7 @@ def test_a_backup_of_a_database_in_use_is_one_consistent_state(
     capsys.readouterr()
 
 
+@pytest.mark.postgres
 @pytest.mark.parametrize("target", ["copy", "copy.db"])
 def test_a_backup_is_a_folder_or_a_file(
     owner: str, target: str, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
@@ -298,7 +305,7 @@ def owned_url(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     server, schema = request.getfixturevalue("postgres_url"), f"backup_{tmp_path.name}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {schema}".encode())
-        url = make_url(server).update_query_dict({"options": f"-c search_path={schema}"})
+        url = make_url(server).update_query_dict({"options": f"-csearch_path={schema}"})
         yield url.render_as_string(hide_password=False)
         connection.execute(f"DROP SCHEMA {schema} CASCADE".encode())
 
@@ -394,6 +401,56 @@ def test_repair_says_what_it_cannot_mend_and_keeps_it(
     assert "the database before the repair is in 'before.db'" in out
     assert "cannot be mended from the messages" in out
     assert Path(database).read_bytes() == rows
+
+
+class KeptKeys:
+    """An index of vectors that keeps their keys alone."""
+
+    def __init__(self) -> None:
+        self.name, self.kept = "own", set[int]()
+
+    def add(self, keys: list[int], matrix: Any) -> None:
+        self.kept.update(keys)
+
+    def remove(self, keys: list[int]) -> None:
+        self.kept.difference_update(keys)
+
+    def keys(self) -> list[int]:
+        return sorted(self.kept)
+
+    def count(self) -> int:
+        return len(self.kept)
+
+    def search(self, vector: Any, most: int) -> Found:
+        return Found(np.empty(0, np.int64), np.empty(0, np.float32))
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_an_index_of_vectors_that_lacks_some_is_filled_anew(url: str, owner: str, mode: str) -> None:
+    index = KeptKeys()
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=index) as system:
+        system.conversation("monday").append("Where is Lisbon?", "In Portugal.")
+        system.query("Lisbon")
+        assert len(index.kept) == 2
+        index.kept.pop()
+        assert not system.verify().ok
+        flow = repair(system.runtime)
+        done = run_flow(flow, system.runtime) if mode == "sync" else asyncio.run(arun(flow, system.runtime))
+        assert done == ["the vector index was filled anew with 2 vectors"]
+        assert system.verify().ok
+
+
+@pytest.mark.postgres
+def test_repair_copies_a_server_into_a_folder_first(
+    owned_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chat(owned_url)
+    with psycopg.connect(owned_url) as connection:
+        connection.execute("UPDATE threadmem_node SET state = 9 WHERE seq = 2")
+    assert main(["repair", "--db", owned_url, "--json"]) == 1
+    done = json.loads(capsys.readouterr().out)
+    assert (done["ok"], done["repairs"], len(done["problems"])) == (False, [], 2)
+    assert (Path(done["backup"]) / "manifest.json").is_file()
 
 
 # completion
