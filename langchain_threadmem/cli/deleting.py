@@ -14,6 +14,7 @@ from langchain_threadmem.cli.arguments import (
     open_memory,
     print_error,
     print_json,
+    shown,
 )
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.text import plural, visible
@@ -136,7 +137,7 @@ def _described(options: argparse.Namespace) -> str:
     what = "all data" if options.conversation is None else f"conversation {options.conversation!r}"
     if options.before is not None:
         what = f"{'all messages' if options.conversation is None else what} before {options.before}"
-    return f"Erase {what} of {options.owner!r} from {_shown(options.db)}"
+    return f"Erase {what} of {options.owner!r} from {shown(options.db)}"
 
 
 def _has_trees(system: MemorySystem, conversation: str) -> bool:
@@ -149,7 +150,7 @@ def _has_trees(system: MemorySystem, conversation: str) -> bool:
 def _print_receipt(receipt: Receipt, database: str) -> None:
     what = "all data" if receipt.conversation is None else f"conversation {receipt.conversation!r}"
     when = "" if receipt.before is None else f" before {receipt.before.isoformat()}"
-    print(f"erased {what}{when} of {receipt.owner!r} from {_shown(database)}:")
+    print(f"erased {what}{when} of {receipt.owner!r} from {shown(database)}:")
     for name, count in receipt.tables:
         print(f"  {count:>7} {name}")
     print(f"  {receipt.vectors:>7} vectors in the index outside of the database")
@@ -163,16 +164,6 @@ def _print_receipt(receipt: Receipt, database: str) -> None:
 def _print_unscrubbed(reasons: Sequence[str]) -> None:
     for reason in reasons:
         print(f"bytes may be left in {visible(reason)}")
-
-
-def _shown(database: str) -> str:
-    """A database without its password."""
-    from sqlalchemy.engine import URL
-
-    from langchain_threadmem.storage.urls import named
-
-    place = named(database)
-    return repr(place.render_as_string() if isinstance(place, URL) else str(place[0]))
 
 
 def _time(text: str) -> datetime:

@@ -66,21 +66,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _one_line_warnings() -> Iterator[None]:
-    """Print warnings, and the log of this package from the level WARNING on, in one line each."""
+    """Print warnings, and the log from the level WARNING on, in one line each."""
     import logging  # Not for `threadmem --help`.
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             print_error(record.getMessage())
 
-    log, handler = logging.getLogger("langchain_threadmem"), Handler(logging.WARNING)
-    log.addHandler(handler)
+    handler = Handler(logging.WARNING)
+    logging.root.addHandler(handler)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: print_error(str(message))
             yield
     finally:
-        log.removeHandler(handler)
+        logging.root.removeHandler(handler)
 
 
 def make_parser() -> argparse.ArgumentParser:
