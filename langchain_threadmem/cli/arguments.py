@@ -8,6 +8,7 @@ the exit code.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -127,7 +128,7 @@ def settle(options: argparse.Namespace) -> None:
 
 
 def _looks_like_database(given: str) -> bool:
-    return "://" in given or Path(given).suffix != "" or Path(given).exists()
+    return "://" in given or Path(given).suffix != "" or os.path.exists(given)
 
 
 def open_memory(options: argparse.Namespace, *, read_only: bool = False, **others: Any) -> MemorySystem:

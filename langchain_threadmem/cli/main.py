@@ -59,6 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Python writes the rest of the output at its end, and must not fail there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # A name that is too long, a full disk behind the output.
+        print_error(f"{error}; check the path and the free space")
+        return 2
     except KeyboardInterrupt:
         print_error("interrupted")
         return 130

@@ -586,13 +586,20 @@ def test_a_warning_of_the_log_is_one_line(
     assert capsys.readouterr().err == "threadmem: two lines\nthreadmem: interrupted\n"
 
 
-def test_a_pipe_that_is_closed_is_no_error(database: str) -> None:
+def test_a_name_that_the_system_refuses_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "n" * 5000]) == 2
+    error = capsys.readouterr().err
+    assert "too long" in error
+    assert error.count("\n") == 1
+
+
+def test_a_pipe_that_is_closed_is_no_error() -> None:
     root = Path(__file__).parents[2]
     done = subprocess.run(
         [
             "bash",
             "-c",
-            f"set -o pipefail; {sys.executable} -m langchain_threadmem show monday --json | true",
+            f"set -o pipefail; {sys.executable} -m langchain_threadmem completion bash | true",
         ],
         capture_output=True,
         text=True,
