@@ -107,15 +107,21 @@ def add_command(
     return command
 
 
-def settle(options: argparse.Namespace) -> None:
-    """Set `options.db` from `--db`, the argument DATABASE, or the default.
+def add_conversation(command: Command, help: str) -> None:
+    """Add the optional argument CONVERSATION after DATABASE.
 
     A single argument is a conversation after `--db`, or if it does not look like a database.
     """
+    command.add_argument("conversation", metavar="CONVERSATION", nargs="?", help=help)
+    command.set_defaults(optional_conversation=True)
+
+
+def settle(options: argparse.Namespace) -> None:
+    """Set `options.db` from `--db`, the argument DATABASE, or the default."""
     given = getattr(options, "database", None)
     if given is not None:
-        lacks_conversation = getattr(options, "conversation", "") is None
-        if lacks_conversation and (options.db is not None or not _looks_like_database(given)):
+        is_single = "optional_conversation" in options and options.conversation is None
+        if is_single and (options.db is not None or not _looks_like_database(given)):
             options.conversation = given
         elif options.db is None:
             options.db = given

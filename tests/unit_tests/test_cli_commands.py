@@ -327,10 +327,9 @@ def test_a_backup_that_fails_leaves_nothing(database: str, capsys: pytest.Captur
 # repair
 
 
-def damage(database: str, *statements: str) -> None:
+def damage(database: str, statement: str) -> None:
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
-        for statement in statements:
-            connection.execute(statement)
+        connection.execute(statement)
 
 
 def texts(database: str) -> list[str]:
@@ -343,11 +342,16 @@ def test_repair_of_a_whole_database_changes_nothing(run: Run) -> None:
     assert list(Path.cwd().glob("*.bak")) == []
 
 
+@pytest.mark.parametrize(
+    "change",
+    ["threadmem_gist SET terms = 'nonsense' WHERE terms LIKE '%csv%'", "threadmem_mark SET seq = 0"],
+    ids=["words", "progress"],
+)
 def test_repair_makes_damaged_words_anew_after_a_backup(
-    database: str, capsys: pytest.CaptureFixture[str]
+    database: str, capsys: pytest.CaptureFixture[str], change: str
 ) -> None:
     assert main(["search", "csv", "--words"]) == 0
-    damage(database, "UPDATE threadmem_gist SET terms = 'nonsense' WHERE terms LIKE '%csv%'")
+    damage(database, f"UPDATE {change}")
     before = texts(database)
     capsys.readouterr()
     assert main(["repair", "--json"]) == 0
