@@ -29,16 +29,22 @@ _MARK = Statement(
     "tree",
     "name",
 )
+_VECTOR = Statement(
+    delete(embedding).where(
+        embedding.c.key == bindparam("key", type_=BigInteger()), embedding.c.model == bindparam("model")
+    ),
+    *("key", "model"),
+)
 _TREE_OF = Statement(select(node.c.tree).where(node.c.key == bindparam("key", type_=BigInteger())), "key")
 
 
 def repair(runtime: Runtime) -> Flow[list[str]]:
     """Mend the derived data of a database; messages and all that is not made from them stay as they are.
 
-    Database indexes are rebuilt if the check of the file finds a fault. If a row of the words of messages is
-    damaged, all words are made from the messages anew. Damaged vectors are deleted with those of the same
-    conversation, and the next search embeds these messages anew. An index of vectors that differs from SQL is
-    filled anew. Checksums find damaged rows on SQLite alone.
+    Database indexes are rebuilt if the check of the file finds a fault. If a row of the words of messages or
+    of the progress of an index is damaged, all words are made from the messages anew. Damaged vectors are
+    deleted with those of the same conversation, and the next search embeds these messages anew. An index of
+    vectors that differs from SQL is filled anew. Checksums find damaged rows on SQLite alone.
 
     Returns:
         The repairs, one sentence each; `verify` finds the problems that are left.
@@ -70,20 +76,19 @@ def _mend(conn: Conn) -> list[str]:
     words, marks = checksums.wrong(conn, gist), checksums.wrong(conn, mark)
     for tree, name in marks:
         conn.run(_MARK, tree, name)
-    lexicons = [name for _, name in marks if watermarks.is_lexicon(name)]
     faults = [fault for fault in integrity.problems(conn) if LEXICON in fault]
-    if words or lexicons or faults:
-        # The entry of a damaged row in the index of words is not known, so all entries are removed.
+    if words or marks or faults:
+        # The entries of a damaged row in the index of words are not known, so all entries are removed.
         for statement in (_NO_WORDS, _NO_DOCUMENTS, _LEXICONS):
             conn.run(statement)
         done.append("the words of all messages were made anew")
-    elif marks:
-        done.append(f"{plural(len(marks), 'watermark')} of indexes will be made anew")
     broken = checksums.wrong(conn, embedding)
     for tree, model in sorted(_trees_of(conn, broken)):
         vectors.delete_of_tree(conn, tree, model)
         watermarks.drop(conn, tree, watermarks.embeddings_of(model))
         watermarks.drop(conn, tree, watermarks.index_of(model))
+    for key, model in broken:  # Also of a node that there is not.
+        conn.run(_VECTOR, key, model)
     if broken:
         done.append(f"{plural(len(broken), 'damaged vector')} removed; the next search makes new ones")
     return done

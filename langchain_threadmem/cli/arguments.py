@@ -8,12 +8,10 @@ the exit code.
 from __future__ import annotations
 
 import argparse
-import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, is_dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
@@ -109,26 +107,34 @@ def add_command(
     return command
 
 
-def settle(options: argparse.Namespace) -> None:
-    """Set `options.db` from `--db`, the argument DATABASE, or the default.
+def add_conversation(command: Command, help: str) -> None:
+    """Add the optional argument CONVERSATION after DATABASE.
 
     A single argument is a conversation after `--db`, or if it does not look like a database.
     """
+    command.add_argument("conversation", metavar="CONVERSATION", nargs="?", help=help)
+    command.set_defaults(optional_conversation=True)
+
+
+def settle(options: argparse.Namespace) -> None:
+    """Set `options.db` from `--db`, the argument DATABASE, or the default."""
     given = getattr(options, "database", None)
     if given is not None:
-        lacks_conversation = getattr(options, "conversation", "") is None
-        if lacks_conversation and (options.db is not None or not _looks_like_database(given)):
+        is_single = "optional_conversation" in options and options.conversation is None
+        if is_single and (options.db is not None or not _looks_like_database(given)):
             options.conversation = given
         elif options.db is None:
             options.db = given
         else:
-            raise InputError(f"--db {options.db!r} and {given!r} both name a database; leave one out")
+            raise InputError(
+                f"--db {shown(options.db)} and {shown(given)} both name a database; leave one out"
+            )
     if getattr(options, "db", "") is None:
         options.db = DATABASE
 
 
 def _looks_like_database(given: str) -> bool:
-    return "://" in given or Path(given).suffix != "" or Path(given).exists()
+    return "://" in given or Path(given).suffix != "" or os.path.exists(given)
 
 
 def open_memory(options: argparse.Namespace, *, read_only: bool = False, **others: Any) -> MemorySystem:
@@ -178,6 +184,16 @@ def conversation_of(system: MemorySystem, name: str) -> ChatMemory:
     return system.conversation(name)
 
 
+def shown(database: str) -> str:
+    """A database in quotes, without its password."""
+    from sqlalchemy.engine import URL
+
+    from langchain_threadmem.storage.urls import named
+
+    place = named(database)
+    return repr(place.render_as_string() if isinstance(place, URL) else str(place[0]))
+
+
 @contextmanager
 def progress_bar(description: str, *, in_bytes: bool = False) -> Iterator[Callable[..., None]]:
     """Show a progress bar on stderr, if it is a terminal; yields `update(done, total, description)`."""
@@ -195,12 +211,22 @@ def progress_bar(description: str, *, in_bytes: bool = False) -> Iterator[Callab
         yield update
 
 
-def print_json(value: Any) -> None:
-    """Print a value as one JSON document: dataclasses as objects, times as ISO 8601."""
-    print(json.dumps(value, indent=2, default=_plain))
+def print_json(value: Any, **others: Any) -> None:
+    """Print a value as one JSON document: dataclasses as objects, times as ISO 8601.
+
+    Args:
+        value: The value.
+        **others: Further fields of the object, before those of a dataclass.
+    """
+    import json
+
+    print(json.dumps({**others, **_plain(value)} if others else value, indent=2, default=_plain))
 
 
 def _plain(value: Any) -> Any:
+    from dataclasses import asdict, is_dataclass
+    from datetime import datetime
+
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from langchain_threadmem.cli.arguments import Commands, add_command, open_memory, print_json, progress_bar
@@ -69,7 +67,7 @@ def _verify(options: argparse.Namespace) -> int:
     with open_memory(options, read_only=True) as system:
         found = system.verify()
     if options.json:
-        print_json({"ok": found.ok} | asdict(found))
+        print_json(found, ok=found.ok)
     else:
         _print_verification(found)
     return 0 if found.ok else 1
@@ -114,6 +112,8 @@ def _repair(options: argparse.Namespace) -> int:
 
 def _copy_of(database: str) -> str:
     """A free name for a copy: a file beside an SQLite database, a folder for a server."""
+    from datetime import datetime
+
     from langchain_threadmem.storage.urls import sqlite_file
 
     file, now = sqlite_file(database), datetime.now().strftime("%Y%m%d-%H%M%S")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict
-from datetime import datetime
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from langchain_threadmem.cli.arguments import (
@@ -15,11 +14,14 @@ from langchain_threadmem.cli.arguments import (
     open_memory,
     print_error,
     print_json,
+    shown,
 )
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.text import plural, visible
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from langchain_threadmem.memory_system import MemorySystem
     from langchain_threadmem.removal.erase import Receipt
 
@@ -85,14 +87,13 @@ def _forget(options: argparse.Namespace) -> int:
         forgotten, left = (
             _forget_share(options, system) if options.message is None else _forget_message(options, system)
         )
-        unscrubbed = system.scrub().unscrubbed if options.purge and forgotten else ()
+        unscrubbed: Sequence[str] = system.scrub().unscrubbed if options.purge and forgotten else ()
     if options.json:
         print_json({"units": forgotten, "left": left, "purged": options.purge, "unscrubbed": unscrubbed})
     else:
         verb = "removed for good" if options.purge else "forgotten"
         print(f"{plural(forgotten, 'unit')} {verb}, {left} left")
-    for reason in unscrubbed:
-        print_error(f"bytes may be left in {reason}")
+        _print_unscrubbed(unscrubbed)
     return 0
 
 
@@ -122,6 +123,8 @@ def _erase(options: argparse.Namespace) -> int:
             return 1
         receipt = system.erase(conversation=options.conversation, before=before)
     if options.json:
+        from dataclasses import asdict
+
         found = asdict(receipt) | {"tables": receipt.rows, "ok": receipt.ok, "scrubbed": receipt.scrubbed}
         del found["trees"]
         print_json(found)
@@ -134,7 +137,7 @@ def _described(options: argparse.Namespace) -> str:
     what = "all data" if options.conversation is None else f"conversation {options.conversation!r}"
     if options.before is not None:
         what = f"{'all messages' if options.conversation is None else what} before {options.before}"
-    return f"Erase {what} of {options.owner!r} from {_shown(options.db)}"
+    return f"Erase {what} of {options.owner!r} from {shown(options.db)}"
 
 
 def _has_trees(system: MemorySystem, conversation: str) -> bool:
@@ -147,29 +150,25 @@ def _has_trees(system: MemorySystem, conversation: str) -> bool:
 def _print_receipt(receipt: Receipt, database: str) -> None:
     what = "all data" if receipt.conversation is None else f"conversation {receipt.conversation!r}"
     when = "" if receipt.before is None else f" before {receipt.before.isoformat()}"
-    print(f"erased {what}{when} of {receipt.owner!r} from {_shown(database)}:")
+    print(f"erased {what}{when} of {receipt.owner!r} from {shown(database)}:")
     for name, count in receipt.tables:
         print(f"  {count:>7} {name}")
     print(f"  {receipt.vectors:>7} vectors in the index outside of the database")
-    for reason in receipt.unscrubbed:
-        print(f"bytes may be left in {visible(reason)}")
+    _print_unscrubbed(receipt.unscrubbed)
     for rest in receipt.left:
         print(f"left: {visible(rest)}")
     if receipt.ok:
         print("checked: nothing is left")
 
 
-def _shown(database: str) -> str:
-    """A database without its password."""
-    from sqlalchemy.engine import URL
-
-    from langchain_threadmem.storage.urls import named
-
-    place = named(database)
-    return repr(place.render_as_string() if isinstance(place, URL) else str(place[0]))
+def _print_unscrubbed(reasons: Sequence[str]) -> None:
+    for reason in reasons:
+        print(f"bytes may be left in {visible(reason)}")
 
 
 def _time(text: str) -> datetime:
+    from datetime import datetime
+
     try:
         return datetime.fromisoformat(text)
     except ValueError:

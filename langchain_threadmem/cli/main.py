@@ -7,7 +7,6 @@ modules when they run, so that `threadmem --help` is fast.
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
 import warnings
@@ -60,29 +59,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Python writes the rest of the output at its end, and must not fail there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # A name that is too long, a full disk behind the output.
+        print_error(f"{error}; check the path and the free space")
+        return 2
     except KeyboardInterrupt:
         print_error("interrupted")
         return 130
 
 
-class _Handler(logging.Handler):
-    """Prints the log of the package like errors."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        print_error(record.getMessage())
-
-
 @contextmanager
 def _one_line_warnings() -> Iterator[None]:
-    """Print warnings, and the log of this package from the level WARNING on, in one line each."""
-    log, handler = logging.getLogger("langchain_threadmem"), _Handler(logging.WARNING)
-    log.addHandler(handler)
+    """Print warnings, and the log from the level WARNING on, in one line each."""
+    import logging  # Not for `threadmem --help`.
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            print_error(record.getMessage())
+
+    handler = Handler(logging.WARNING)
+    logging.root.addHandler(handler)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: print_error(str(message))
             yield
     finally:
-        log.removeHandler(handler)
+        logging.root.removeHandler(handler)
 
 
 def make_parser() -> argparse.ArgumentParser:

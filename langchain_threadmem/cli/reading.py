@@ -6,7 +6,14 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from langchain_threadmem.cli.arguments import Commands, add_command, conversation_of, open_memory, print_json
+from langchain_threadmem.cli.arguments import (
+    Commands,
+    add_command,
+    add_conversation,
+    conversation_of,
+    open_memory,
+    print_json,
+)
 from langchain_threadmem.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,9 +34,7 @@ def register(commands: Commands) -> None:
         database="argument",
         json="an array of conversations or of threads",
     )
-    listing.add_argument(
-        "conversation", metavar="CONVERSATION", nargs="?", help="list the threads of this one"
-    )
+    add_conversation(listing, "list the threads of this one")
     listing.add_argument("--limit", metavar="N", type=int, default=50, help="how many; default: 50")
     listing.add_argument("--archived", action="store_true", help="list archived conversations too")
 
@@ -42,7 +47,7 @@ def register(commands: Commands) -> None:
         database="argument",
         json="an array of conversations, or of the messages of CONVERSATION",
     )
-    show.add_argument("conversation", metavar="CONVERSATION", nargs="?", help="the conversation to draw")
+    add_conversation(show, "the conversation to draw")
     show.add_argument(
         "--doubtful", action="store_true", help="list the messages of CONVERSATION in doubtful places"
     )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from pathlib import Path
 
-from langchain_threadmem.cli.arguments import Commands, add_command, print_json, progress_bar
+from langchain_threadmem.cli.arguments import Commands, add_command, print_json, progress_bar, shown
 from langchain_threadmem.messages.text import visible
 
 
@@ -111,7 +110,7 @@ def _import_checkpoints(options: argparse.Namespace) -> int:
             progress=update,
         )
     if options.json:
-        print_json({"ok": imported.ok} | asdict(imported))
+        print_json(imported, ok=imported.ok)
         return 0 if imported.ok else 1
     print(
         f"{imported.threads} threads, {imported.checkpoints} checkpoints: {imported.copied} copied, "
@@ -144,16 +143,17 @@ def _convert(options: argparse.Namespace) -> int:
 
 
 def _backup(options: argparse.Namespace) -> int:
-    from langchain_threadmem.storage.urls import is_url
+    from langchain_threadmem.storage.urls import sqlite_file
     from langchain_threadmem.transfer.backup import backup
 
     with progress_bar("backup") as update:
         copy = backup(options.db, options.target, lambda table, done, total: update(done, total, table))
-    size = None if is_url(options.target) else _size(Path(options.target))
+    place, file = shown(options.target), sqlite_file(options.target)
+    size = None if file is None else _size(file)
     if options.json:
-        print_json({"ok": not copy.problems, "bytes": size} | asdict(copy))
+        print_json({"ok": not copy.problems, "target": place[1:-1], "bytes": size, "problems": copy.problems})
         return 1 if copy.problems else 0
-    print(f"{copy.target!r}" + ("" if size is None else f": {size:,} bytes"))
+    print(f"copied to {place}" + ("" if size is None else f": {size:,} bytes"))
     for problem in copy.problems:
         print(f"  {visible(problem)}")
     return 1 if copy.problems else 0

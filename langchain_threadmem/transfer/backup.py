@@ -34,8 +34,8 @@ def backup(
 ) -> Backup:
     """Copy a database with the memories of all owners, while other processes use the database.
 
-    An SQLite file is copied page by page in one transaction, about 0.3 s for 100 MB, together with the other
-    tables of the file. Between different kinds of databases `convert` copies. The vector index in a folder
+    An SQLite file is copied page by page in one transaction, with other tables of the file, in about half a
+    second for 100 MB. Between different kinds of databases `convert` copies. The vector index in a folder
     beside the file is not copied; a search with the copy builds a new one.
 
     Args:

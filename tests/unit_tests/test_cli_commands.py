@@ -1,0 +1,626 @@
+"""The commands that search, correct, delete, copy and repair, and the rules that all commands share."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import io
+import json
+import logging
+import os
+import re
+import shlex
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+from conftest import WordEmbeddings
+from langchain_core.language_models import FakeListChatModel
+from sqlalchemy.engine import make_url
+
+from langchain_threadmem import MemorySystem
+from langchain_threadmem.cli.arguments import Command
+from langchain_threadmem.cli.main import main, make_parser
+from langchain_threadmem.engine.flow import arun
+from langchain_threadmem.engine.flow import run as run_flow
+from langchain_threadmem.index.vector_index import Found
+from langchain_threadmem.repair import repair
+from langchain_threadmem.storage import checksums
+from langchain_threadmem.storage.schema import embedding
+
+CHAT = [
+    ("How do I read a CSV file in pandas?", "Use pandas.read_csv."),
+    ("Which wine goes with salmon?", "A dry Riesling."),
+    ("And if the CSV file has no header?", "Call it with header=None."),
+]
+SERVING = ("demo", "mcp", "completion", "secure", "view")
+"""Commands without `--json`."""
+
+
+def commands() -> dict[str, Command]:
+    [found] = [
+        action.choices for action in make_parser()._actions if isinstance(action, argparse._SubParsersAction)
+    ]
+    return dict(found)
+
+
+def chat(url: str, owner: str = "user") -> str:
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        for human, answer in CHAT:
+            system.conversation("monday").append(human, answer)
+        system.conversation("tuesday").append("Where is Lisbon?", "In Portugal.")
+    return url
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    return tmp_path
+
+
+@pytest.fixture
+def database() -> str:
+    return chat("memory.db")
+
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], url: str, owner: str) -> Run:
+    """Runs a command on both kinds of databases, and returns its output."""
+    chat(url, owner)
+
+    def call(*arguments: str, code: int = 0) -> str:
+        assert main([*arguments, "--db", url, "--owner", owner]) == code
+        said = capsys.readouterr()
+        assert said.err.count("\n") == (code == 2)
+        return said.err if code == 2 else said.out
+
+    return call
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Answers the question of a command in a terminal."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    return lambda text: monkeypatch.setattr("sys.stdin", Terminal(text))
+
+
+# search
+
+
+def test_search_prints_hits_with_their_conversation_and_the_reason(run: Run) -> None:
+    out = run("search", "salmon wine", "--words", "--limit", "1")
+    assert "→ 3 User: Which wine goes with salmon?" in out
+    assert re.search(r"monday, score \d+\.\d\d: shares .*salmon", out)
+
+
+def test_search_prints_json(run: Run) -> None:
+    [hit] = json.loads(run("search", "Lisbon", "--words", "--json", "--limit", "1", "--context", "0"))
+    assert (hit["conversation"], hit["message"]["text"], hit["context"]) == (
+        "tuesday",
+        "Where is Lisbon?",
+        [],
+    )
+    assert hit["why"] == "shares lisbon"
+
+
+def test_search_can_be_limited_to_a_conversation(run: Run) -> None:
+    assert json.loads(run("search", "Lisbon", "--words", "--json", "--conversation", "monday")) == []
+    assert "'monday', 'tuesday'" in run("search", "Lisbon", "--conversation", "sunday", code=2)
+
+
+# place
+
+
+def test_place_moves_a_message_to_a_new_thread_to_a_message_and_to_a_thread(
+    run: Run, url: str, owner: str
+) -> None:
+    assert "message 3 is now message 7: it begins a thread; 2 threads now" in run(
+        "place", "monday", "3", "--new"
+    )
+    moved = json.loads(run("place", "monday", "5", "--parent", "2", "--json"))
+    assert moved == {"conversation": "monday", "message": 5, "id": 8, "parent": 2, "threads": 2}
+    assert json.loads(run("place", "monday", "8", "--thread", "4", "--json"))["parent"] == 4
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        assert [len(thread) for thread in system.conversation("monday").threads()] == [2, 4]
+
+
+def test_place_confirms_a_place(run: Run) -> None:
+    assert run("place", "monday", "3", "--parent", "2") == "message 3 stays: it continues message 2\n"
+
+
+def test_place_refuses_what_there_is_not(run: Run) -> None:
+    assert "no thread 5 in 'monday'; there is 6" in run("place", "monday", "3", "--thread", "5", code=2)
+    assert "99" in run("place", "monday", "3", "--parent", "99", code=2)
+
+
+# summarize
+
+
+def test_summarize_prints_the_summary_of_a_conversation_a_thread_or_all(run: Run) -> None:
+    assert "How do I read a CSV file in pandas?" in run("summarize", "monday")
+    assert json.loads(run("summarize", "tuesday", "--thread", "2", "--json"))["conversation"] == "tuesday"
+    whole = json.loads(run("summarize", "--json"))
+    assert (whole["rank"], sorted(whole["covers"])) == (2, ["monday", "tuesday"])
+
+
+def test_summarize_asks_the_chat_model_that_is_named(
+    database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = '{"title": "CSV and wine", "summary": "Both were asked about."}'
+    models = {
+        "fake:good": FakeListChatModel(responses=[said]),
+        "fake:bad": FakeListChatModel(responses=["?"]),
+    }
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", lambda name: models[name])
+    assert main(["summarize", "monday", "--model", "fake:bad"]) == 1
+    assert all(line.startswith("threadmem: ") for line in capsys.readouterr().err.splitlines())
+    assert main(["summarize", "monday", "--model", "fake:good"]) == 0
+    assert capsys.readouterr().out == "CSV and wine\nBoth were asked about.\n"
+    assert main(["summarize", "monday", "--model", "fake:none"]) == 2
+    assert "--model 'fake:none' cannot be used" in capsys.readouterr().err
+
+
+# forget and erase
+
+
+def test_forget_removes_the_least_important_units_and_keeps_history(run: Run, url: str, owner: str) -> None:
+    assert run("forget", "--share", "0.5") == "4 units forgotten, 4 left\n"
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        assert len(system.conversation("monday")) == 6
+
+
+def test_forget_with_purge_removes_a_message_from_history(run: Run, url: str, owner: str) -> None:
+    forgotten = json.loads(
+        run("forget", "--conversation", "monday", "--message", "5", "--purge", "--yes", "--json")
+    )
+    assert (forgotten["units"], forgotten["left"], forgotten["purged"]) == (1, 7, True)
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        assert "And if the CSV file" not in system.conversation("monday").export("json")
+
+
+def test_erase_prints_a_receipt_that_names_the_owner(run: Run, url: str, owner: str) -> None:
+    out = run("erase", "monday", "--yes")
+    assert out.startswith(f"erased conversation 'monday' of {owner!r} from ")
+    assert "6 node" in out
+    assert out.endswith("checked: nothing is left\n")
+    receipt = json.loads(run("erase", "--everything", "--yes", "--json"))
+    assert (receipt["owner"], receipt["tables"]["node"], receipt["ok"]) == (owner, 2, True)
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        assert system.conversations() == []
+
+
+def test_erase_before_a_time_keeps_later_messages(run: Run) -> None:
+    assert "checked" in run("erase", "--before", "2020-01-01", "--yes")
+    assert "'yesterday' is no time" in run("erase", "--before", "yesterday", "--yes", code=2)
+    assert json.loads(run("verify", "--json"))["nodes"] == 8
+
+
+def test_erase_asks_first(
+    database: str, capsys: pytest.CaptureFixture[str], answer: Callable[[str], None]
+) -> None:
+    answer("n\n")
+    assert main(["erase", "monday"]) == 1
+    said = capsys.readouterr()
+    assert "Erase conversation 'monday' of 'user' from 'memory.db', for good? [y/N]" in said.err
+    assert said.out == ""
+    answer("y\n")
+    assert main(["erase", "monday", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["conversations"] == ["monday"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["erase"], "name what to erase"),
+        (["erase", "monday", "--everything"], "name what to erase"),
+        (["erase", "sunday", "--yes"], "there is no conversation 'sunday'"),
+        (["erase", "monday"], "pass --yes"),
+        (["forget", "--purge"], "pass --yes"),
+        (["forget", "--message", "3"], "pass both or neither"),
+        (["forget", "--message", "3", "--conversation", "monday", "--share", "0.5"], "--share"),
+        (["forget", "--share", "7"], "7"),
+    ],
+)
+def test_a_removal_that_is_not_clear_is_refused_and_removes_nothing(
+    database: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    said: str,
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    with MemorySystem(database, read_only=True) as system:
+        assert system.stats().messages == 8
+
+
+# backup
+
+
+def test_a_backup_of_a_database_in_use_is_one_consistent_state(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stop = threading.Event()
+
+    def write() -> None:
+        with MemorySystem(database, embeddings=False) as system:
+            while not stop.is_set():
+                system.conversation("monday").append("More?", "Yes.")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for number in range(3):
+            assert main(["backup", f"copy-{number}.db"]) == 0
+    finally:
+        stop.set()
+        writer.join()
+    for number in range(3):
+        with MemorySystem(f"copy-{number}.db", read_only=True) as copy:
+            assert copy.verify().ok
+            assert len(copy.conversation("monday")) % 2 == 0
+    assert not list(Path.cwd().glob("*copy-*.db-*"))
+    capsys.readouterr()
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("target", ["copy", "copy.db"])
+def test_a_backup_is_a_folder_or_a_file(
+    owner: str, target: str, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+) -> None:
+    for source in ("memory.db", request.getfixturevalue("owned_url")):
+        place = target if source == "memory.db" else f"server-{target}"
+        chat(source, owner)
+        assert main(["backup", place, "--db", source, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["ok"]
+        if target == "copy":
+            assert main(["convert", place, f"{place}.db", "--owner", owner]) == 0
+        with MemorySystem(f"{place}.db".replace(".db.db", ".db"), owner=owner, read_only=True) as copy:
+            assert copy.conversations() == ["monday", "tuesday"]
+        capsys.readouterr()
+
+
+@pytest.fixture
+def owned_url(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A PostgreSQL schema with the memories of one test, since a backup copies all owners."""
+    server, schema = request.getfixturevalue("postgres_url"), f"backup_{tmp_path.name}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}".encode())
+        url = make_url(server).update_query_dict({"options": f"-csearch_path={schema}"})
+        yield url.render_as_string(hide_password=False)
+        connection.execute(f"DROP SCHEMA {schema} CASCADE".encode())
+
+
+def test_a_backup_never_replaces_a_file(database: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("copy.db").write_text("mine")
+    assert main(["backup", "copy.db"]) == 2
+    assert "there is a file 'copy.db' already" in capsys.readouterr().err
+    assert Path("copy.db").read_text() == "mine"
+
+
+def test_a_backup_that_fails_leaves_nothing(database: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before = sorted(Path.cwd().iterdir())
+    assert main(["backup", "nowhere/copy.db"]) == 2
+    assert "nowhere/copy.db" in capsys.readouterr().err
+    assert sorted(Path.cwd().iterdir()) == before
+
+
+# repair
+
+
+def damage(database: str, statement: str) -> None:
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute(statement)
+
+
+def texts(database: str) -> list[str]:
+    with MemorySystem(database, read_only=True) as system:
+        return [str(message.content) for message in system.conversation("monday").messages]
+
+
+def test_repair_of_a_whole_database_changes_nothing(run: Run) -> None:
+    assert "nothing to repair" in run("repair")
+    assert list(Path.cwd().glob("*.bak")) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["threadmem_gist SET terms = 'nonsense' WHERE terms LIKE '%csv%'", "threadmem_mark SET seq = 0"],
+    ids=["words", "progress"],
+)
+def test_repair_makes_damaged_words_anew_after_a_backup(
+    database: str, capsys: pytest.CaptureFixture[str], change: str
+) -> None:
+    assert main(["search", "csv", "--words"]) == 0
+    damage(database, f"UPDATE {change}")
+    before = texts(database)
+    capsys.readouterr()
+    assert main(["repair", "--json"]) == 0
+    done = json.loads(capsys.readouterr().out)
+    assert done["repairs"] == ["the words of all messages were made anew"]
+    assert (done["ok"], done["problems"]) == (True, [])
+    assert texts(database) == before
+    assert main(["search", "csv", "--words", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 2
+    assert main(["verify", "--db", done["backup"]]) == 1  # The state before the repair.
+
+
+def test_repair_builds_database_indexes_anew(capsys: pytest.CaptureFixture[str]) -> None:
+    database = chat("memory.db")
+    with closing(sqlite3.connect(database)) as connection:
+        page = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'threadmem_segment_parent'"
+        ).fetchone()[0]
+        size = connection.execute("PRAGMA page_size").fetchone()[0]
+        connection.execute("PRAGMA journal_mode=DELETE")
+    with Path(database).open("r+b") as file:  # An empty index.
+        file.seek((page - 1) * size)
+        file.write(b"\x0a\x00\x00\x00\x00" + size.to_bytes(2, "big") + b"\x00")
+    assert main(["verify"]) == 1
+    assert main(["repair", "--no-backup"]) == 0
+    assert "the indexes of the database file were built anew" in capsys.readouterr().out
+    assert len(texts(database)) == 6
+
+
+def test_repair_removes_damaged_vectors_and_keeps_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    with MemorySystem("memory.db", embeddings=WordEmbeddings()) as system:
+        for name in ("monday", "tuesday"):
+            system.conversation(name).append("Where is Lisbon?", "In Portugal.")
+        system.flush()
+    damage("memory.db", "UPDATE threadmem_embedding SET vector = x'00' WHERE key = 1 << 24")
+    assert main(["verify"]) == 1
+    assert main(["repair"]) == 0
+    assert "1 damaged vector removed" in capsys.readouterr().out
+    with MemorySystem("memory.db", embeddings=WordEmbeddings()) as system:
+        count = system.runtime.database.read(lambda conn: len(checksums.wrong(conn, embedding)))
+        assert (count, system.flush(), system.verify().ok) == (0, 2, True)
+
+
+def test_repair_says_what_it_cannot_mend_and_keeps_it(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage(database, "UPDATE threadmem_node SET body = body || ' ' WHERE seq = 2")
+    rows = Path(database).read_bytes()
+    assert main(["repair", "--backup", "before.db"]) == 1
+    out = capsys.readouterr().out
+    assert "the database before the repair is in 'before.db'" in out
+    assert "cannot be mended from the messages" in out
+    assert Path(database).read_bytes() == rows
+
+
+class KeptKeys:
+    """An index of vectors that keeps their keys alone."""
+
+    def __init__(self) -> None:
+        self.name, self.kept = "own", set[int]()
+
+    def add(self, keys: list[int], matrix: Any) -> None:
+        self.kept.update(keys)
+
+    def remove(self, keys: list[int]) -> None:
+        self.kept.difference_update(keys)
+
+    def keys(self) -> list[int]:
+        return sorted(self.kept)
+
+    def count(self) -> int:
+        return len(self.kept)
+
+    def search(self, vector: Any, most: int) -> Found:
+        return Found(np.empty(0, np.int64), np.empty(0, np.float32))
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_an_index_of_vectors_that_lacks_some_is_filled_anew(url: str, owner: str, mode: str) -> None:
+    index = KeptKeys()
+    with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=index) as system:
+        system.conversation("monday").append("Where is Lisbon?", "In Portugal.")
+        system.query("Lisbon")
+        assert len(index.kept) == 2
+        index.kept.pop()
+        assert not system.verify().ok
+        flow = repair(system.runtime)
+        done = run_flow(flow, system.runtime) if mode == "sync" else asyncio.run(arun(flow, system.runtime))
+        assert done == ["the vector index was filled anew with 2 vectors"]
+        assert system.verify().ok
+
+
+@pytest.mark.postgres
+def test_repair_copies_a_server_into_a_folder_first(
+    owned_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chat(owned_url)
+    with psycopg.connect(owned_url) as connection:
+        connection.execute("UPDATE threadmem_node SET state = 9 WHERE seq = 2")
+    assert main(["repair", "--db", owned_url, "--json"]) == 1
+    done = json.loads(capsys.readouterr().out)
+    assert (done["ok"], done["repairs"], len(done["problems"])) == (False, [], 2)
+    assert (Path(done["backup"]) / "manifest.json").is_file()
+
+
+# completion
+
+
+def test_the_completion_of_bash_completes_commands_and_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "bash"]) == 0
+    Path("threadmem.bash").write_text(capsys.readouterr().out)
+
+    def completed(*typed: str) -> list[str]:
+        words = " ".join(typed)
+        script = (
+            f"source ./threadmem.bash; COMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; "
+            "_shtab_threadmem threadmem '' ''; echo ${COMPREPLY[@]}"
+        )
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    assert completed("threadmem", "sea") == ["search"]
+    assert completed("threadmem", "place", "--th") == ["--thread"]
+
+
+def test_the_completion_of_zsh_names_each_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "zsh"]) == 0
+    script = capsys.readouterr().out
+    assert script.startswith("#compdef threadmem")
+    assert [name for name in commands() if f"\n    {name}:'" not in script] == []
+
+
+# rules of all commands
+
+
+@pytest.mark.parametrize("name", commands())
+def test_a_command_has_examples_that_it_understands(name: str) -> None:
+    command = commands()[name]
+    lines = str(command.epilog).splitlines()[1:]
+    assert lines
+    for line in lines:
+        words = shlex.split(line.partition(" > ")[0])
+        assert words[:2] == ["threadmem", name]
+        make_parser().parse_args(words[1:])
+
+
+def test_commands_name_database_and_owner_in_the_same_way() -> None:
+    without = {
+        name: {"--db", "--owner", "--json"} - set(command._option_string_actions)
+        for name, command in commands().items()
+    }
+    assert {name for name, missing in without.items() if "--json" in missing} <= {*SERVING, "export"}
+    assert {name for name, missing in without.items() if "--owner" in missing} == {
+        *("backup", "completion", "secure")
+    }
+    assert {name for name, missing in without.items() if "--db" in missing} == {
+        *("completion", "convert", "import-checkpoints")
+    }
+
+
+@pytest.mark.filterwarnings("default:no embedding model is installed")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["list"], ["list", "monday"], ["show"], ["show", "monday"], ["show", "monday", "--doubtful"]),
+        *(["stats"], ["verify"], ["repair"], ["sort", "monday", "--dry-run"], ["reindex"]),
+        *(["convert", "memory.db", "copy"], ["backup", "copy.db"]),
+    ],
+    ids=" ".join,
+)
+def test_json_is_all_that_a_command_prints(
+    database: str, capsys: pytest.CaptureFixture[str], arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("langchain_threadmem.LocalEmbeddings.available", lambda: False)
+    assert main([*arguments, "--json"]) == 0
+    said = capsys.readouterr()
+    assert isinstance(json.loads(said.out), dict | list)
+
+
+def test_show_prints_messages_with_their_places_as_json(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", "monday", "--json"]) == 0
+    second = json.loads(capsys.readouterr().out)[1]
+    assert (second["id"], second["parent"], second["role"]) == (2, 1, "ai")
+    assert (second["text"], second["state"]) == ("Use pandas.read_csv.", "live")
+
+
+def test_a_single_argument_is_a_conversation_unless_it_looks_like_a_database(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arguments in (["monday"], ["--db", database, "monday"], [database, "monday"]):
+        assert main(["list", *arguments]) == 0
+        assert "Read CSV file pandas" in capsys.readouterr().out
+    assert main(["list", "other.db"]) == 2
+    assert "no database file 'other.db'" in capsys.readouterr().err
+    assert main(["list", "other.db", "monday", "--db", database]) == 2
+    assert "both name a database" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["serach"], "'serach'"),
+        (["list", "--limt", "3"], "--limt"),
+        (["place", "monday", "three", "--new"], "'three'"),
+        (["place", "monday", "3"], "--parent --thread --new"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    with pytest.raises(SystemExit) as refused:
+        main(arguments)
+    error = capsys.readouterr().err
+    assert refused.value.code == 2
+    assert said in error
+    assert error.count("\n") == 1
+    assert "--help`" in error
+
+
+def test_options_may_stand_between_arguments(database: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", database, "--doubtful", "monday"]) == 0
+    assert capsys.readouterr().out == "no place is doubtful\n"
+
+
+def test_a_warning_of_the_log_is_one_line(
+    database: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def verify(_: object) -> Any:
+        logging.getLogger("langchain_threadmem.index").warning("two\nlines")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MemorySystem, "verify", verify)
+    assert main(["verify"]) == 130
+    assert capsys.readouterr().err == "threadmem: two lines\nthreadmem: interrupted\n"
+
+
+def test_a_name_that_the_system_refuses_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "n" * 5000]) == 2
+    error = capsys.readouterr().err
+    assert "too long" in error
+    assert error.count("\n") == 1
+
+
+def test_a_pipe_that_is_closed_is_no_error() -> None:
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [
+            "bash",
+            "-c",
+            f"set -o pipefail; {sys.executable} -m langchain_threadmem completion bash | true",
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_help_explains_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    out = capsys.readouterr().out
+    assert [code for code in ("  0 ", "  1 ", "  2 ", "  130 ") if f"\n{code}" not in out] == []
+
+
+def test_the_page_of_the_command_line_shows_each_command() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert [name for name in commands() if f"`threadmem {name}`" not in page] == []
+    assert [name for name in commands() if f"\nthreadmem {name}" not in page] == []
