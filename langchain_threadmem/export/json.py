@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from importlib import resources
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_openai_messages
@@ -45,6 +46,18 @@ class Document:
     nodes: list[ConversationNode]
     mode: str
     metadata: dict[str, Any]
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the documents that `to_json` writes.
+
+    Example:
+        >>> json_schema()["required"]
+        ['version', 'metadata', 'nodes', 'edges']
+    """
+    text = resources.files(__package__).joinpath("schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
 
 
 def to_json(

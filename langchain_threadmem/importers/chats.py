@@ -124,9 +124,9 @@ def ordered(chat: Chat, default: float) -> list[Entry]:
 
 
 def shown(tip: str | None, entries: Sequence[Entry]) -> str | None:
-    """The nearest live entry at or above an entry, if there is one."""
+    """The nearest entry at or above an entry that is not aside, if there is one."""
     found = {entry.key: entry for entry in entries}
-    while tip in found and found[tip].state != State.LIVE:
+    while tip in found and found[tip].state == State.ASIDE:
         tip = found[tip].parent
     return tip if tip in found else None
 
