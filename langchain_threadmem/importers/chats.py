@@ -131,6 +131,25 @@ def shown(tip: str | None, entries: Sequence[Entry]) -> str | None:
     return tip if tip in found else None
 
 
+def threads(entries: Sequence[Entry]) -> int:
+    """The number of threads of a conversation: of live entries without a live entry below them.
+
+    Example:
+        >>> parents = {"a": None, "b": "a", "c": "a"}
+        >>> threads([Entry(key, parent, BaseMessage) for key, parent in parents.items()])
+        2
+    """
+    parents = {entry.key: entry.parent for entry in entries}
+    live = [entry for entry in entries if entry.state == State.LIVE]
+    continued: set[str | None] = set()
+    for entry in live:
+        above = entry.parent
+        while above in parents and above not in continued:
+            continued.add(above)
+            above = parents[above]
+    return sum(entry.key not in continued for entry in live)
+
+
 def chained_id(before: str | None, record: Any) -> str:
     """The id of a message that has none: a hash of its record and of the id of the message before it.
 

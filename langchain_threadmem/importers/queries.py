@@ -26,6 +26,9 @@ _MESSAGES = Statement(
     "tree",
 )
 
+SORTED = "sorted"
+"""The field of the metadata of a linear conversation that says whether `sort` has moved its messages."""
+
 
 class Place(NamedTuple):
     """The key and the number of a stored node."""
@@ -104,6 +107,30 @@ def add(conn: Conn, owner: str, chats: Iterable[NewNodes]) -> Added:
     return Added(conversations, messages)
 
 
+def unsorted(conn: Conn, owner: str, names: Iterable[str]) -> dict[str, int]:
+    """The numbers of messages of the conversations that are not sorted yet, by name."""
+    found = {}
+    for name in names:
+        tree = trees.find(conn, owner, name)
+        if tree is not None and catalogue.profile_of(conn, tree).metadata.get(SORTED) is False:
+            found[name] = trees.head(conn, tree).next_seq - 1
+    return found
+
+
+def mark_sorted(conn: Conn, owner: str, name: str) -> None:
+    """Record in the metadata of a conversation that it is sorted."""
+    tree = trees.find(conn, owner, name)
+    if tree is not None:
+        trees.lock(conn, tree)
+        _mark(conn, tree, done=True)
+
+
+def _mark(conn: Conn, tree: int, done: bool) -> None:
+    old = catalogue.profile_of(conn, tree)
+    if old.metadata.get(SORTED) is not None and old.metadata[SORTED] is not done:
+        catalogue.put_profile(conn, tree, old._replace(metadata={**old.metadata, SORTED: done}))
+
+
 def _places(conn: Conn, tree: int) -> dict[str, Place]:
     """The places of messages by their ids: the live node, else the newest."""
     rows = conn.all(_MESSAGES, tree)
@@ -176,4 +203,6 @@ def _extend(conn: Conn, tree: int, head: trees.Head, chat: NewNodes) -> int:
     trees.settle(conn, tree, tip, system)
     if chat.profile.title and (old := catalogue.profile_of(conn, tree)).title is None:
         catalogue.put_profile(conn, tree, old._replace(title=chat.profile.title))
+    if added:
+        _mark(conn, tree, done=False)
     return len(added)

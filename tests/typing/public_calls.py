@@ -537,6 +537,7 @@ def use_system(
     assert_type(
         system.import_file(path="chat.json", format="chatgpt", on_progress=print, skip_bad=True), ImportReport
     )
+    assert_type(system.import_file("chat.json", sort=True, on_sort=print), ImportReport)
     system.close()
 
 
