@@ -24,6 +24,7 @@ from test_import import FIGS, chatgpt, said
 from test_json import forests
 
 from langchain_threadmem import ChatMemory, MemorySystem
+from langchain_threadmem.cli.main import main
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.export import formats
 from langchain_threadmem.export.fine_tuning import to_fine_tuning
@@ -291,3 +292,76 @@ def test_nothing_is_exported_as_nothing() -> None:
 def test_an_unknown_format_names_the_others() -> None:
     with pytest.raises(InputError, match=r"fine_tuning, graphml, .*markdown"):
         ChatMemory(embeddings=False).export("docx")
+
+
+# The command
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    """A database with two conversations."""
+    with MemorySystem(tmp_path / "memory.db", embeddings=False) as system:
+        for name in ("Figs/1", "figs_1"):
+            system.conversation(name).append("Where do figs grow?", "In the south.")
+    return str(tmp_path / "memory.db")
+
+
+Output = pytest.CaptureFixture[str]
+
+
+def test_the_command_prints_a_conversation(database: str, capsys: Output) -> None:
+    assert main(["export", "Figs/1", "--db", database, "--format", "text"]) == 0
+    assert capsys.readouterr().out == "User: Where do figs grow?\nAssistant: In the south.\n"
+
+
+def test_the_command_writes_a_file_in_the_format_of_its_suffix(
+    database: str, tmp_path: Path, capsys: Output
+) -> None:
+    path = tmp_path / "figs.md"
+    assert main(["export", "Figs/1", "--db", database, "--out", str(path), "--json"]) == 0
+    assert path.read_text().startswith("# Figs/1\n")
+    assert json.loads(capsys.readouterr().out) == {
+        "format": "markdown",
+        "conversations": 1,
+        "files": [str(path)],
+    }
+
+
+def test_the_command_writes_all_conversations_to_a_folder(
+    database: str, tmp_path: Path, capsys: Output
+) -> None:
+    out = tmp_path / "pages"
+    assert main(["export", "--db", database, "--format", "html", "--out", str(out)]) == 0
+    assert sorted(path.name for path in out.iterdir()) == ["Figs_1.html", "figs_1-2.html"]
+    assert "2 conversations as html: 2 files" in capsys.readouterr().out
+
+
+def test_lines_of_all_conversations_are_one_text(database: str, tmp_path: Path, capsys: Output) -> None:
+    path = tmp_path / "train.jsonl"
+    command = ["export", "--db", database, "--format", "fine-tuning"]
+    assert main(command) == 0
+    lines = capsys.readouterr().out
+    assert main([*command, "--out", str(path)]) == 0
+    assert lines == path.read_text()
+    assert [len(thread) for thread in from_jsonl(lines)] == [2, 2]
+
+
+def test_the_command_prints_the_schema(capsys: Output) -> None:
+    assert main(["export", "--schema"]) == 0
+    assert json.loads(capsys.readouterr().out) == json_schema()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["--format", "docx"], "use one of"),
+        (["--format", "html"], "--out"),
+        (["--json", "--format", "jsonl"], "--out"),
+        (["monday"], "no conversation 'monday'"),
+    ],
+)
+def test_the_command_refuses_wrong_use(
+    arguments: list[str], found: str, database: str, capsys: Output
+) -> None:
+    assert main(["export", "--db", database, *arguments]) == 2
+    assert found in capsys.readouterr().err

@@ -553,3 +553,13 @@ def test_new_messages_of_a_later_export_are_sorted_and_what_a_person_placed_stay
     assert (report.new_messages, report.sorted) == (2, 1)
     assert asked(words) == [["m1"], ["m3", "m7"], ["m5"]]
     assert verbs(words).import_file(file(chatgpt(*TOPICS, *MORE)), sort=True).sorted == 0
+
+
+def test_the_command_sorts_and_prints_the_moves(
+    file: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["import", str(file(chatgpt(*TOPICS))), "--into", str(tmp_path / "memory.db"), "--sort"]
+    assert main(command) == 0
+    assert "1 conversation sorted: 2 messages moved, 1 to a new thread" in capsys.readouterr().out
+    assert main(command) == 0
+    assert "0 conversations sorted: 0 messages moved" in capsys.readouterr().out
