@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from sqlalchemy import bindparam, select
@@ -13,10 +14,10 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, node, segment
 from langchain_threadmem.storage.statements import Conn, Statement
-from langchain_threadmem.tree import copying, nodes, trees
+from langchain_threadmem.tree import copying, nodes, placements, trees
 from langchain_threadmem.tree.append import NodeWriter
 from langchain_threadmem.tree.copying import Saved
-from langchain_threadmem.tree.node import MessageSummary
+from langchain_threadmem.tree.node import MessageSummary, Placement, known_chances
 from langchain_threadmem.tree.nodes import STORED
 
 _MESSAGES = Statement(
@@ -49,6 +50,8 @@ class NewNode(NamedTuple):
     state: State
     superseded_by: str | None
     summary: MessageSummary | None
+    placement: Placement | None
+    number: int | None
 
 
 class NewNodes(NamedTuple):
@@ -139,7 +142,7 @@ def _places(conn: Conn, tree: int) -> dict[str, Place]:
 
 
 def _fill(conn: Conn, tree: int, chat: NewNodes) -> int:
-    numbers = {new.key: number for number, new in enumerate(chat.nodes, 1)}
+    numbers = {new.key: new.number or number for number, new in enumerate(chat.nodes, 1)}
     saved = [
         Saved(
             numbers[new.key],
@@ -151,13 +154,25 @@ def _fill(conn: Conn, tree: int, chat: NewNodes) -> int:
             int(new.state),
             numbers.get(new.superseded_by or ""),
             new.summary,
+            _renumbered(new.placement, numbers),
         )
         for new in chat.nodes
     ]
     live = [row.seq for row in saved if row.state == State.LIVE]
-    tip = numbers.get(chat.tip or "", live[-1] if live else len(saved))
+    tip = numbers.get(chat.tip or "", live[-1] if live else saved[-1].seq if saved else 0)
     copying.restore(conn, tree, saved, tip)
     return len(saved)
+
+
+def _renumbered(placement: Placement | None, numbers: Mapping[str, int]) -> Placement | None:
+    """A placement whose candidates are the stored nodes; `numbers` are those of the entries of the file."""
+    if placement is None:
+        return None
+    chances = [
+        (None if candidate is None else numbers.get(str(candidate), 0), chance)
+        for candidate, chance in placement.chances
+    ]
+    return known_chances(replace(placement, chances=chances), numbers.values())
 
 
 def _extend(conn: Conn, tree: int, head: trees.Head, chat: NewNodes) -> int:
@@ -190,9 +205,12 @@ def _extend(conn: Conn, tree: int, head: trees.Head, chat: NewNodes) -> int:
         places[new.message] = Place(key, writer.newest)
         added.append((key, new))
     writer.flush()
+    numbers = {key: places[id].seq for key, id in chat.ids.items() if id in places}
     for key, new in added:
         if new.summary is not None:
             nodes.put_summaries(conn, tree, key, new.message, new.summary)
+        if (placement := _renumbered(new.placement, numbers)) is not None:
+            placements.put(conn, [(key, new.message, placement)])
         if new.role == "system" and new.state == State.LIVE:
             system = key
     # A thread that was continued here stays the active thread.

@@ -229,6 +229,8 @@ def _new_of(
                 entry.state,
                 entry.superseded_by,
                 entry.summary,
+                entry.placement,
+                entry.number,
             )
         )
     return NewNodes(

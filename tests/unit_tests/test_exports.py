@@ -23,13 +23,13 @@ from markdown_it import MarkdownIt
 from test_import import FIGS, chatgpt, said
 from test_json import forests
 
-from langchain_threadmem import ChatMemory, MemorySystem
+from langchain_threadmem import ChatMemory, MemorySystem, SemanticNodeSelector
 from langchain_threadmem.cli.main import main
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.export import formats
 from langchain_threadmem.export.fine_tuning import to_fine_tuning
 from langchain_threadmem.export.graphml import to_graphml
-from langchain_threadmem.export.json import from_jsonl, json_schema, to_json
+from langchain_threadmem.export.json import from_json, from_jsonl, json_schema, to_json
 from langchain_threadmem.export.markdown import to_markdown
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.node import ConversationNode
@@ -254,6 +254,40 @@ def test_json_that_is_exported_and_imported_is_exported_the_same(
     exported = verbs(copy.conversation("mine")).export("json")
     assert json.loads(exported) == json.loads(path.read_text(encoding="utf-8"))
     validator.validate(json.loads(exported))
+
+
+def reasons(memory: ChatMemory) -> dict[int, Any]:
+    return {node.id: node.placement for node in memory.history if node.placement}
+
+
+def test_reasons_of_places_are_kept_by_json_and_by_a_saved_file(
+    system: MemorySystem, copy: MemorySystem, verbs: Any, tmp_path: Path
+) -> None:
+    memory = system.conversation("mine", node_selector=SemanticNodeSelector())
+    for text in ("Where do figs grow?", "Which wine goes with salmon?", "Do figs grow in gardens?"):
+        memory.append(text, f"About {text}")
+    moved = memory.place(3, None if memory.history[2].parent_id else 2)
+    path = tmp_path / "saved.json"
+    memory.save(path)
+    verbs(copy).import_file(path)
+    assert moved.id in reasons(memory)
+    assert copy.conversation("mine").history == memory.history
+    assert reasons(copy.conversation("mine")) == reasons(memory)
+    loaded = ChatMemory.load(path, system=copy, conversation_id="loaded")
+    assert reasons(loaded) == reasons(memory)
+    assert copy.verify().ok
+
+
+def test_a_bad_placement_of_a_document_is_refused() -> None:
+    document = json.loads(to_json(thread(HumanMessage("Hello"))))
+    for placement in (
+        {"reason": 1},
+        {"reason": "", "chances": [[1]]},
+        {"reason": "", "chances": [[True, 1]]},
+    ):
+        document["nodes"][0]["placement"] = placement
+        with pytest.raises(InputError, match="node 1 has a bad placement"):
+            from_json(json.dumps(document))
 
 
 def test_an_export_of_chatgpt_goes_through_json_unchanged(
