@@ -18,15 +18,18 @@ from langchain_threadmem.tree.node import ConversationNode
 
 _NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 """A name of a speaker that OpenAI accepts."""
+_NOT_IN_TOOL = re.compile(r"[^a-zA-Z0-9_-]")
+"""A character that OpenAI does not accept in the name of a tool."""
 
 
 def to_fine_tuning(nodes: Sequence[ConversationNode]) -> str:
     """Write each live thread as one line `{"messages": [...]}` that OpenAI accepts for training.
 
-    A line begins with the newest system message of its thread, or of the conversation, and ends with an
+    A line begins with the newest system message of its thread, or else of the conversation, and ends with an
     answer: messages after the last answer are left out. A tool call is kept with all its results or not at
-    all. Contents are text, and images of users by URL or as data; reasoning, other files and messages aside
-    are left out. The definitions of tools (`"tools"`) are not part of a conversation and have to be added.
+    all; in the name of a tool, characters other than letters, digits, "_" and "-" become "_". Contents are
+    text, and images of users by URL or as data; reasoning, other files and messages aside are left out. The
+    definitions of tools (`"tools"`) are not part of a conversation and have to be added.
 
     Args:
         nodes: All nodes of one conversation, in any order.
@@ -46,15 +49,17 @@ def to_fine_tuning(nodes: Sequence[ConversationNode]) -> str:
         '{"messages": [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]}'
     """
     graph.validate(nodes)
-    live = [node for node in nodes if node.state == State.LIVE and node.message.type == "system"]
-    general = max(live, key=lambda node: node.id, default=None)
+    systems = {
+        node.id: text_of(node.message)
+        for node in sorted(nodes, key=lambda node: node.id)
+        if node.state == State.LIVE and node.message.type == "system"
+    }
     lines: dict[str, None] = {}
     for thread in graph.threads(nodes):
         shown = [node for node in thread if node.state != State.ASIDE]
-        systems = [node for node in shown if node.message.type == "system"]
         records = _answered(_records(node.message for node in shown if node.message.type != "system"))
-        system = systems[-1] if systems else general
-        if system is not None and (text := text_of(system.message)):
+        own = [systems[node.id] for node in shown if node.id in systems]
+        if text := (own or [*systems.values()] or [""])[-1]:
             records[:0] = [{"role": "system", "content": text}]
         if {"user", "assistant"} <= {record["role"] for record in records}:
             # Threads that differ after their last answer alone are the same line.
@@ -95,7 +100,10 @@ def _answer(message: AIMessage) -> list[dict[str, Any]]:
             {
                 "id": call["id"],
                 "type": "function",
-                "function": {"name": call["name"], "arguments": dumps(call["args"], f"{call['name']!r}")},
+                "function": {
+                    "name": _NOT_IN_TOOL.sub("_", call["name"])[:64] or "tool",
+                    "arguments": dumps(call["args"], f"the arguments of a call of {call['name']!r}"),
+                },
             }
             for call in message.tool_calls
         ]
@@ -106,9 +114,12 @@ def _question(message: BaseMessage) -> list[dict[str, Any]]:
     """A message of a user, or of a speaker with a role of its own; other messages are left out."""
     name = message.name
     if isinstance(message, ChatMessage):
-        if TYPES.get(message.role) == "ai":
+        kind = TYPES.get(message.role, "chat")
+        if kind == "ai":
             return _answer(AIMessage(message.content))
-        name = name if TYPES.get(message.role) else message.role
+        if kind not in ("human", "chat"):
+            return []
+        name = name if kind == "human" else message.role
     elif message.type != "human":
         return []
     content: Any = text_of(message)

@@ -71,6 +71,9 @@ def test_every_thread_has_the_system_message_and_ends_with_an_answer() -> None:
     nodes = thread(SystemMessage("Be kind."), HumanMessage("Hello"), AIMessage("Hi"), HumanMessage("And?"))
     nodes += thread(HumanMessage("Tea?"), AIMessage("Green."), first=5)
     assert roles(nodes) == [["system", "user", "assistant"]] * 2
+    nodes[0] = replace(nodes[0], state=State.SUPERSEDED, superseded_by=7)
+    nodes += thread(SystemMessage("Be brief."), first=7)
+    assert [example[0]["content"] for example in examples(nodes)] == ["Be brief."] * 2
 
 
 def test_calls_of_tools_have_their_results_or_are_left_out() -> None:
@@ -91,6 +94,12 @@ def test_calls_of_tools_have_their_results_or_are_left_out() -> None:
     assert roles(thread(HumanMessage("Rome?"), ASK, AIMessage("It is sunny."))) == [["user", "assistant"]]
     assert roles(thread(HumanMessage("Rome?"), SUNNY, AIMessage("Sunny."))) == [["user", "assistant"]]
     assert roles(thread(HumanMessage("Rome?"), ASK, SUNNY)) == []
+
+
+def test_names_of_tools_are_those_that_a_provider_accepts() -> None:
+    call = AIMessage("", tool_calls=[CALL | {"name": "dalle.text2im"}])
+    [[_, record, *_]] = examples(thread(HumanMessage("Draw."), call, SUNNY, AIMessage("Done.")))
+    assert record["tool_calls"][0]["function"]["name"] == "dalle_text2im"
 
 
 def test_a_call_that_could_not_be_parsed_leaves_no_result_behind() -> None:
@@ -116,11 +125,16 @@ def test_images_are_kept_and_other_files_reasoning_and_messages_aside_are_not() 
 
 
 def test_speakers_keep_their_names() -> None:
-    nodes = thread(HumanMessage("Hello", name="ada"), ChatMessage("Hm", role="critic"), AIMessage("Hi"))
-    assert [message.get("name") for message in examples(nodes)[0]] == ["ada", "critic", None]
+    given: list[BaseMessage] = [HumanMessage("Hello", name="ada"), ChatMessage("Hm", role="critic")]
+    given += [ChatMessage("Be kind.", role="system"), ChatMessage("Hi", role="assistant")]
+    assert [(message["role"], message.get("name")) for message in examples(thread(*given))[0]] == [
+        ("user", "ada"),
+        ("user", "critic"),
+        ("assistant", None),
+    ]
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(forests())
 def test_every_line_is_a_list_that_a_provider_accepts(nodes: list[ConversationNode]) -> None:
     for example in examples(nodes):
@@ -187,7 +201,7 @@ def test_no_message_can_write_html_or_pose_as_a_heading(text: str) -> None:
 # GraphML
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(forests())
 def test_graphml_reads_back_to_the_same_tree(nodes: list[ConversationNode]) -> None:
     read: Any = nx.parse_graphml(to_graphml(nodes), node_type=int)
@@ -215,7 +229,7 @@ def validator() -> Any:
     return pytest.importorskip("jsonschema").Draft202012Validator(json_schema())
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(nodes=forests())
 def test_json_has_its_published_schema(nodes: list[ConversationNode], validator: Any) -> None:
     stored = [replace(node, state=State.LIVE) if node.state == State.PURGED else node for node in nodes]
