@@ -36,9 +36,10 @@ def to_markdown(nodes: Sequence[ConversationNode], *, title: str = "Conversation
         title: The first heading.
 
     Returns:
-        A heading for each thread with its title, and its messages with number, role and time. Messages that
-        several threads share are written once; a thread that branches off names the message that it
-        continues. Results of tools and arguments of tool calls are code. The text ends in a line end.
+        A heading for each thread with its title, and its messages with number, role and time, the oldest
+        thread first. Messages that several threads share are written once; a thread that branches off names
+        the message that it continues. Results of tools and arguments of tool calls are code. The text ends in
+        a line end.
 
     Raises:
         InvalidGraphStateError: The nodes do not form a forest.
@@ -68,7 +69,7 @@ def to_markdown(nodes: Sequence[ConversationNode], *, title: str = "Conversation
     for node in layout.order:
         below[layout.strand_of[node.id]].append(node)
     blocks = [f"# {_plain(title)}", layout.counts]
-    for number, strand in enumerate(layout.strands):
+    for number, strand in sorted(enumerate(layout.strands), key=lambda each: each[1].first.timestamp):
         blocks += _strand(layout, strand, below[number])
     return "\n\n".join(blocks) + "\n"
 
