@@ -73,15 +73,10 @@ def _export(options: argparse.Namespace) -> int:
     if options.schema:
         print_json(json.json_schema())
         return 0
-    format = _format(options.format, options.out)
+    format, out = _format(options.format, options.out), options.out
     formats.check(format)
-    # "plain_text" is another name of "text".
-    suffix, out, is_single = (
-        formats.SUFFIXES.get(format, ".txt"),
-        options.out,
-        options.conversation is not None,
-    )
-    is_file = out is not None and not out.is_dir() and (is_single or out.suffix == suffix == _LINES)
+    suffix = formats.SUFFIXES.get(format, ".txt")  # "plain_text" is another name of "text".
+    is_single = options.conversation is not None
     if out is None and options.json:
         raise InputError("--json describes the files that are written; name a file or a folder with --out")
     if out is None and not is_single and suffix != _LINES:
@@ -94,17 +89,16 @@ def _export(options: argparse.Namespace) -> int:
             conversation_of(system, options.conversation)
         names = [options.conversation] if is_single else system.conversations()
         texts = _texts(system, names, format)
-        written: list[Path] = []
         if out is None:
-            for _, text in texts:
-                sys.stdout.write(text)
+            sys.stdout.writelines(texts)
             return 0
-        if is_file:
-            files.write_text(out, "".join(text for _, text in texts))
+        written: list[Path] = []
+        if not out.is_dir() and (is_single or out.suffix == suffix == _LINES):
+            files.write_text(out, "".join(texts))
             written.append(out)
         else:
-            out.mkdir(parents=True, exist_ok=True)
-            for file, (_, text) in zip(_files(names, suffix), texts, strict=True):
+            files.make_folder(out)
+            for file, text in zip(_files(names, suffix), texts, strict=True):
                 files.write_text(out / file, text)
                 written.append(out / file)
                 update(len(written), len(names))
@@ -124,14 +118,14 @@ def _format(name: str | None, out: Path | None) -> str:
     return next((format for format, known in formats.SUFFIXES.items() if known == suffix), _FORMAT)
 
 
-def _texts(system: MemorySystem, names: Sequence[str], format: str) -> Iterator[tuple[str, str]]:
-    """The names of conversations and their texts, each of which ends in a line end or is empty."""
+def _texts(system: MemorySystem, names: Sequence[str], format: str) -> Iterator[str]:
+    """The texts of conversations, each of which ends in a line end or is empty."""
     for name in names:
         try:
             text = system.conversation(name).export(format)
         except ThreadMemError as error:
             raise type(error)(f"conversation {name!r} cannot be exported as {format}: {error}") from error
-        yield name, text if text.endswith("\n") or not text else f"{text}\n"
+        yield text if text.endswith("\n") or not text else f"{text}\n"
 
 
 def _files(names: Sequence[str], suffix: str) -> Iterator[str]:

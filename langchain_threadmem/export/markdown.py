@@ -75,8 +75,9 @@ def to_markdown(nodes: Sequence[ConversationNode], *, title: str = "Conversation
 
 
 def _strand(layout: Layout, strand: Strand, nodes: Sequence[ConversationNode]) -> Iterator[str]:
-    placement = nodes[0].placement
-    title = (placement.title if placement else "") or title_of_thread(node.message for node in nodes)
+    # The first node may be a system message.
+    titles = [node.placement.title for node in nodes[:2] if node.placement]
+    title = next(filter(None, titles), "") or title_of_thread(node.message for node in nodes)
     yield f"## {_plain(title or f'Thread {strand.tip.id}')}"
     parent = layout.parent(strand.first)
     if parent is not None:

@@ -34,7 +34,7 @@ class Entry:
         state: See `State`.
         superseded_by: The `key` of the entry that replaced it.
         summary: The summary of the message.
-        placement: The reason for the place of the message; its candidates are keys as numbers.
+        placement: The reason for the place of the message; the text of a candidate is the `key` of an entry.
         number: The number that the node gets in a new conversation; by default in the order of time.
     """
 

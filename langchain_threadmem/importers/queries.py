@@ -17,7 +17,7 @@ from langchain_threadmem.storage.statements import Conn, Statement
 from langchain_threadmem.tree import copying, nodes, placements, trees
 from langchain_threadmem.tree.append import NodeWriter
 from langchain_threadmem.tree.copying import Saved
-from langchain_threadmem.tree.node import MessageSummary, Placement, known_chances
+from langchain_threadmem.tree.node import MessageSummary, Placement
 from langchain_threadmem.tree.nodes import STORED
 
 _MESSAGES = Statement(
@@ -169,10 +169,11 @@ def _renumbered(placement: Placement | None, numbers: Mapping[str, int]) -> Plac
     if placement is None:
         return None
     chances = [
-        (None if candidate is None else numbers.get(str(candidate), 0), chance)
+        (None if candidate is None else numbers[str(candidate)], chance)
         for candidate, chance in placement.chances
+        if candidate is None or str(candidate) in numbers
     ]
-    return known_chances(replace(placement, chances=chances), numbers.values())
+    return replace(placement, chances=chances)
 
 
 def _extend(conn: Conn, tree: int, head: trees.Head, chat: NewNodes) -> int:

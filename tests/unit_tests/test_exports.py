@@ -406,6 +406,7 @@ def test_the_command_prints_the_schema(capsys: Output) -> None:
         (["--format", "html"], "--out"),
         (["--json", "--format", "jsonl"], "--out"),
         (["monday"], "no conversation 'monday'"),
+        (["--format", "html", "--out", __file__], "make the folder"),
     ],
 )
 def test_the_command_refuses_wrong_use(
