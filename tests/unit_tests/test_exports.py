@@ -367,7 +367,7 @@ def test_the_command_writes_a_file_in_the_format_of_its_suffix(
 ) -> None:
     path = tmp_path / "figs.md"
     assert main(["export", "Figs/1", "--db", database, "--out", str(path), "--json"]) == 0
-    assert path.read_text().startswith("# Figs/1\n")
+    assert path.read_text().startswith("# Figs grow\n")
     assert json.loads(capsys.readouterr().out) == {
         "format": "markdown",
         "conversations": 1,
