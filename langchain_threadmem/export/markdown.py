@@ -15,8 +15,9 @@ from datetime import UTC
 from langchain_core.messages import AIMessage, BaseMessage, FunctionMessage, ToolMessage
 
 from langchain_threadmem.catalogue.verbs import title_of_thread
-from langchain_threadmem.export.layout import Layout, Strand, label_of
+from langchain_threadmem.export.layout import Layout, Strand
 from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.display import label_of
 from langchain_threadmem.messages.text import one_line, visible
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.node import EPOCH, ConversationNode
