@@ -880,12 +880,29 @@ class ChatMemory:
         """The conversation as text.
 
         Args:
-            format: "json" (all messages, superseded messages included), "jsonl" (a line for each thread, in
-                OpenAI's format for fine-tuning), "jsonl_messages", "text" (also "plain_text"), "mermaid" (one
-                diagram, see `to_mermaid`), "html" (a page with search and a map) or "svg".
+            format: The format:
+
+                - "json": a document with all messages, superseded messages included, which `load` and
+                  `MemorySystem.import_file` read; `export/schema.json` is its JSON Schema.
+                - "jsonl": a line for each thread, with messages in the format of OpenAI.
+                - "jsonl_messages": a line for each message.
+                - "fine_tuning": a line for each answered thread, as OpenAI accepts it for training.
+                - "markdown": a heading for each thread, a quote for each message.
+                - "text" (also "plain_text"): a transcript.
+                - "graphml": all messages as a graph for NetworkX, Gephi or yEd.
+                - "mermaid": one diagram, see `to_mermaid`.
+                - "html": a page with search and a map; "svg": a picture.
 
         Raises:
             InputError: The format is unknown.
+            UnsupportedMessageError: A message has no form in the format; the error names the node.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> nodes = memory.append("Where do figs grow?", "In the south.")
+            >>> print(memory.export("text"))
+            User: Where do figs grow?
+            Assistant: In the south.
         """
         return formats.export(self._conversation, format)
 

@@ -1016,6 +1016,8 @@ class MemorySystem:
         on_progress: Callable[[int, int], object] | None = None,
         *,
         skip_bad: bool = False,
+        sort: bool = False,
+        on_sort: Callable[[int, int], object] | None = None,
     ) -> Flow[ImportReport]:
         """Import the conversations of another program, with their branches, times and titles.
 
@@ -1024,15 +1026,23 @@ class MemorySystem:
         resumed by the same call. No selector places the messages. Files of any size are read in bounded
         memory: one conversation, and a batch of 2,000 messages, which is one transaction.
 
+        With `sort`, the conversations of the file without branches are then sorted into threads, as by
+        `ChatMemory.sort`. Until then their metadata has `"sorted": False`, also after an import without
+        `sort`; a later call sorts them. A sorted conversation is sorted again only if a later export adds
+        messages, and messages stay that a person has placed.
+
         Args:
             path: The file, or the ZIP archive of an export with `conversations.json`.
             format: "chatgpt", "claude", "langchain", "llamabot", "memforest", "messages" (of OpenAI or
                 Anthropic, as JSON or JSON Lines) or "sql_history"; by default that of the contents.
             on_progress: Called after each batch with the bytes that were read and the size of the file.
             skip_bad: Whether to go on after a line or an item that cannot be imported.
+            sort: Whether to sort conversations without branches into threads, once the file is imported.
+            on_sort: Called during the sort with the number of sorted messages and the number of all.
 
         Returns:
-            The numbers of conversations and messages, and the problems of items that were skipped.
+            The numbers of conversations and messages, the problems of items that were skipped, and the
+            numbers of sorted conversations and moved messages.
 
         Raises:
             InputError: The format is unknown, or a line or an item cannot be imported; the error names its
@@ -1050,7 +1060,7 @@ class MemorySystem:
             >>> report.format, report.new_conversations, report.new_messages, system.conversations()
             ('messages', 1, 1, ['chat'])
         """
-        return import_file(self.runtime, path, format, on_progress, skip_bad)
+        return import_file(self.runtime, path, format, on_progress, skip_bad, sort, on_sort)
 
     aimport_file = averb(import_file)
 

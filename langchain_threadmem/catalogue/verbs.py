@@ -43,7 +43,8 @@ PREVIEW = 120
 OPENING = 8
 """The number of messages that are searched for the first human message."""
 WORDS_OF_TITLE = 5
-_WORD = re.compile(r"\w+")
+# Without the ends of English contractions: "we're", "Ada's".
+_WORD = re.compile(r"(\w+)(?:['\u2019](?:s|re|ve|ll|d|m|t)\b)?", re.IGNORECASE)
 
 
 class Page(list[T]):
@@ -429,8 +430,8 @@ def title_of(opening: str) -> str:
     """The title of a thread: the first informative words of the text that opens it; empty without text.
 
     Example:
-        >>> title_of("How do I feed a sourdough starter?")
-        'Feed sourdough starter'
+        >>> title_of("How do I feed a sourdough starter?"), title_of("I've a question about Ada's bees")
+        ('Feed sourdough starter', 'Question Ada bees')
     """
     opening = opening[:PREVIEW].strip()
     kept = informative(opening)

@@ -14,11 +14,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from langchain_threadmem import __version__
-from langchain_threadmem.cli import checking, completion, deleting, editing, reading, running, transfers
+from langchain_threadmem.cli import (
+    checking,
+    completion,
+    deleting,
+    editing,
+    export,
+    reading,
+    running,
+    transfers,
+)
 from langchain_threadmem.cli.arguments import Command, Parser, print_error, settle
 from langchain_threadmem.errors import ThreadMemError
 
-GROUPS = (running, transfers, reading, editing, deleting, checking, completion)
+GROUPS = (running, transfers, export, reading, editing, deleting, checking, completion)
 """The modules of commands, in the order of the help; each has a function `register(commands)`."""
 
 _EPILOG = """\

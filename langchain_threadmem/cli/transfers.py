@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from langchain_threadmem.cli.arguments import Commands, add_command, print_json, progress_bar, shown
-from langchain_threadmem.messages.text import visible
+from langchain_threadmem.messages.text import plural, visible
 
 
 def register(commands: Commands) -> None:
@@ -16,13 +18,20 @@ def register(commands: Commands) -> None:
         "import",
         _import,
         "import chats of ChatGPT, Claude, LangChain and others, with their branches",
-        examples=["import conversations.json", "import export.zip --db memory.db --owner ada"],
+        examples=[
+            "import conversations.json",
+            "import export.zip --db memory.db --owner ada",
+            "import conversations.json --sort",
+        ],
         json="the counts and the problems",
     )
     chats.add_argument("file", metavar="FILE", type=Path, help="an export: JSON, JSON Lines, ZIP or SQLite")
     chats.add_argument("--into", dest="db", metavar="DATABASE", help="the same as --db DATABASE")
     chats.add_argument("--format", metavar="NAME", help="format of FILE; default: that of its contents")
     chats.add_argument("--skip-bad", action="store_true", help="go on after a line or an item that is bad")
+    chats.add_argument(
+        "--sort", action="store_true", help="sort conversations without branches into threads, once each"
+    )
 
     importing = add_command(
         commands,
@@ -80,10 +89,27 @@ def _import(options: argparse.Namespace) -> int:
     registry.check(options.format)
     Source(options.file).close()  # No database is made for a file that cannot be read.
     with (
-        MemorySystem(options.db, owner=options.owner, embeddings=False) as system,
-        progress_bar("import", in_bytes=True) as update,
+        # An import embeds nothing; the sort compares texts by meaning.
+        MemorySystem(options.db, owner=options.owner, embeddings=None if options.sort else False) as system,
+        ExitStack() as bars,
     ):
-        report = system.import_file(options.file, options.format, update, skip_bad=options.skip_bad)
+        update = bars.enter_context(progress_bar("import", in_bytes=True))
+        sorting: list[Callable[..., None]] = []
+
+        def on_sort(done: int, total: int) -> None:
+            if not sorting:  # One bar at a time.
+                bars.close()
+                sorting.append(bars.enter_context(progress_bar("sort")))
+            sorting[0](done, total)
+
+        report = system.import_file(
+            options.file,
+            options.format,
+            update,
+            skip_bad=options.skip_bad,
+            sort=options.sort,
+            on_sort=on_sort,
+        )
     if options.json:
         print_json(report)
         return 0
@@ -92,6 +118,12 @@ def _import(options: argparse.Namespace) -> int:
         f"{report.messages} messages, {report.new_messages} of them new; "
         f"{report.skipped or 'no'} bad items skipped"
     )
+    if options.sort:
+        returns = report.moved - report.opened
+        print(
+            f"{plural(report.sorted, 'conversation')} sorted: {plural(report.moved, 'message')} moved, "
+            f"{report.opened:,} to a new thread, {returns:,} to an earlier one"
+        )
     for problem in report.problems:
         print(f"  {visible(problem)}")
     return 0

@@ -36,6 +36,18 @@ def write_text(path: str | Path, text: str) -> None:
         raise _file_error("save to", target, error) from error
 
 
+def make_folder(path: str | Path) -> None:
+    """Make a folder and the folders above it, unless they exist.
+
+    Raises:
+        PersistenceError: The folder cannot be made.
+    """
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _file_error("make the folder", Path(path), error) from error
+
+
 def read_text(path: str | Path) -> str:
     """Read a UTF-8 text file.
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Unpack
 
+from langchain_threadmem.catalogue.queries import profile_of
 from langchain_threadmem.catalogue.verbs import title_of_conversation
-from langchain_threadmem.engine.flow import Flow
+from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.export import json, page, text
+from langchain_threadmem.export.fine_tuning import to_fine_tuning
+from langchain_threadmem.export.graphml import to_graphml
+from langchain_threadmem.export.markdown import to_markdown
 from langchain_threadmem.export.text import MermaidOptions
 from langchain_threadmem.threads.select import ThreadedConversation
 from langchain_threadmem.threads.selectors import LinearNodeSelector, SemanticNodeSelector
@@ -31,10 +35,36 @@ def mermaid_parts(history: Nodes, **options: Unpack[MermaidOptions]) -> list[str
 _FORMATS: dict[str, Callable[[Nodes], str]] = {
     "jsonl": json.to_jsonl,
     "jsonl_messages": json.to_jsonl_messages,
+    "fine_tuning": to_fine_tuning,
     "text": text.to_text,
     "plain_text": text.to_text,
     "mermaid": text.to_mermaid,
 }
+"""The formats of live nodes and their ancestors alone."""
+SUFFIXES = {
+    "json": ".json",
+    "jsonl": ".jsonl",
+    "jsonl_messages": ".jsonl",
+    "fine_tuning": ".jsonl",
+    "markdown": ".md",
+    "text": ".txt",
+    "mermaid": ".mmd",
+    "graphml": ".graphml",
+    "html": ".html",
+    "svg": ".svg",
+}
+"""The formats and the suffixes of their files."""
+
+
+def check(format: str) -> None:
+    """Refuse an unknown format.
+
+    Raises:
+        InputError: The format is unknown; the error lists the formats.
+    """
+    if format not in SUFFIXES and format not in _FORMATS:
+        formats = ", ".join(sorted({*_FORMATS, *SUFFIXES}))
+        raise InputError(f"Unsupported export format: {format} (use one of {formats})")
 
 
 def export(conversation: ThreadedConversation, format: str) -> Flow[str]:
@@ -43,27 +73,36 @@ def export(conversation: ThreadedConversation, format: str) -> Flow[str]:
     Raises:
         InputError: The format is unknown.
     """
+    check(format)
     history, tip = yield from read.whole(conversation)
-    if format == "json":
-        return _document(conversation, history, tip)
     active = tip.id if tip else None
-    if format == "html":
-        title = yield from title_of_conversation(conversation)
-        return page.to_html(history, title=title, active=active)
-    if format == "svg":
-        return page.to_svg(graph.living(history), active=active)
-    if format not in _FORMATS:
-        formats = ", ".join(sorted([*_FORMATS, "json", "html", "svg"]))
-        raise InputError(f"Unsupported export format: {format} (use one of {formats})")
+    match format:
+        case "json":
+            tree = conversation.tree
+            profile = yield from Sql(lambda conn: profile_of(conn, tree))
+            return _document(conversation, history, tip, profile.title)
+        case "graphml":
+            return to_graphml(history)
+        case "svg":
+            return page.to_svg(graph.living(history), active=active)
+        case "html":
+            title = yield from title_of_conversation(conversation)
+            return page.to_html(history, title=title, active=active)
+        case "markdown":
+            title = yield from title_of_conversation(conversation)
+            return to_markdown(graph.living(history), title=title)
     return _FORMATS[format](graph.living(history))
 
 
-def _document(conversation: ThreadedConversation, history: Nodes, tip: ConversationNode | None) -> str:
+def _document(
+    conversation: ThreadedConversation, history: Nodes, tip: ConversationNode | None, title: str | None
+) -> str:
     return json.to_json(
         history,
         mode="linear" if conversation.is_linear else "graph",
         metadata={
             "conversation_id": conversation.name,
+            **({"title": title} if title else {}),
             "context_depth": conversation.context_depth,
             "tip": tip.id if tip else None,
         },

@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from importlib import resources
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_openai_messages
@@ -25,7 +26,7 @@ from langchain_threadmem.messages.roles import TYPES, role_of
 from langchain_threadmem.messages.typed_json import UNTRUSTED, Opaque, Writer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree import graph
-from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummary
+from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummary, Placement
 
 VERSION = "1.0"
 MODES = {"linear": "linear", "graph": "graph", "threaded": "graph"}
@@ -45,6 +46,18 @@ class Document:
     nodes: list[ConversationNode]
     mode: str
     metadata: dict[str, Any]
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the documents that `to_json` writes.
+
+    Example:
+        >>> json_schema()["required"]
+        ['version', 'metadata', 'nodes', 'edges']
+    """
+    text = resources.files(__package__).joinpath("schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
 
 
 def to_json(
@@ -283,6 +296,12 @@ def _node_record(node: ConversationNode, other: Writer | None) -> dict[str, Any]
         record["state"] = State(node.state).name.lower()
     if node.superseded_by is not None:
         record["superseded_by"] = node.superseded_by
+    if (placement := node.placement) is not None:
+        record["placement"] = {
+            "reason": placement.reason,
+            **({"chances": placement.chances} if placement.chances else {}),
+            **({"title": placement.title} if placement.title else {}),
+        }
     return record
 
 
@@ -311,7 +330,29 @@ def _read_node(value: object, n: int) -> ConversationNode:
         timestamp,
         State[state.upper()],
         links["superseded_by"],
+        _placement(record.get("placement"), where),
     )
+
+
+def _placement(value: object, where: str) -> Placement | None:
+    if value is None:
+        return None
+    record = as_object(value, f"'placement' of {where}")
+    reason, title = record.get("reason"), record.get("title", "")
+    chances = as_list(record.get("chances") or [], f"'chances' of {where}")
+    if not (isinstance(reason, str) and isinstance(title, str) and all(map(_is_chance, chances))):
+        raise InputError(
+            f"{where} has a bad placement {value!r:.80}; give it a 'reason', and 'chances': pairs of a node "
+            "id or null and a probability"
+        )
+    return Placement(reason, tuple((candidate, float(chance)) for candidate, chance in chances), title)
+
+
+def _is_chance(pair: object) -> bool:
+    match pair:
+        case [None | int(), float() | int()] if not any(isinstance(each, bool) for each in pair):
+            return True
+    return False
 
 
 def _node_message(record: dict[str, Any], where: str) -> BaseMessage:

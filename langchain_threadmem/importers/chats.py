@@ -15,7 +15,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.ids import kept_text
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.graph import circular, parents_first
-from langchain_threadmem.tree.node import MessageSummary
+from langchain_threadmem.tree.node import MessageSummary, Placement
 
 AT_ONCE = 5_000
 """The number of messages of an endless list that form one piece of a conversation."""
@@ -34,6 +34,8 @@ class Entry:
         state: See `State`.
         superseded_by: The `key` of the entry that replaced it.
         summary: The summary of the message.
+        placement: The reason for the place of the message; the text of a candidate is the `key` of an entry.
+        number: The number that the node gets in a new conversation; by default in the order of time.
     """
 
     key: str
@@ -44,6 +46,8 @@ class Entry:
     state: State = State.LIVE
     superseded_by: str | None = None
     summary: MessageSummary | None = None
+    placement: Placement | None = None
+    number: int | None = None
 
     @property
     def id(self) -> str:
@@ -94,7 +98,7 @@ Chats = Iterator[Chat | Bad]
 
 
 def ordered(chat: Chat, default: float) -> list[Entry]:
-    """The entries of a conversation with times: parents before children, otherwise by time.
+    """The entries of a conversation with times: parents before children, otherwise by number and time.
 
     Args:
         chat: The conversation. An entry without a time has that of its parent.
@@ -115,7 +119,9 @@ def ordered(chat: Chat, default: float) -> list[Entry]:
     for key in parents_first(parents):
         entry = entries[key]
         times[key] = times.get(entry.parent, start) if entry.time is None else entry.time
-    order = parents_first({key: parents[key] for key in sorted(parents, key=times.__getitem__)})
+    order = parents_first(
+        {key: parents[key] for key in sorted(parents, key=lambda key: (entries[key].number or 0, times[key]))}
+    )
     return [
         entry if entry.time is not None else replace(entry, time=times[key])
         for key in order
@@ -124,11 +130,30 @@ def ordered(chat: Chat, default: float) -> list[Entry]:
 
 
 def shown(tip: str | None, entries: Sequence[Entry]) -> str | None:
-    """The nearest live entry at or above an entry, if there is one."""
+    """The nearest entry at or above an entry that is not aside, if there is one."""
     found = {entry.key: entry for entry in entries}
-    while tip in found and found[tip].state != State.LIVE:
+    while tip in found and found[tip].state == State.ASIDE:
         tip = found[tip].parent
     return tip if tip in found else None
+
+
+def threads(entries: Sequence[Entry]) -> int:
+    """The number of threads of a conversation: of live entries without a live entry below them.
+
+    Example:
+        >>> parents = {"a": None, "b": "a", "c": "a"}
+        >>> threads([Entry(key, parent, BaseMessage) for key, parent in parents.items()])
+        2
+    """
+    parents = {entry.key: entry.parent for entry in entries}
+    live = [entry for entry in entries if entry.state == State.LIVE]
+    continued: set[str | None] = set()
+    for entry in live:
+        above = entry.parent
+        while above in parents and above not in continued:
+            continued.add(above)
+            above = parents[above]
+    return sum(entry.key not in continued for entry in live)
 
 
 def chained_id(before: str | None, record: Any) -> str:

@@ -12,6 +12,7 @@ from langchain_threadmem.importers.chats import Bad, Chat, Chats, Entry, text_or
 from langchain_threadmem.importers.json_items import object_of
 from langchain_threadmem.importers.source import Source
 from langchain_threadmem.tree.node import EPOCH, ConversationNode
+from langchain_threadmem.tree.revise import HIGHEST_ID
 
 
 def is_item(value: object) -> bool:
@@ -32,6 +33,8 @@ def chats(source: Source) -> Chats:
 
 def _chat(value: object, where: str, name: str) -> Chat:
     document = read_document(value)
+    if document.nodes and document.nodes[-1].id > HIGHEST_ID:
+        raise InputError(f"the node id {document.nodes[-1].id} is too high; use ids up to {HIGHEST_ID}")
     entries = [_entry(node) for node in document.nodes]
     tip = document.metadata.get("tip")
     return Chat(
@@ -54,6 +57,8 @@ def _entry(node: ConversationNode) -> Entry:
         node.state,
         None if node.superseded_by is None else str(node.superseded_by),
         node.summary,
+        node.placement,
+        node.id,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from sqlalchemy import bindparam, select
@@ -13,10 +14,10 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, node, segment
 from langchain_threadmem.storage.statements import Conn, Statement
-from langchain_threadmem.tree import copying, nodes, trees
+from langchain_threadmem.tree import copying, nodes, placements, trees
 from langchain_threadmem.tree.append import NodeWriter
 from langchain_threadmem.tree.copying import Saved
-from langchain_threadmem.tree.node import MessageSummary
+from langchain_threadmem.tree.node import MessageSummary, Placement
 from langchain_threadmem.tree.nodes import STORED
 
 _MESSAGES = Statement(
@@ -25,6 +26,9 @@ _MESSAGES = Statement(
     .where(segment.c.tree == bindparam("tree"), STORED),
     "tree",
 )
+
+SORTED = "sorted"
+"""The field of the metadata of a linear conversation that says whether `sort` has moved its messages."""
 
 
 class Place(NamedTuple):
@@ -46,6 +50,8 @@ class NewNode(NamedTuple):
     state: State
     superseded_by: str | None
     summary: MessageSummary | None
+    placement: Placement | None
+    number: int | None
 
 
 class NewNodes(NamedTuple):
@@ -104,6 +110,30 @@ def add(conn: Conn, owner: str, chats: Iterable[NewNodes]) -> Added:
     return Added(conversations, messages)
 
 
+def unsorted(conn: Conn, owner: str, names: Iterable[str]) -> dict[str, int]:
+    """The numbers of messages of the conversations that are not sorted yet, by name."""
+    found = {}
+    for name in names:
+        tree = trees.find(conn, owner, name)
+        if tree is not None and catalogue.profile_of(conn, tree).metadata.get(SORTED) is False:
+            found[name] = trees.head(conn, tree).next_seq - 1
+    return found
+
+
+def mark_sorted(conn: Conn, owner: str, name: str) -> None:
+    """Record in the metadata of a conversation that it is sorted."""
+    tree = trees.find(conn, owner, name)
+    if tree is not None:
+        trees.lock(conn, tree)
+        _mark(conn, tree, done=True)
+
+
+def _mark(conn: Conn, tree: int, done: bool) -> None:
+    old = catalogue.profile_of(conn, tree)
+    if old.metadata.get(SORTED) is not None and old.metadata[SORTED] is not done:
+        catalogue.put_profile(conn, tree, old._replace(metadata={**old.metadata, SORTED: done}))
+
+
 def _places(conn: Conn, tree: int) -> dict[str, Place]:
     """The places of messages by their ids: the live node, else the newest."""
     rows = conn.all(_MESSAGES, tree)
@@ -112,7 +142,7 @@ def _places(conn: Conn, tree: int) -> dict[str, Place]:
 
 
 def _fill(conn: Conn, tree: int, chat: NewNodes) -> int:
-    numbers = {new.key: number for number, new in enumerate(chat.nodes, 1)}
+    numbers = {new.key: new.number or number for number, new in enumerate(chat.nodes, 1)}
     saved = [
         Saved(
             numbers[new.key],
@@ -124,13 +154,26 @@ def _fill(conn: Conn, tree: int, chat: NewNodes) -> int:
             int(new.state),
             numbers.get(new.superseded_by or ""),
             new.summary,
+            _renumbered(new.placement, numbers),
         )
         for new in chat.nodes
     ]
     live = [row.seq for row in saved if row.state == State.LIVE]
-    tip = numbers.get(chat.tip or "", live[-1] if live else len(saved))
+    tip = numbers.get(chat.tip or "", live[-1] if live else saved[-1].seq if saved else 0)
     copying.restore(conn, tree, saved, tip)
     return len(saved)
+
+
+def _renumbered(placement: Placement | None, numbers: Mapping[str, int]) -> Placement | None:
+    """A placement whose candidates are the stored nodes; `numbers` are those of the entries of the file."""
+    if placement is None:
+        return None
+    chances = [
+        (None if candidate is None else numbers[str(candidate)], chance)
+        for candidate, chance in placement.chances
+        if candidate is None or str(candidate) in numbers
+    ]
+    return replace(placement, chances=chances)
 
 
 def _extend(conn: Conn, tree: int, head: trees.Head, chat: NewNodes) -> int:
@@ -163,9 +206,12 @@ def _extend(conn: Conn, tree: int, head: trees.Head, chat: NewNodes) -> int:
         places[new.message] = Place(key, writer.newest)
         added.append((key, new))
     writer.flush()
+    numbers = {key: places[id].seq for key, id in chat.ids.items() if id in places}
     for key, new in added:
         if new.summary is not None:
             nodes.put_summaries(conn, tree, key, new.message, new.summary)
+        if (placement := _renumbered(new.placement, numbers)) is not None:
+            placements.put(conn, [(key, new.message, placement)])
         if new.role == "system" and new.state == State.LIVE:
             system = key
     # A thread that was continued here stays the active thread.
@@ -176,4 +222,6 @@ def _extend(conn: Conn, tree: int, head: trees.Head, chat: NewNodes) -> int:
     trees.settle(conn, tree, tip, system)
     if chat.profile.title and (old := catalogue.profile_of(conn, tree)).title is None:
         catalogue.put_profile(conn, tree, old._replace(title=chat.profile.title))
+    if added:
+        _mark(conn, tree, done=False)
     return len(added)

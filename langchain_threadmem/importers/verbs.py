@@ -1,9 +1,13 @@
-"""The verb that imports a file: batches of conversations are read, compared with the database and written."""
+"""The verb that imports a file: batches of conversations are read, compared with the database and written.
+
+With `sort=True` the linear conversations of the file are then sorted into threads. Their metadata has
+`"sorted": false` until that is done, so that a later import goes on after an interruption.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +17,7 @@ from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, ThreadMemError
 from langchain_threadmem.importers import queries, registry
-from langchain_threadmem.importers.chats import Bad, Chat, Chats, ordered, shown
+from langchain_threadmem.importers.chats import Bad, Chat, Chats, ordered, shown, threads
 from langchain_threadmem.importers.queries import Added, NewNode, NewNodes
 from langchain_threadmem.importers.source import Source
 from langchain_threadmem.messages.codec import encode
@@ -21,6 +25,8 @@ from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.records import reason
 from langchain_threadmem.messages.typed_json import Writer
 from langchain_threadmem.storage.schema import State
+from langchain_threadmem.threads.moves import sort as moves
+from langchain_threadmem.tree.conversation import Conversation
 
 MESSAGES_AT_ONCE = 2_000
 """The number of messages after which a batch ends: about 0.2 s of work, and one transaction."""
@@ -42,6 +48,9 @@ class ImportReport:
         new_messages: The number of messages that were new to the owner.
         skipped: The number of bad items that were skipped.
         problems: A sentence for each of the first 100 bad items.
+        sorted: The number of conversations that were sorted into threads.
+        moved: The number of messages that the sort has moved.
+        opened: The number of moved messages that begin a thread; the others return to an earlier message.
     """
 
     format: str
@@ -51,6 +60,9 @@ class ImportReport:
     new_messages: int = 0
     skipped: int = 0
     problems: tuple[str, ...] = ()
+    sorted: int = 0
+    moved: int = 0
+    opened: int = 0
 
 
 def import_file(
@@ -59,6 +71,8 @@ def import_file(
     format: str | None = None,
     on_progress: Progress | None = None,
     skip_bad: bool = False,
+    sort: bool = False,
+    on_sort: Progress | None = None,
 ) -> Flow[ImportReport]:
     """Import the conversations of a file; see `MemorySystem.import_file`."""
     registry.check(format)
@@ -66,6 +80,7 @@ def import_file(
     try:
         chosen = yield from Call(lambda: registry.chosen(source, format, path))
         chats, report = chosen.chats(source), ImportReport(chosen.name)
+        imported: dict[str, None] = {}
         while True:
             batch = yield from Call(partial(_next_batch, chats, skip_bad))
             names = [chat.name for chat in batch.chats]
@@ -77,14 +92,41 @@ def import_file(
             if new:
                 added = yield from Sql(partial(queries.add, owner=runtime.owner, chats=new), write=True)
             report = _counted(report, batch, added)
+            if sort:
+                imported |= dict.fromkeys(chat.name for chat in batch.chats)
             if on_progress is not None:
                 on_progress(source.position, source.size)
             if batch.error is not None:
                 raise type(batch.error)(f"{path}: {batch.error}") from batch.error
             if batch.is_last:
-                return report
+                break
     finally:
         source.close()
+    return (yield from _sort(runtime, imported, report, on_sort)) if sort else report
+
+
+def _sort(
+    runtime: Runtime, names: Iterable[str], report: ImportReport, on_sort: Progress | None
+) -> Flow[ImportReport]:
+    """Sort the conversations that are not sorted yet."""
+    unsorted = yield from Sql(partial(queries.unsorted, owner=runtime.owner, names=names))
+    before, total = 0, sum(unsorted.values())
+    for name, messages in unsorted.items():
+
+        def update(done: int, turns: int, messages: int = messages, before: int = before) -> None:
+            if on_sort is not None:
+                on_sort(before + messages * done // turns, total)
+
+        made = yield from moves.sort(Conversation(runtime, name), progress=update)
+        yield from Sql(partial(queries.mark_sorted, owner=runtime.owner, name=name), write=True)
+        before += messages
+        report = replace(
+            report,
+            sorted=report.sorted + 1,
+            moved=report.moved + len(made),
+            opened=report.opened + sum(move.parent_id is None for move in made),
+        )
+    return report
 
 
 @dataclass(slots=True)
@@ -187,6 +229,8 @@ def _new_of(
                 entry.state,
                 entry.superseded_by,
                 entry.summary,
+                entry.placement,
+                entry.number,
             )
         )
     return NewNodes(
@@ -196,7 +240,11 @@ def _new_of(
         {entry.key: entry.id for entry in entries},
         shown(chat.tip, entries),
         nodes[0].created if nodes and chat.created is None else chat.created or default,
-        Profile(chat.title, {"source": format}, chat.archived),
+        Profile(
+            chat.title,
+            {"source": format, **({queries.SORTED: False} if threads(entries) == 1 else {})},
+            chat.archived,
+        ),
     )
 
 

@@ -11,10 +11,10 @@ from sqlalchemy import bindparam, select
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
 from langchain_threadmem.storage.statements import Conn, Statement, within
-from langchain_threadmem.tree import grafts, nodes, revision, trees
+from langchain_threadmem.tree import grafts, nodes, placements, revision, trees
 from langchain_threadmem.tree import lineage as lineage_sql
 from langchain_threadmem.tree.append import NodeWriter, insert, new_segment
-from langchain_threadmem.tree.node import MessageSummary
+from langchain_threadmem.tree.node import MessageSummary, Placement
 
 
 class Saved(NamedTuple):
@@ -29,6 +29,7 @@ class Saved(NamedTuple):
     state: int
     superseded_by: int | None
     summary: MessageSummary | None
+    placement: Placement | None = None
 
 
 def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -> None:
@@ -43,11 +44,14 @@ def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -
     writer = NodeWriter(conn, tree_id, trees.head(conn, tree_id))
     keys: dict[int | None, int] = {}
     for row in saved:
-        keys[row.seq] = writer.add(keys.get(row.parent), *row[1:-1], seq=row.seq)
+        keys[row.seq] = writer.add(keys.get(row.parent), *row[1:8], seq=row.seq)
     writer.flush()
     for row in saved:
         if row.summary is not None:
             nodes.put_summaries(conn, tree_id, keys[row.seq], row.message, row.summary)
+    placements.put(
+        conn, [(keys[row.seq], row.message, row.placement) for row in saved if row.placement is not None]
+    )
     systems = [row.seq for row in saved if row.role == "system" and row.state == State.LIVE]
     trees.settle(conn, tree_id, keys.get(tip), keys.get(max(systems, default=None)))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from langchain_core.messages import BaseMessage
@@ -61,6 +61,17 @@ class Placement:
             for candidate, chance in self.chances
         ]
         return "; ".join(filter(None, [self.reason, ", ".join(weighed)]))
+
+
+def known_chances(placement: Placement, numbers: Collection[int]) -> Placement:
+    """A placement without the candidates that are not among the numbers of a conversation's nodes.
+
+    Example:
+        >>> known_chances(Placement("opens a thread", ((None, 0.9), (7, 0.1))), {1, 2}).chances
+        ((None, 0.9),)
+    """
+    chances = tuple(each for each in placement.chances if each[0] is None or each[0] in numbers)
+    return replace(placement, chances=chances)
 
 
 BY_HAND = Placement(f"{MOVED} by hand")

@@ -20,7 +20,7 @@ from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import Draft
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.tree.graph import parents_first
-from langchain_threadmem.tree.node import BY_HAND, KEPT_BY_HAND, ConversationNode, Placement
+from langchain_threadmem.tree.node import BY_HAND, KEPT_BY_HAND, ConversationNode, Placement, known_chances
 from langchain_threadmem.tree.nodes import NodeRow, Outline
 from langchain_threadmem.tree.rows import drafts_of, nodes_of
 
@@ -213,6 +213,7 @@ def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: 
             int(node.state),
             node.superseded_by,
             node.summary,
+            node.placement and known_chances(node.placement, nodes_by_id),
         )
         for node in map(nodes_by_id.__getitem__, parents_first({n.id: n.parent_id for n in ordered}))
     ]

@@ -537,6 +537,7 @@ def use_system(
     assert_type(
         system.import_file(path="chat.json", format="chatgpt", on_progress=print, skip_bad=True), ImportReport
     )
+    assert_type(system.import_file("chat.json", sort=True, on_sort=print), ImportReport)
     system.close()
 
 
@@ -606,6 +607,7 @@ async def use_system_async(system: MemorySystem, message: BaseMessage, when: dat
         await system.aimport_file(path="chat.json", format=None, on_progress=None, skip_bad=False),
         ImportReport,
     )
+    assert_type(await system.aimport_file("chat.json", sort=True, on_sort=None), ImportReport)
     await system.aclose()
 
 

@@ -471,3 +471,95 @@ def test_an_encrypted_memory_imports_and_keeps_no_text_readable(
         bodies = system.runtime.database.read(lambda conn: conn.all(BODIES, owner))
     assert len(bodies) == 6
     assert not any("gardens" in body for (body,) in bodies)
+
+
+# Sorting after an import
+
+TOPICS = [
+    said("m1", "user", "How do I read a CSV file in pandas?", after="top"),
+    said("m2", "assistant", "Use pandas.read_csv with the path of the CSV file.", after="m1"),
+    said("m3", "user", "Which wine goes with grilled salmon?", after="m2"),
+    said("m4", "assistant", "With grilled salmon a dry Riesling wine is good.", after="m3"),
+    said("m5", "user", "And if the CSV file has no header?", after="m4"),
+    said("m6", "assistant", "Then call pandas.read_csv with header=None for the CSV file.", after="m5"),
+]
+MORE = [
+    said("m7", "user", "Is there a red wine that goes with salmon?", after="m6"),
+    said("m8", "assistant", "A light red wine, such as a Pinot Noir, goes with salmon.", after="m7"),
+]
+
+
+@pytest.fixture
+def words(url: str, owner: str) -> Any:
+    """A memory that compares texts by their words."""
+    with MemorySystem(url, owner=owner, embeddings=False) as system:
+        yield system
+
+
+def asked(system: MemorySystem, name: str = "figs") -> list[list[Any]]:
+    """The ids of the human messages of each thread."""
+    threads = system.conversation(name).threads()
+    return sorted([node.message.id for node in each if node.message.type == "human"] for each in threads)
+
+
+def test_linear_conversations_are_sorted_once_and_branches_stay(
+    words: MemorySystem, verbs: Any, file: Any
+) -> None:
+    path = file(chatgpt(*TOPICS), chatgpt(*FIGS, id="branched"))
+    seen: list[tuple[int, int]] = []
+    report = verbs(words).import_file(path, sort=True, on_sort=lambda *at: seen.append(at))
+    assert asked(words) == [["m1", "m5"], ["m3"]]
+    assert asked(words, "branched") == [["m1", "m3"], ["m1", "m5"]]
+    assert (report.sorted, report.moved, report.opened) == (1, 2, 1)
+    assert seen[-1] == (6, 6)
+    history = words.conversation("figs").history
+    second = verbs(words).import_file(path, sort=True)
+    assert (second.new_messages, second.sorted, second.moved) == (0, 0, 0)
+    assert words.conversation("figs").history == history
+    assert words.verify().ok
+
+
+def test_a_sort_that_was_interrupted_goes_on(words: MemorySystem, verbs: Any, file: Any) -> None:
+    path = file(*(chatgpt(*TOPICS, id=f"chat-{n}") for n in range(3)))
+
+    def interrupt(done: int, total: int) -> None:
+        if done == 12:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        verbs(words).import_file(path, sort=True, on_sort=interrupt)
+    assert [len(asked(words, f"chat-{n}")) for n in range(3)] == [2, 1, 1]
+    assert verbs(words).import_file(path, sort=True).sorted == 2
+    assert [len(asked(words, f"chat-{n}")) for n in range(3)] == [2, 2, 2]
+
+
+def test_an_import_can_be_sorted_later(words: MemorySystem, file: Any) -> None:
+    path = file(chatgpt(*TOPICS))
+    words.import_file(path)
+    assert len(asked(words)) == 1
+    assert words.list_conversations(metadata={"sorted": False})[0].id == "figs"
+    report = words.import_file(path, sort=True)
+    assert (report.new_messages, report.sorted, len(asked(words))) == (0, 1, 2)
+
+
+def test_new_messages_of_a_later_export_are_sorted_and_what_a_person_placed_stays(
+    words: MemorySystem, verbs: Any, file: Any
+) -> None:
+    verbs(words).import_file(file(chatgpt(*TOPICS)), sort=True)
+    memory = words.conversation("figs")
+    later = next(node for node in memory.history if node.message.id == "m5" and node.state == State.LIVE)
+    memory.place(later.id, None)
+    report = verbs(words).import_file(file(chatgpt(*TOPICS, *MORE)), sort=True)
+    assert (report.new_messages, report.sorted) == (2, 1)
+    assert asked(words) == [["m1"], ["m3", "m7"], ["m5"]]
+    assert verbs(words).import_file(file(chatgpt(*TOPICS, *MORE)), sort=True).sorted == 0
+
+
+def test_the_command_sorts_and_prints_the_moves(
+    file: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["import", str(file(chatgpt(*TOPICS))), "--into", str(tmp_path / "memory.db"), "--sort"]
+    assert main(command) == 0
+    assert "1 conversation sorted: 2 messages moved, 1 to a new thread" in capsys.readouterr().out
+    assert main(command) == 0
+    assert "0 conversations sorted: 0 messages moved" in capsys.readouterr().out

@@ -1,0 +1,59 @@
+"""Conversations as GraphML, for NetworkX, Gephi, yEd and other programs that draw and measure graphs."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.roles import role_of
+from langchain_threadmem.messages.text import visible
+from langchain_threadmem.storage.schema import State
+from langchain_threadmem.tree import graph
+from langchain_threadmem.tree.node import ConversationNode
+
+_NOT_IN_XML = str.maketrans({"\ufffe": "\\ufffe", "\uffff": "\\uffff"})
+
+
+def to_graphml(nodes: Sequence[ConversationNode]) -> str:
+    """Write a conversation as a directed graph with edges from parent to child.
+
+    Args:
+        nodes: All nodes of one conversation, in any order and of any state.
+
+    Returns:
+        GraphML. A node has the attributes `role`, `text`, `time` (ISO 8601), `state` ("live", "superseded" or
+        "aside") and, unless it is a root, `parent`. Control characters of texts are written as escapes.
+
+    Raises:
+        InvalidGraphStateError: The nodes do not form a forest.
+
+    Example:
+        >>> import networkx
+        >>> from langchain_core.messages import AIMessage, HumanMessage
+        >>> nodes = [ConversationNode(1, HumanMessage("Hello")), ConversationNode(2, AIMessage("Hi!"), 1)]
+        >>> read = networkx.parse_graphml(to_graphml(nodes), node_type=int)
+        >>> list(read.edges), read.nodes[2]["role"], read.nodes[2]["text"]
+        ([(1, 2)], 'assistant', 'Hi!')
+    """
+    import networkx
+
+    tree = graph.to_graph(nodes)
+    for _, values in tree.nodes(data=True):
+        node: ConversationNode = values.pop("node")
+        values |= {
+            "role": _written(role_of(node.message)),
+            "text": _written(text_of(node.message)),
+            "time": node.timestamp.isoformat(),
+            "state": State(node.state).name.lower(),
+        }
+        if node.parent_id is not None:
+            values["parent"] = node.parent_id
+    file = io.BytesIO()
+    # `generate_graphml` would split texts at line ends that XML does not know.
+    networkx.write_graphml_xml(tree, file)
+    return file.getvalue().decode()
+
+
+def _written(text: str) -> str:
+    return visible(text).translate(_NOT_IN_XML)
