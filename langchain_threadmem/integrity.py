@@ -1,13 +1,28 @@
-"""SQL: checks of the database file, of its rows and of the links between them."""
+"""SQL: checks of the database file, of its rows and of the links between them; removal of damaged rows."""
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, func, literal_column, select
+from collections.abc import Collection
 
+from sqlalchemy import BigInteger, bindparam, delete, func, literal_column, select
+
+from langchain_threadmem.index import vectors, watermarks
 from langchain_threadmem.messages.ids import is_numbered
+from langchain_threadmem.messages.text import plural
 from langchain_threadmem.removal.tables import PARTS, Id, scope
 from langchain_threadmem.storage import checksums, node_keys
-from langchain_threadmem.storage.schema import State, digest, node, segment, tree, unit
+from langchain_threadmem.storage.schema import (
+    LEXICON,
+    State,
+    digest,
+    embedding,
+    gist,
+    mark,
+    node,
+    segment,
+    tree,
+    unit,
+)
 from langchain_threadmem.storage.statements import Conn, Statement
 from langchain_threadmem.tree.nodes import STORED
 
@@ -51,6 +66,18 @@ _NAMES = Statement(
     ),
     *("tree", "before", "last"),
 )
+_NO_WORDS = Statement.of(
+    sqlite=f"INSERT INTO {LEXICON} ({LEXICON}) VALUES ('delete-all')", postgresql=f"DELETE FROM {LEXICON}"
+)
+_NO_DOCUMENTS = Statement(delete(gist))
+_LEXICONS = Statement(delete(mark).where(mark.c.name.startswith(watermarks.lexicon_of(""), autoescape=True)))
+_VECTOR = Statement(
+    delete(embedding).where(
+        embedding.c.key == bindparam("key", type_=BigInteger()), embedding.c.model == bindparam("model")
+    ),
+    *("key", "model"),
+)
+_TREE_OF = Statement(select(node.c.tree).where(node.c.key == bindparam("key", type_=BigInteger())), "key")
 
 
 def problems(conn: Conn) -> list[str]:
@@ -96,3 +123,32 @@ def unfound(conn: Conn, tree_id: int, first: int, last: int) -> list[int]:
 def unreached(conn: Conn, tree_id: int) -> list[int]:
     """Numbers of the nodes of a tree that the index of node numbers does not reach."""
     return [row[0] for row in conn.all(_UNREACHED, tree_id)]
+
+
+def mend(conn: Conn) -> list[str]:
+    """Delete damaged derived rows, and what was made together with them."""
+    done: list[str] = []
+    words, marks = checksums.wrong(conn, gist), checksums.wrong(conn, mark)
+    for tree_id, name in marks:
+        watermarks.drop(conn, tree_id, name)
+    faults = [fault for fault in problems(conn) if LEXICON in fault]
+    if words or marks or faults:
+        # The entries of a damaged row in the index of words are not known, so all entries are removed.
+        for statement in (_NO_WORDS, _NO_DOCUMENTS, _LEXICONS):
+            conn.run(statement)
+        done.append("the words of all messages were made anew")
+    broken = checksums.wrong(conn, embedding)
+    for tree_id, model in sorted(_trees_of(conn, broken)):
+        vectors.delete_of_tree(conn, tree_id, model)
+        watermarks.drop(conn, tree_id, watermarks.embeddings_of(model))
+        watermarks.drop(conn, tree_id, watermarks.index_of(model))
+    for key, model in broken:  # Also of a node that there is not.
+        conn.run(_VECTOR, key, model)
+    if broken:
+        done.append(f"{plural(len(broken), 'damaged vector')} removed; the next search makes new ones")
+    return done
+
+
+def _trees_of(conn: Conn, rows: Collection[tuple[int, str]]) -> set[tuple[int, str]]:
+    """The trees and the models of rows of vectors."""
+    return {(found[0], model) for key, model in rows if (found := conn.one(_TREE_OF, key)) is not None}

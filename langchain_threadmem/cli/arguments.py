@@ -126,6 +126,8 @@ def settle(options: argparse.Namespace) -> None:
         elif options.db is None:
             options.db = given
         else:
+            from langchain_threadmem.storage.urls import shown
+
             raise InputError(
                 f"--db {shown(options.db)} and {shown(given)} both name a database; leave one out"
             )
@@ -182,16 +184,6 @@ def conversation_of(system: MemorySystem, name: str) -> ChatMemory:
         shown = ", ".join(map(repr, names[:NAMES_SHOWN])) + (" ..." if len(names) > NAMES_SHOWN else "")
         raise InputError(f"there is no conversation {name!r} of {system.owner!r}; there is {shown or 'none'}")
     return system.conversation(name)
-
-
-def shown(database: str) -> str:
-    """A database in quotes, without its password."""
-    from sqlalchemy.engine import URL
-
-    from langchain_threadmem.storage.urls import named
-
-    place = named(database)
-    return repr(place.render_as_string() if isinstance(place, URL) else str(place[0]))
 
 
 @contextmanager

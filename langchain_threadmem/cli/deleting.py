@@ -14,7 +14,6 @@ from langchain_threadmem.cli.arguments import (
     open_memory,
     print_error,
     print_json,
-    shown,
 )
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.text import plural, visible
@@ -134,6 +133,8 @@ def _erase(options: argparse.Namespace) -> int:
 
 
 def _described(options: argparse.Namespace) -> str:
+    from langchain_threadmem.storage.urls import shown
+
     what = "all data" if options.conversation is None else f"conversation {options.conversation!r}"
     if options.before is not None:
         what = f"{'all messages' if options.conversation is None else what} before {options.before}"
@@ -148,6 +149,8 @@ def _has_trees(system: MemorySystem, conversation: str) -> bool:
 
 
 def _print_receipt(receipt: Receipt, database: str) -> None:
+    from langchain_threadmem.storage.urls import shown
+
     what = "all data" if receipt.conversation is None else f"conversation {receipt.conversation!r}"
     when = "" if receipt.before is None else f" before {receipt.before.isoformat()}"
     print(f"erased {what}{when} of {receipt.owner!r} from {shown(database)}:")

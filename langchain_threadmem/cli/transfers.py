@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from langchain_threadmem.cli.arguments import Commands, add_command, print_json, progress_bar, shown
+from langchain_threadmem.cli.arguments import Commands, add_command, print_json, progress_bar
 from langchain_threadmem.messages.text import plural, visible
 
 
@@ -175,7 +175,7 @@ def _convert(options: argparse.Namespace) -> int:
 
 
 def _backup(options: argparse.Namespace) -> int:
-    from langchain_threadmem.storage.urls import sqlite_file
+    from langchain_threadmem.storage.urls import shown, sqlite_file
     from langchain_threadmem.transfer.backup import backup
 
     with progress_bar("backup") as update:

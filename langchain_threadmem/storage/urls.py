@@ -100,3 +100,14 @@ def named(url: str | Path | None) -> URL | tuple[Path | None, str]:
     file = parsed.database
     path = None if file in (None, "", ":memory:") else Path(str(file))
     return path, str(parsed.query.get("synchronous", "NORMAL"))
+
+
+def shown(database: str) -> str:
+    """A database in quotes, without its password.
+
+    Example:
+        >>> shown("postgresql://ada:secret@host/chats")
+        "'postgresql://ada:***@host/chats'"
+    """
+    place = named(database)
+    return repr(place.render_as_string() if isinstance(place, URL) else str(place[0]))
