@@ -171,6 +171,11 @@ def create_app(
         await chat.memory.aswitch(node)
         return await state_of(chat)
 
+    async def version(request: Request) -> Response:
+        chat, (node,) = chat_of(request), await fields(request, node=int)
+        await chat.memory.aswitch(node, revive=True)
+        return await state_of(chat)
+
     async def place(request: Request) -> Response:
         chat, (node, parent) = chat_of(request), await fields(request, node=int, parent=(int, type(None)))
         await chat.place(node, parent)
@@ -185,7 +190,7 @@ def create_app(
             yield
 
     one = "/api/conversations/{conversation}"
-    verbs = (send, edit, regenerate, stop, switch, place)
+    verbs = (send, edit, regenerate, stop, switch, version, place)
     return Starlette(
         routes=[
             Route("/api/sign_in", sign_in, methods=["POST"]),

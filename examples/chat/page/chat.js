@@ -40,6 +40,7 @@ async function* events(response) {
 // An answer is streamed into a message of its own, which the state replaces at the end.
 async function answer(verb, body, question = null) {
   const conversation = page.conversation;
+  const former = page.state.threads.find(({ active }) => active);
   const isShown = () => conversation === page.conversation;
   const bubble = element("p", { className: "text" });
   const waiting = element("li", { className: "message ai writing" }, bubble);
@@ -60,7 +61,7 @@ async function answer(verb, body, question = null) {
       if (event === "error") notice(data);
       if (event === "token" && atEnd()) toEnd();
     }
-    if (isShown() && selection) noticeSelection(selection);
+    if (isShown() && selection) noticeSelection(selection, former);
   } catch (error) {
     if (isShown()) notice(error.message);
     if (isShown()) render(await json(here()));
@@ -96,7 +97,7 @@ function versionsOf({ id, versions }) {
   if (versions.length < 2) return null;
   const at = versions.indexOf(id);
   const to = (step, sign, label) =>
-    button(sign, () => change("switch", { node: versions[at + step] }), {
+    button(sign, () => change("version", { node: versions[at + step] }), {
       ariaLabel: label, disabled: page.busy || versions[at + step] === undefined,
     });
   const count = element("span", { textContent: `${at + 1}/${versions.length}` });
@@ -142,6 +143,7 @@ function cutAfter(node, inclusive) {
 }
 
 function render(state) {
+  const wasAtEnd = atEnd();
   page.state = state;
   $("messages").replaceChildren(...state.messages.map(messageItem));
   $("empty").hidden = state.messages.length > 0;
@@ -156,6 +158,7 @@ function render(state) {
   }));
   $("show-threads").textContent = state.threads.length ? `Threads (${state.threads.length})` : "Threads";
   if (state.busy !== page.busy) setBusy(state.busy);
+  if (wasAtEnd) toEnd();
 }
 
 function setBusy(busy) {
@@ -171,10 +174,10 @@ function notice(text = null, ...actions) {
   $("notices").replaceChildren(...(text === null ? [] : [element("span", { textContent: text }), ...actions]));
 }
 
-function noticeSelection({ kind, title, node, former }) {
-  const text = kind === "new_thread" ? `New thread: “${title}”` : `Back to the thread “${title}”`;
-  const undo = former === null ? [] : [button("Continue the thread before", () => change("place", { node, parent: former }))];
-  if (kind !== "new_thread" || former !== null) notice(text, ...undo);
+function noticeSelection({ kind, title, node, former: parent }, former) {
+  if (parent === null || former === undefined) return;
+  const text = kind === "new_thread" ? `New thread “${title}”.` : `Back to the thread “${title}”.`;
+  notice(text, button(`Move to “${former.title}”`, () => change("place", { node, parent })));
 }
 
 const atEnd = () => $("scroll").scrollHeight - $("scroll").scrollTop - $("scroll").clientHeight < 120;
