@@ -83,6 +83,14 @@ def test_an_old_version_can_be_looked_at_again(memory: Any) -> None:
     assert texts(memory.thread_of(human.id)) == ["Hello", "Good morning!"]
 
 
+def test_the_thread_of_a_moved_message_contains_its_answer(memory: Any) -> None:
+    memory.append("Hello", "Hi!")
+    bread, _ = memory.append("And bread?", "Bread.")
+    moved = memory.place(bread.id, None)
+    assert texts(memory.thread_of(moved.id)) == ["And bread?", "Bread."]
+    assert memory.switch(moved.id).message.content == "Bread."
+
+
 def test_a_revived_version_replaces_the_version_that_replaced_it(memory: Any) -> None:
     human, answer = memory.append("Hello", "Hi!")
     memory.regenerate(human.id, "Good day!")
@@ -169,9 +177,11 @@ def test_each_verb_agrees_with_the_history(system: MemorySystem, seed: int) -> N
         while above is not None and sum(one.state in SHOWN for one in below[above.id]) < 2:
             above = by_id.get(above.parent_id or 0)
         assert memory.fork_point(node.id) == above
-        inside, waiting = [node], list(below.get(node.id, ()))
-        while waiting:
-            one = waiting.pop()
-            inside += [one] if one.state <= max(node.state, State.LIVE) else []
-            waiting += below.get(one.id, ())
-        assert memory.thread_of(node.id)[-1].id == max(one.id for one in inside)
+        end, inside = node.id, [node.id]
+        while inside:  # A node that was moved has a higher number than the nodes below it.
+            end, inside, waiting = max(inside), [], list(below.get(max(inside), ()))
+            while waiting:
+                one = waiting.pop()
+                inside += [one.id] if one.state <= max(node.state, State.LIVE) else []
+                waiting += below.get(one.id, ())
+        assert memory.thread_of(node.id)[-1].id == end
