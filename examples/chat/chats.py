@@ -64,6 +64,12 @@ class Chat:
     key: tuple[str, str]
     memory: ChatMemory
 
+    @property
+    def config(self) -> RunnableConfig:
+        """The configuration of the agent's runs, which names the user and the conversation."""
+        user, conversation = self.key
+        return {"configurable": {"thread_id": conversation, "user_id": user}}
+
     def state(self, everything: bool = False) -> dict[str, Any]:
         """The threads of the conversation, and the messages of the active thread, for the page."""
         memory, tip = self.memory, self.memory.tip
@@ -93,13 +99,15 @@ class Chat:
         """Answer a new message, in the thread that the selector chooses."""
         tip = await self.memory.atip()
         former = None if tip is None else tip.id
-        await self._answer(self.chats.agent, [HumanMessage(text)], emit, former=former)
+        messages = [*await self._opening(), HumanMessage(text)]
+        await self._answer(self.chats.agent, messages, emit, former=former)
 
     async def edit(self, node: int, text: str, emit: Emit) -> None:
         """Answer a new version of a message. The message is in its place, so no thread is selected."""
+        opening = await self._opening()
         edited = await self.memory.aedit(node, text)
         emit("state", await asyncio.to_thread(self.state))
-        await self._answer(self.chats.agent, [edited.message], emit, asked=edited.id)
+        await self._answer(self.chats.agent, [*opening, edited.message], emit, asked=edited.id)
 
     async def regenerate(self, node: int, emit: Emit) -> None:
         """Answer a message again. The middleware stores the answer as a new version of the former answer."""
@@ -112,6 +120,13 @@ class Chat:
         """Move a message, with its answer, to another thread, and show that thread."""
         placed = await self.memory.aplace(node, parent)
         await self.memory.aswitch(placed.id)
+
+    async def _opening(self) -> list[BaseMessage]:
+        """The active thread, if the agent has no state of the conversation yet, as after an import."""
+        state, tip = await self.chats.agent.aget_state(self.config), await self.memory.atip()
+        if state.values or tip is None:
+            return []
+        return [node.message for node in await self.memory.athread(tip.id)]
 
     async def _answer(
         self,
@@ -130,13 +145,10 @@ class Chat:
             asked: The node of the question, if it is stored.
             former: The last node of the thread that was active before a new question.
         """
-        user, conversation = self.key
-        config: RunnableConfig = {"configurable": {"thread_id": conversation, "user_id": user}}
         said = ""
+        stream = agent.astream({"messages": messages}, self.config, stream_mode=["messages", "custom"])
         try:
-            async for mode, part in agent.astream(
-                {"messages": messages}, config, stream_mode=["messages", "custom"]
-            ):
+            async for mode, part in stream:
                 if mode == "messages" and isinstance(part[0], AIMessage):
                     said += part[0].text
                     emit("token", part[0].text)
