@@ -9,14 +9,13 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 import uvicorn
 from chats import Chat, Chats, Emit
 from demo_model import DemoModel
 from langchain_core.language_models import BaseChatModel
-from langchain_openai import ChatOpenAI
+from pydantic import BaseModel, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
@@ -33,8 +32,6 @@ from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import ThreadMemError
 from langchain_threadmem.threads.selectors import AnySelector
 
-LONGEST = 20_000
-"""The most characters of a message."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -84,19 +81,24 @@ class SignedCookie:
         return name
 
 
-async def fields(request: Request, **types: type | tuple[type, ...]) -> list[Any]:
-    """Fields of the JSON body of a request; 400 if one is missing or has another type."""
+class Body(BaseModel):
+    """The JSON body of a request."""
+
+    name: str = Field("", max_length=40)
+    text: str = Field("", max_length=20_000)
+    node: int = 0
+    parent: int | None = None
+
+
+async def body_of(request: Request, with_text: bool = False) -> Body:
+    """The body of a request; 400 if a value is invalid, or the text is missing."""
     try:
-        body = await request.json()
-        values = [body[name] for name in types]
-    except (ValueError, KeyError, TypeError) as error:
-        raise HTTPException(400, f"the body is no JSON object with {', '.join(types)}") from error
-    for (name, kind), value in zip(types.items(), values, strict=True):
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise HTTPException(400, f"{name} has the wrong type")
-        if isinstance(value, str) and not 0 < len(value.strip()) <= LONGEST:
-            raise HTTPException(400, f"{name} needs 1 to {LONGEST} characters")
-    return values
+        body = Body.model_validate_json(await request.body())
+    except ValidationError as error:
+        raise HTTPException(400, str(error)) from error
+    if with_text and not body.text.strip():
+        raise HTTPException(400, "the text is empty")
+    return body
 
 
 def create_app(
@@ -130,10 +132,9 @@ def create_app(
         return StreamingResponse(chat.stream(work), media_type="text/event-stream")
 
     async def sign_in(request: Request) -> Response:
-        (name,) = await fields(request, name=str)
-        name = name.strip()
-        if len(name) > 40 or not name.isprintable():
-            raise HTTPException(400, "a name has at most 40 printable characters")
+        name = (await body_of(request)).name.strip()
+        if not (name and name.isprintable()):
+            raise HTTPException(400, "pass a name")
         response = JSONResponse({"user": name})
         response.set_cookie(cookie.NAME, cookie.value(name), httponly=True, samesite="strict")
         return response
@@ -151,34 +152,34 @@ def create_app(
         return await state_of(chat_of(request), "everything" in request.query_params)
 
     async def send(request: Request) -> Response:
-        chat, (text,) = chat_of(request), await fields(request, text=str)
-        return streamed(chat, lambda emit: chat.send(text, emit))
+        chat, body = chat_of(request), await body_of(request, with_text=True)
+        return streamed(chat, lambda emit: chat.send(body.text, emit))
 
     async def edit(request: Request) -> Response:
-        chat, (node, text) = chat_of(request), await fields(request, node=int, text=str)
-        return streamed(chat, lambda emit: chat.edit(node, text, emit))
+        chat, body = chat_of(request), await body_of(request, with_text=True)
+        return streamed(chat, lambda emit: chat.edit(body.node, body.text, emit))
 
     async def regenerate(request: Request) -> Response:
-        chat, (node,) = chat_of(request), await fields(request, node=int)
-        return streamed(chat, lambda emit: chat.regenerate(node, emit))
+        chat, body = chat_of(request), await body_of(request)
+        return streamed(chat, lambda emit: chat.regenerate(body.node, emit))
 
     async def stop(request: Request) -> Response:
         chat_of(request).stop()
         return JSONResponse({})
 
     async def switch(request: Request) -> Response:
-        chat, (node,) = chat_of(request), await fields(request, node=int)
-        await chat.memory.aswitch(node)
+        chat, body = chat_of(request), await body_of(request)
+        await chat.memory.aswitch(body.node)
         return await state_of(chat)
 
     async def version(request: Request) -> Response:
-        chat, (node,) = chat_of(request), await fields(request, node=int)
-        await chat.memory.aswitch(node, revive=True)
+        chat, body = chat_of(request), await body_of(request)
+        await chat.memory.aswitch(body.node, revive=True)
         return await state_of(chat)
 
     async def place(request: Request) -> Response:
-        chat, (node, parent) = chat_of(request), await fields(request, node=int, parent=(int, type(None)))
-        await chat.place(node, parent)
+        chat, body = chat_of(request), await body_of(request)
+        await chat.place(body.node, body.parent)
         return await state_of(chat)
 
     async def refused(request: Request, error: Exception) -> Response:
@@ -210,6 +211,8 @@ def main() -> None:
     """Start the app with the settings of the environment."""
     model: BaseChatModel = DemoModel()
     if "OPENAI_API_KEY" in os.environ or "OPENAI_BASE_URL" in os.environ:
+        from langchain_openai import ChatOpenAI
+
         os.environ.setdefault("OPENAI_API_KEY", "none")  # Many local servers need no key.
         model = ChatOpenAI(model=os.environ.get("OPENAI_MODEL", "gpt-4o-mini"))
     app = create_app(

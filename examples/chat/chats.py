@@ -89,7 +89,7 @@ class Chat:
             for node in shown
         ]
         threads = [
-            {"id": one.id, "title": one.title, "messages": one.messages, "active": one.active}
+            {key: getattr(one, key) for key in ("id", "title", "preview", "messages", "active")}
             for one in memory.list_threads(limit=SHOWN)
         ]
         earlier, busy = len(said) - len(shown), self.key in self.chats.running

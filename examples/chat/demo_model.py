@@ -2,9 +2,8 @@
 
 import asyncio
 import re
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -25,12 +24,12 @@ ANSWERS = {
         "Take the morning train and sit on the left, where the river is. In Lisbon, tram 28 passes most of "
         "the places that people visit."
     ),
-    r"\b(fig|tree|plant|garden|leaves|water)\b": (
+    r"\b(figs?|tree|plant|garden|leaves)\b": (
         "Brown leaves on a fig tree are mostly a sign of too much water. Let the soil dry to the depth of a "
         "finger before you water it again."
     ),
 }
-OTHERWISE = "I am a script and know only about CSV files, bread, fig trees and Lisbon."
+OTHERWISE = "I am a script with four answers, and this is none of them."
 OPENINGS = ("", "In other words: ", "Once more, and shorter: ")
 
 
@@ -61,13 +60,6 @@ class DemoModel(BaseChatModel):
         tokens = self._tokens(messages)
         whole = AIMessage("".join(str(token.content) for token in tokens))
         return ChatResult(generations=[ChatGeneration(message=whole)])
-
-    def _stream(
-        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
-    ) -> Iterator[ChatGenerationChunk]:
-        for token in self._tokens(messages):
-            time.sleep(self.delay)
-            yield ChatGenerationChunk(message=token)
 
     async def _astream(
         self, messages: list[BaseMessage], *args: Any, **kwargs: Any

@@ -44,12 +44,15 @@ class ByFirstWord(FlowSelector):
 
 
 class Script(GenericFakeChatModel):
-    """Answers "answer <number>"; to questions with "slowly" without an end, until it is stopped."""
+    """Answers "answer <number>"; fails once if a question is "broken"; answers "slowly" without an end."""
 
     messages: Iterator[Any] = iter(())
     numbers: Any = itertools.count(1)
+    failures: Any = iter([True])
 
     async def _astream(self, messages: list[BaseMessage], *_: Any, **__: Any) -> AsyncIterator[Any]:
+        if "broken" in messages[-1].text and next(self.failures, False):
+            raise ConnectionError("the model is away")
         yield ChatGenerationChunk(message=AIMessageChunk(content=f"answer {next(self.numbers)}"))
         while "slowly" in messages[-1].text:
             await asyncio.sleep(0.05)
@@ -200,7 +203,7 @@ def test_a_suggestion_moves_a_message(chat: Page) -> None:
     chat.say("perhaps figs")
     playwright.expect(chat.messages).to_have_count(4)
     playwright.expect(chat.page.locator(".suggestion")).to_contain_text("Another topic?")
-    chat.click("Open as a new thread")
+    chat.click("New thread")
     playwright.expect(chat.messages).to_have_count(2)
     playwright.expect(chat.threads).to_have_text(["Perhaps figs", "Bread", "Tea"])
     playwright.expect(chat.page.locator(".suggestion")).to_have_count(0)
@@ -216,6 +219,18 @@ def test_a_stopped_answer_keeps_its_text(chat: Page, memory: ChatMemory) -> None
     playwright.expect(chat.messages.last).to_contain_text("and and")
     assert memory.messages[-1].text.endswith("and and")
     chat.say("bread once more")
+    playwright.expect(chat.messages).to_have_count(6)
+
+
+@needs_chromium
+@pytest.mark.parametrize("memory", [20], indirect=True)
+def test_a_message_without_an_answer_can_be_answered(chat: Page) -> None:
+    chat.text.fill("bread is broken")
+    chat.text.press("Enter")
+    playwright.expect(chat.page.get_by_role("status")).to_have_text("The model failed.")
+    chat.click("Answer")
+    chat.is_answered("bread is broken")
+    chat.say("bread again")
     playwright.expect(chat.messages).to_have_count(6)
 
 

@@ -48,7 +48,7 @@ async function answer(verb, body, question = null) {
   setBusy(true);
   notice();
   if (question !== null) $("messages").append(messageItem({ role: "human", text: question, versions: [] }));
-  if (verb === "regenerate") cutAfter(body.node, true);
+  if (verb === "regenerate") makeWay(body.node);
   show();
   try {
     let selection = null;
@@ -108,17 +108,27 @@ function versionsOf({ id, versions }) {
 
 function actionOf(message, item) {
   const disabled = page.busy;
-  if (message.role === "human") return button("Edit", () => editor(message, item), { disabled });
-  return button("Regenerate", () => answer("regenerate", { node: message.id }), { disabled });
+  const again = (text) => button(text, () => answer("regenerate", { node: message.id }), { disabled });
+  if (message.role === "ai") return again("Regenerate");
+  const edit = button("Edit", () => editor(message, item), { disabled });
+  return element("span", {}, edit, message === page.state.messages.at(-1) ? again("Answer") : "");
 }
 
 function suggestionOf({ id, parent, suggestion }) {
-  const target = suggestion.parent_id;
-  const label = target === null ? "Open as a new thread" : `Move to “${suggestion.title}”`;
+  const place = (text, target) =>
+    button(text, () => change("place", { node: id, parent: target }), { disabled: page.busy });
+  const other = suggestion.parent_id;
   return element("div", { className: "suggestion" },
-    element("span", { textContent: target === null ? "Another topic?" : "Another thread?" }),
-    button(label, () => change("place", { node: id, parent: target }), { disabled: page.busy }),
-    button("Keep here", () => change("place", { node: id, parent }), { disabled: page.busy }));
+    element("span", { textContent: "Another topic?" }),
+    other === null ? null : place(moveTo(suggestion.title), other),
+    parent === null ? null : place("New thread", null),
+    place("Keep here", parent));
+}
+
+// Branches of one thread have the same title.
+function moveTo(title) {
+  const active = page.state.threads.find((thread) => thread.active);
+  return active?.title === title ? `Another place in “${title}”` : `Move to “${title}”`;
 }
 
 function editor(message, item) {
@@ -135,11 +145,11 @@ function editor(message, item) {
   field.focus();
 }
 
-// A message that is answered again makes way for its new answer.
-function cutAfter(node, inclusive) {
+// An answer, and all messages after a question, make way for the new answer.
+function makeWay(node) {
   const items = [...$("messages").children];
   const at = items.findIndex((item) => Number(item.dataset.node) === node);
-  for (const item of items.slice(inclusive ? at : at + 1)) item.remove();
+  for (const item of items.slice(items[at].classList.contains("human") ? at + 1 : at)) item.remove();
 }
 
 function render(state) {
@@ -149,10 +159,11 @@ function render(state) {
   $("empty").hidden = state.messages.length > 0;
   $("earlier").hidden = state.earlier === 0;
   $("earlier").textContent = `Show ${state.earlier} earlier messages`;
-  $("thread-list").replaceChildren(...state.threads.map(({ id, title, messages, active }) => {
+  $("thread-list").replaceChildren(...state.threads.map(({ id, title, preview, messages, active }) => {
     const count = element("span", { className: "count", textContent: `${messages} message${messages > 1 ? "s" : ""}` });
     const open = button("", () => (closeSides(), change("switch", { node: id })), { className: "thread", disabled: page.busy });
-    open.append(element("span", { className: "name", textContent: title }), count);
+    const last = element("span", { className: "preview", textContent: preview });
+    open.append(element("span", { className: "name", textContent: title }), last, count);
     if (active) open.setAttribute("aria-current", "true");
     return element("li", {}, open);
   }));
@@ -176,8 +187,9 @@ function notice(text = null, ...actions) {
 
 function noticeSelection({ kind, title, node, former: parent }, former) {
   if (parent === null || former === undefined) return;
-  const text = kind === "new_thread" ? `New thread “${title}”.` : `Back to the thread “${title}”.`;
-  notice(text, button(`Move to “${former.title}”`, () => change("place", { node, parent })));
+  const text = kind === "new_thread" ? `New thread “${title}”.` : `Back to “${title}”.`;
+  const back = title === former.title ? "Move to the last message" : `Move to “${former.title}”`;
+  notice(text, button(back, () => change("place", { node, parent })));
 }
 
 const atEnd = () => $("scroll").scrollHeight - $("scroll").scrollTop - $("scroll").clientHeight < 120;
