@@ -122,7 +122,7 @@ class Page:
         playwright.expect(self.page.get_by_role("button", name="Send")).to_be_visible()
 
     def click(self, name: str) -> None:
-        self.page.get_by_role("button", name=name).last.click()
+        self.page.get_by_role("button", name=name, exact=True).last.click()
 
     def shows(self, at: int, text: str) -> None:
         playwright.expect(self.messages.nth(at).locator(".text")).to_have_text(text)
