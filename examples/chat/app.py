@@ -222,7 +222,7 @@ def main() -> None:
     )
     port = int(os.environ.get("PORT", "8000"))
     print(f"http://127.0.0.1:{port}")
-    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning")
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", timeout_graceful_shutdown=3)
 
 
 if __name__ == "__main__":

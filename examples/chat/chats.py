@@ -156,19 +156,14 @@ class Chat:
                     asked = part["node_id"]
                     if part["kind"] != "continues":
                         emit("state", await asyncio.to_thread(self.state))
-                        moved = {
-                            "kind": part["kind"],
-                            "title": part["title"],
-                            "node": asked,
-                            "former": former,
-                        }
-                        emit("selection", moved)
+                        shown = {key: part[key] for key in ("kind", "title", "node_id")}
+                        emit("selection", shown | {"former": former})
         except asyncio.CancelledError:
             if said and asked is not None:
                 await self.memory.aregenerate(asked, said)
 
     def stream(self, work: Callable[[Emit], Awaitable[None]]) -> AsyncIterator[str]:
-        """Do some work in a task, and yield its events. The task also ends if nobody reads them any more."""
+        """Do some work in a task, and yield its events. The work goes on if nobody reads them any more."""
         events = asyncio.Queue[str | None]()
 
         def emit(event: str, data: Any) -> None:

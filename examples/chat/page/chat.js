@@ -128,7 +128,7 @@ function suggestionOf({ id, parent, suggestion }) {
 // Branches of one thread have the same title.
 function moveTo(title) {
   const active = page.state.threads.find((thread) => thread.active);
-  return active?.title === title ? `Another place in “${title}”` : `Move to “${title}”`;
+  return active?.title === title ? "Another place in this thread" : `Move to “${title}”`;
 }
 
 function editor(message, item) {
@@ -185,7 +185,7 @@ function notice(text = null, ...actions) {
   $("notices").replaceChildren(...(text === null ? [] : [element("span", { textContent: text }), ...actions]));
 }
 
-function noticeSelection({ kind, title, node, former: parent }, former) {
+function noticeSelection({ kind, title, node_id: node, former: parent }, former) {
   if (parent === null || former === undefined) return;
   const text = kind === "new_thread" ? `New thread “${title}”.` : `Back to “${title}”.`;
   const back = title === former.title ? "Move to the last message" : `Move to “${former.title}”`;
