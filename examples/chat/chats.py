@@ -99,15 +99,13 @@ class Chat:
         """Answer a new message, in the thread that the selector chooses."""
         tip = await self.memory.atip()
         former = None if tip is None else tip.id
-        messages = [*await self._opening(), HumanMessage(text)]
-        await self._answer(self.chats.agent, messages, emit, former=former)
+        await self._answer(self.chats.agent, [HumanMessage(text)], emit, former=former)
 
     async def edit(self, node: int, text: str, emit: Emit) -> None:
         """Answer a new version of a message. The message is in its place, so no thread is selected."""
-        opening = await self._opening()
         edited = await self.memory.aedit(node, text)
         emit("state", await asyncio.to_thread(self.state))
-        await self._answer(self.chats.agent, [*opening, edited.message], emit, asked=edited.id)
+        await self._answer(self.chats.agent, [edited.message], emit, asked=edited.id)
 
     async def regenerate(self, node: int, emit: Emit) -> None:
         """Answer a message again. The middleware stores the answer as a new version of the former answer."""
@@ -120,13 +118,6 @@ class Chat:
         """Move a message, with its answer, to another thread, and show that thread."""
         placed = await self.memory.aplace(node, parent)
         await self.memory.aswitch(placed.id)
-
-    async def _opening(self) -> list[BaseMessage]:
-        """The active thread, if the agent has no state of the conversation yet, as after an import."""
-        state, tip = await self.chats.agent.aget_state(self.config), await self.memory.atip()
-        if state.values or tip is None:
-            return []
-        return [node.message for node in await self.memory.athread(tip.id)]
 
     async def _answer(
         self,

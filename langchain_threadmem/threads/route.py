@@ -51,7 +51,7 @@ from langchain_threadmem.threads.moves import heal
 from langchain_threadmem.threads.select import EVERYTHING, Past, ThreadedConversation, select
 from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.tree import append as writer
-from langchain_threadmem.tree import grafts, nodes, revise, revision, trees
+from langchain_threadmem.tree import branches, grafts, nodes, revise, revision, trees
 from langchain_threadmem.tree import lineage as lineage_sql
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import TIP, Draft
@@ -531,11 +531,26 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], other: Writ
     if any(row.body != body for row in rows):
         return True  # It is a new version, or has one.
     parent = None if rows[0].parent is None else nodes.by_seq(conn, tree, rows[0].parent)
-    if (None if parent is None or parent.role == "system" else parent.message) not in above and (
-        len(spoken) > 1 or stored_placements.by_key(conn, rows[0].key) is not None
-    ):
+    is_as_listed = (None if parent is None or parent.role == "system" else parent.message) in above
+    if index >= 0 and not is_as_listed:
         return True
-    return any(row.role in _ANSWERS for row in nodes.children(conn, tree, [(rows[0].key, rows[0].seq)]))
+    if any(row.role in _ANSWERS for row in nodes.children(conn, tree, [(rows[0].key, rows[0].seq)])):
+        return True
+    return index < 0 and _is_placed(conn, tree, rows[0], is_as_listed)
+
+
+def _is_placed(conn: Conn, tree: int, row: NodeRow, is_root: bool) -> bool:
+    """Whether the place of a message that is the first of its list was chosen by a person or a selector.
+
+    In a conversation with messages that the list lacks, for example of an import, a saver stores the first
+    message of a list below the end of the active thread.
+    """
+    if len(branches.versions(conn, tree, row)) > 1:
+        return True
+    if is_root:
+        return False
+    is_stored_last = row.parent == _tip_before(conn, tree, {row.message})
+    return not is_stored_last or stored_placements.by_key(conn, row.key) is not None
 
 
 def _is_system(conn: Conn, tree: int, seq: int | None) -> bool:

@@ -132,6 +132,8 @@ def test_reviving_a_version_leaves_a_moved_message_in_its_place(memory: Any) -> 
     memory.regenerate(human.id, "Good day!")
     assert memory.switch(answer.id, revive=True) == answer
     assert sorted(map(texts, memory.threads())) == [["And bread?", "Bread."], ["Hello", "Hi!"]]
+    memory.switch(bread.id, revive=True)
+    assert sorted(map(texts, memory.threads())) == [["And bread?", "Bread."], ["Hello", "Hi!"]]
 
 
 def grown(memory: ChatMemory, rng: random.Random, steps: int) -> None:

@@ -143,7 +143,10 @@ def revive(conversation: Conversation, message: MessageRef) -> Flow[Conversation
         end = branches.newest_below(conn, tree, row._replace(state=State.LIVE))
         if end == row.key:
             end = branches.newest_below(conn, tree, row)
-        thread = list(takewhile(lambda one: not _is_moved_away(conn, tree, one), nodes.thread(conn, end)))
+        path = nodes.thread(conn, end)
+        below = next(index for index, one in enumerate(path) if one.key == row.key) + 1
+        ahead = takewhile(lambda one: not _is_moved_away(conn, tree, one), path[below:])
+        thread = [*path[:below], *ahead]
         old = [one for one in thread if one.state == State.SUPERSEDED and one.role != "system"]
         for one in old:
             for version in branches.versions(conn, tree, one):
