@@ -517,7 +517,8 @@ def _origin(conn: Conn, tree: int, message: str) -> int | None:
 def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], other: Writer) -> bool:
     """Whether the human message at the end of a list has the place it was routed to, rather than the one its
     list implies: below the message before it, or within the tool exchange before it, which may have grown.
-    A list of one message implies none: a saver stores the message below the tip.
+    A list of one message implies none: a saver stores the message below the tip. But an edited message has
+    the place of the message that it replaces.
     """
     message, index = spoken[-1], len(spoken) - 2
     above = {spoken[index].id if index >= 0 else None}
@@ -536,21 +537,10 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], other: Writ
         return True
     if any(row.role in _ANSWERS for row in nodes.children(conn, tree, [(rows[0].key, rows[0].seq)])):
         return True
-    return index < 0 and _is_placed(conn, tree, rows[0], is_as_listed)
-
-
-def _is_placed(conn: Conn, tree: int, row: NodeRow, is_root: bool) -> bool:
-    """Whether the place of a message that is the first of its list was chosen by a person or a selector.
-
-    In a conversation with messages that the list lacks, for example of an import, a saver stores the first
-    message of a list below the end of the active thread.
-    """
-    if len(branches.versions(conn, tree, row)) > 1:
-        return True
-    if is_root:
+    if index >= 0:
         return False
-    is_stored_last = row.parent == _tip_before(conn, tree, {row.message})
-    return not is_stored_last or stored_placements.by_key(conn, row.key) is not None
+    is_edited = len(branches.versions(conn, tree, rows[0])) > 1
+    return is_edited or not (is_as_listed or stored_placements.by_key(conn, rows[0].key) is None)
 
 
 def _is_system(conn: Conn, tree: int, seq: int | None) -> bool:
