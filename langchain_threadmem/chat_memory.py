@@ -646,15 +646,17 @@ class ChatMemory:
     athread_of = averb(thread_of)
 
     @verb
-    def switch(self, message_id: MessageRef) -> Flow[ConversationNode]:
+    def switch(self, message_id: MessageRef, *, revive: bool = False) -> Flow[ConversationNode]:
         """Make the thread that a message is in the active thread.
 
         The next message continues the end of the thread. Nothing else changes: a superseded version stays
-        superseded. Takes less than a millisecond at 10,000 messages, unless thousands of forks are below the
-        message.
+        superseded, and no selector continues it. Takes less than a millisecond at 10,000 messages, unless
+        thousands of forks are below the message.
 
         Args:
             message_id: The `id` of a message, or the `id` of its node.
+            revive: Whether the superseded versions in the thread become live, and the versions that replaced
+                them are superseded. A message that has been moved to another thread stays there.
 
         Returns:
             The node in which the thread ends.
@@ -670,7 +672,12 @@ class ChatMemory:
             'Hi!'
             >>> [message.content for message in memory.messages]
             ['Hello', 'Hi!']
+            >>> node = memory.switch(answer.message.id, revive=True)
+            >>> [node.message.content for thread in memory.threads() for node in thread]
+            ['Hello', 'Hi!']
         """
+        if revive:
+            return corrections.revive(self._conversation, message_id)
         return navigate.switch(self._conversation, message_id)
 
     aswitch = averb(switch)

@@ -51,7 +51,7 @@ from langchain_threadmem.threads.moves import heal
 from langchain_threadmem.threads.select import EVERYTHING, Past, ThreadedConversation, select
 from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.tree import append as writer
-from langchain_threadmem.tree import grafts, nodes, revise, revision, trees
+from langchain_threadmem.tree import branches, grafts, nodes, revise, revision, trees
 from langchain_threadmem.tree import lineage as lineage_sql
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import TIP, Draft
@@ -517,7 +517,8 @@ def _origin(conn: Conn, tree: int, message: str) -> int | None:
 def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], other: Writer) -> bool:
     """Whether the human message at the end of a list has the place it was routed to, rather than the one its
     list implies: below the message before it, or within the tool exchange before it, which may have grown.
-    A list of one message implies none: a saver stores the message below the tip.
+    A list of one message implies none: a saver stores the message below the tip. But an edited message has
+    the place of the message that it replaces.
     """
     message, index = spoken[-1], len(spoken) - 2
     above = {spoken[index].id if index >= 0 else None}
@@ -531,11 +532,15 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], other: Writ
     if any(row.body != body for row in rows):
         return True  # It is a new version, or has one.
     parent = None if rows[0].parent is None else nodes.by_seq(conn, tree, rows[0].parent)
-    if (None if parent is None or parent.role == "system" else parent.message) not in above and (
-        len(spoken) > 1 or stored_placements.by_key(conn, rows[0].key) is not None
-    ):
+    is_as_listed = (None if parent is None or parent.role == "system" else parent.message) in above
+    if index >= 0 and not is_as_listed:
         return True
-    return any(row.role in _ANSWERS for row in nodes.children(conn, tree, [(rows[0].key, rows[0].seq)]))
+    if any(row.role in _ANSWERS for row in nodes.children(conn, tree, [(rows[0].key, rows[0].seq)])):
+        return True
+    if index >= 0:
+        return False
+    is_edited = len(branches.versions(conn, tree, rows[0])) > 1
+    return is_edited or not (is_as_listed or stored_placements.by_key(conn, rows[0].key) is None)
 
 
 def _is_system(conn: Conn, tree: int, seq: int | None) -> bool:

@@ -45,7 +45,7 @@ def _newest_below(dialect: str) -> str:
         given = "SELECT CAST(%s AS BIGINT), CAST(%s AS BIGINT), CAST(%s AS INTEGER)"
     newest = (
         f"SELECT MAX(m.key) FROM {node.name} m "
-        "WHERE m.key BETWEEN below.first AND below.last AND m.state <= given.state"
+        "WHERE m.key BETWEEN below.first AND below.last AND m.key <> given.key AND m.state <= given.state"
     )
     return (
         f"WITH RECURSIVE given(tree, key, state) AS ({given}), below(first, last) AS ("
@@ -88,12 +88,15 @@ _SUPERSEDED = Statement(
 
 
 def newest_below(conn: Conn, tree_id: int, row: NodeRow) -> int:
-    """The key of the newest node below a node; the node's own key if there is none.
+    """The key of the newest node below a node that ends a thread; the node's own key if there is none.
 
     Below a live node, only live nodes are searched. The cost grows with the number of forks below the node.
     """
-    newest = conn.one(_NEWEST_BELOW, tree_id, row.key, max(row.state, State.LIVE))
-    return row.key if newest is None else int(newest[0])
+    key, state = row.key, max(row.state, State.LIVE)
+    # A node that was moved is newer than the nodes below it.
+    while (newest := conn.one(_NEWEST_BELOW, tree_id, key, state)) is not None:
+        key = int(newest[0])
+    return key
 
 
 def siblings(conn: Conn, tree_id: int, row: NodeRow) -> list[Outline]:

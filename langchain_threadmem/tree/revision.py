@@ -154,20 +154,26 @@ def revive(conn: Conn, tree_id: int, keys: Iterable[int], kept: Collection[int])
     latest: dict[str, int] = {}
     seq_of: dict[int, int] = {}
     for key, seq, message, moved in conn.all(_REPLACED_BY, tree_id, json.dumps(list(gone))):
-        if key not in gone and (key in kept or not moved) and not _is_live(conn, tree_id, message):
+        if key not in gone and (key in kept or not moved) and not is_live(conn, tree_id, message):
             seq_of[key] = seq
             latest.setdefault(message, key)
     for follower, _, message in grafts.below(conn, tree_id, gone):
         if message in latest:
             grafts.hang(conn, tree_id, follower, latest[message], seq_of[latest[message]])
     revived = list(latest.values())
-    conn.run(_REVIVE, json.dumps(revived))
-    conn.run(_RENEW_SYSTEM_OF, tree_id)
-    trees.changed(conn, tree_id)
+    make_live(conn, tree_id, revived)
     return revived
 
 
-def _is_live(conn: Conn, tree_id: int, message: str) -> bool:
+def make_live(conn: Conn, tree_id: int, keys: Sequence[int]) -> None:
+    """Mark superseded nodes as live, whose messages have no live node."""
+    conn.run(_REVIVE, json.dumps(keys))
+    conn.run(_RENEW_SYSTEM_OF, tree_id)
+    trees.changed(conn, tree_id)
+
+
+def is_live(conn: Conn, tree_id: int, message: str) -> bool:
+    """Whether a message has a live node."""
     states = conn.all(_STATES, tree_id, message, number_in(message))
     return any(state == State.LIVE for (state,) in states)
 

@@ -83,6 +83,59 @@ def test_an_old_version_can_be_looked_at_again(memory: Any) -> None:
     assert texts(memory.thread_of(human.id)) == ["Hello", "Good morning!"]
 
 
+def test_the_thread_of_a_moved_message_contains_its_answer(memory: Any) -> None:
+    memory.append("Hello", "Hi!")
+    bread, _ = memory.append("And bread?", "Bread.")
+    moved = memory.place(bread.id, None)
+    assert texts(memory.thread_of(moved.id)) == ["And bread?", "Bread."]
+    assert memory.switch(moved.id).message.content == "Bread."
+
+
+def test_a_revived_version_replaces_the_version_that_replaced_it(memory: Any) -> None:
+    human, answer = memory.append("Hello", "Hi!")
+    memory.regenerate(human.id, "Good day!")
+    newest = memory.regenerate(human.id, "Good morning!")[0]
+    assert memory.switch(answer.id, revive=True) == answer
+    assert texts(memory.threads()[0]) == ["Hello", "Hi!"]
+    assert [node.state for node in memory.versions(answer.id)] == [State.LIVE, *[State.SUPERSEDED] * 2]
+    assert memory.switch(newest.id, revive=True).state is State.LIVE
+    assert texts(memory.threads()[0]) == ["Hello", "Good morning!"]
+    assert texts(memory.versions(answer.id)) == ["Hi!", "Good day!", "Good morning!"]
+
+
+def test_a_selector_continues_a_revived_version(system: MemorySystem, verbs: Wrap) -> None:
+    memory = verbs(system.conversation("talk", node_selector=lambda tree, _: tree.turn_ends()[-1].id))
+    human, answer = memory.append("Hello", "Hi!")
+    memory.regenerate(human.id, "Good day!")
+    memory.switch(answer.id, revive=True)
+    memory.append("Tea?", "Green.")
+    assert [message.content for message in memory.messages()] == ["Hello", "Hi!", "Tea?", "Green."]
+
+
+def test_a_revived_question_comes_with_its_answers_and_later_turns(memory: Any) -> None:
+    human, _ = memory.append("Hello", "Hi!", ("ai", "How are you?"))[:2]
+    tea, _ = memory.append("Tea?", "Green.")
+    edited = memory.edit(human.id, "Good day")
+    memory.append(("ai", "Good day!"))
+    memory.switch(human.id, revive=True)
+    shown = ["Hello", "Hi!", "How are you?", "Tea?", "Green."]
+    assert [texts(thread) for thread in memory.threads()] == [shown]
+    assert texts(memory.thread_of(tea.id)) == shown
+    memory.switch(edited.id, revive=True)
+    assert texts(memory.threads()[-1]) == ["Good day", "Good day!"]
+
+
+def test_reviving_a_version_leaves_a_moved_message_in_its_place(memory: Any) -> None:
+    human, answer = memory.append("Hello", "Hi!")
+    bread, _ = memory.append("And bread?", "Bread.")
+    memory.place(bread.id, None)
+    memory.regenerate(human.id, "Good day!")
+    assert memory.switch(answer.id, revive=True) == answer
+    assert sorted(map(texts, memory.threads())) == [["And bread?", "Bread."], ["Hello", "Hi!"]]
+    memory.switch(bread.id, revive=True)
+    assert sorted(map(texts, memory.threads())) == [["And bread?", "Bread."], ["Hello", "Hi!"]]
+
+
 def grown(memory: ChatMemory, rng: random.Random, steps: int) -> None:
     """A conversation of turns, forks, edits, regenerated answers and moved turns."""
     memory.append("q", "a")
@@ -126,9 +179,11 @@ def test_each_verb_agrees_with_the_history(system: MemorySystem, seed: int) -> N
         while above is not None and sum(one.state in SHOWN for one in below[above.id]) < 2:
             above = by_id.get(above.parent_id or 0)
         assert memory.fork_point(node.id) == above
-        inside, waiting = [node], list(below.get(node.id, ()))
-        while waiting:
-            one = waiting.pop()
-            inside += [one] if one.state <= max(node.state, State.LIVE) else []
-            waiting += below.get(one.id, ())
-        assert memory.thread_of(node.id)[-1].id == max(one.id for one in inside)
+        end, inside = node.id, [node.id]
+        while inside:  # A node that was moved has a higher number than the nodes below it.
+            end, inside, waiting = max(inside), [], list(below.get(max(inside), ()))
+            while waiting:
+                one = waiting.pop()
+                inside += [one.id] if one.state <= max(node.state, State.LIVE) else []
+                waiting += below.get(one.id, ())
+        assert memory.thread_of(node.id)[-1].id == end

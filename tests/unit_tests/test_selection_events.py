@@ -134,6 +134,25 @@ def test_each_selection_is_on_the_custom_stream(system: MemorySystem, build: Bui
     ]
 
 
+def test_the_first_message_after_an_import_is_selected(system: MemorySystem, build: Build, ask: Ask) -> None:
+    system.conversation("talk").extend(["tea one", ("ai", "ok"), "bread one", ("ai", "ok")])
+    graph = build(system, ThreadMemSaver(system), selector=by_first_word)
+    shown = ask(graph, "tea two", "figs one")
+    assert [(one["kind"], one["parent_id"]) for one in shown] == [("returns", 2), ("new_thread", None)]
+
+
+@pytest.mark.parametrize("edited", [1, 3])
+def test_a_message_that_was_edited_after_an_import_keeps_its_place(
+    system: MemorySystem, build: Build, ask: Ask, edited: int
+) -> None:
+    memory = system.conversation("talk")
+    memory.extend(["tea one", ("ai", "ok"), "bread one", ("ai", "ok")])
+    graph = build(system, ThreadMemSaver(system), selector=by_first_word)
+    version = memory.edit(edited, HumanMessage("figs one", id="h:figs one"))
+    assert ask(graph, "figs one") == []
+    assert memory.tip.parent_id == version.id
+
+
 def test_an_event_has_the_probabilities_of_the_selector(system: MemorySystem, build: Build, ask: Ask) -> None:
     graph = build(system, InMemorySaver(), selector=Sure())
     _, shown = ask(graph, "tea one", "tea two")

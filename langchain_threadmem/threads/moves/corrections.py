@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from langchain_threadmem.catalogue.verbs import title_of_thread
 from langchain_threadmem.engine import telemetry
@@ -17,10 +18,12 @@ from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.summaries import queries as summary_queries
 from langchain_threadmem.threads.tree_view import turns
-from langchain_threadmem.tree import nodes, revise
+from langchain_threadmem.tree import branches, nodes, revise, revision, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
+from langchain_threadmem.tree.navigate import MessageRef, message_in
 from langchain_threadmem.tree.node import BY_HAND, DOUBTFUL, Bias, ConversationNode, Placement
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.placements import Chances
@@ -127,6 +130,44 @@ def place(conversation: Conversation, node_id: int, parent_id: int | None) -> Fl
 
     row, placement = yield from Sql(write, write=True)
     return replace(nodes_of([row], runtime.parts.read)[0], placement=placement)
+
+
+@telemetry.observed("update_memory", telemetry.of_conversation, telemetry.written)
+def revive(conversation: Conversation, message: MessageRef) -> Flow[ConversationNode]:
+    """Make the thread of a message active and its versions the live ones; see `ChatMemory.switch`."""
+    tree = yield from tree_of(conversation)
+
+    def write(conn: Conn) -> NodeRow:
+        trees.lock(conn, tree)
+        row = message_in(conn, tree, message)
+        end = branches.newest_below(conn, tree, row._replace(state=State.LIVE))
+        if end == row.key:
+            end = branches.newest_below(conn, tree, row)
+        path = nodes.thread(conn, end)
+        below = next(index for index, one in enumerate(path) if one.key == row.key) + 1
+        ahead = takewhile(lambda one: not _is_moved_away(conn, tree, one), path[below:])
+        thread = [*path[:below], *ahead]
+        old = [one for one in thread if one.state == State.SUPERSEDED and one.role != "system"]
+        for one in old:
+            for version in branches.versions(conn, tree, one):
+                if version.state == State.LIVE:
+                    turn = [version, *nodes.answers(conn, tree, version.key, version.seq)]
+                    live = [other.key for other in turn if other.state == State.LIVE]
+                    revision.supersede(conn, tree, live, one.seq)
+        revived = [one.key for one in old if not revision.is_live(conn, tree, one.message)]
+        revision.make_live(conn, tree, revived)
+        summary_queries.reopen(conn, tree, revived)
+        trees.move_tip(conn, tree, thread[-1].key)
+        [last] = nodes.by_keys(conn, [thread[-1].key])
+        return last
+
+    return nodes_of([(yield from Sql(write, write=True))], conversation.runtime.parts.read)[0]
+
+
+def _is_moved_away(conn: Conn, tree: int, row: NodeRow) -> bool:
+    """Whether a node is the former place of a message."""
+    successor = None if row.superseded_by is None else nodes.by_seq(conn, tree, row.superseded_by)
+    return successor is not None and successor.message == row.message and successor.parent != row.parent
 
 
 def reset_corrections(runtime: Runtime) -> Flow[None]:
