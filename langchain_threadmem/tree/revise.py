@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
@@ -119,9 +120,10 @@ def placed(
         stored = stored_placements.by_key(conn, node.key)
         if why is not BY_HAND or stored is None or not stored.chances:
             return node, stored
-        stored_placements.put(conn, [(node.key, node.message, KEPT_BY_HAND)])
+        kept = replace(KEPT_BY_HAND, title=stored.title)
+        stored_placements.put(conn, [(node.key, node.message, kept)])
         trees.changed(conn, tree)
-        return node, KEPT_BY_HAND
+        return node, kept
     moved_node = revision.move(conn, tree, node, following, parent_id)
     if why is not None:
         stored_placements.put(conn, [(moved_node.key, node.message, why)])
