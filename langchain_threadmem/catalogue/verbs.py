@@ -236,8 +236,11 @@ def rename_thread(conversation: Conversation, message: MessageRef, title: str) -
         opening = nodes.by_keys(conn, keys[:2])
         # The first node may be a system message.
         titled = next((row for row in opening if row.role != "system"), opening[0])
-        stored = placements.by_key(conn, titled.key) or Placement("")
-        placements.put(conn, [(titled.key, titled.message, replace(stored, title=title))])
+        new = replace(placements.by_key(conn, titled.key) or Placement(""), title=title)
+        if new == Placement(""):
+            placements.drop(conn, titled.key)
+        else:
+            placements.put(conn, [(titled.key, titled.message, new)])
         trees.changed(conn, tree)
         return title, opening
 

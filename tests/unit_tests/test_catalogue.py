@@ -223,7 +223,7 @@ def test_an_empty_conversation_has_no_threads(verbs: Wrap) -> None:
     assert (page, page.cursor) == ([], None)
 
 
-def test_a_thread_is_renamed_and_the_title_stays_when_its_place_is_confirmed(
+def test_a_thread_is_renamed_and_the_title_stays_when_its_first_message_is_placed_and_edited(
     system: MemorySystem, verbs: Wrap
 ) -> None:
     memory = system.conversation("tea")
@@ -233,7 +233,10 @@ def test_a_thread_is_renamed_and_the_title_stays_when_its_place_is_confirmed(
     assert renamed.rename_thread(answer.message.id, "Tea time") == "Tea time"
     renamed.place(human.id, human.parent_id)
     assert [thread.title for thread in renamed.list_threads()] == ["Tea time"]
-    assert renamed.rename_thread(human.id, "") == "Tea green"
+    edited = renamed.edit(human.id, "Which teas are green?")
+    assert [thread.title for thread in renamed.list_threads()] == ["Tea time"]
+    assert renamed.rename_thread(edited.id, "") == "Teas green"
+    assert [node.placement for node in renamed.history() if node.id == edited.id] == [None]
     with pytest.raises(NodeNotFoundError, match="no node 9"):
         renamed.rename_thread(9, "Tea")
     with pytest.raises(InputError, match="title"):
