@@ -709,6 +709,35 @@ class ChatMemory:
     alist_threads = averb(list_threads)
 
     @verb
+    def rename_thread(self, message_id: MessageRef, title: str) -> Flow[str]:
+        """Set the title of a thread, as `list_threads` shows it.
+
+        The title belongs to the root: threads that part below the same root have the same title.
+
+        Args:
+            message_id: The `id` of any message of the thread, or the `id` of its node.
+            title: The new title; "" for the first informative words of the thread.
+
+        Returns:
+            The title that the thread has now.
+
+        Raises:
+            NodeNotFoundError: The conversation has no such message.
+            InputError: The title is not text.
+
+        Example:
+            >>> memory = ChatMemory()
+            >>> nodes = memory.append("How do I bake bread?", "With patience.")
+            >>> memory.rename_thread(nodes[0].id, "Baking"), memory.list_threads()[0].title
+            ('Baking', 'Baking')
+            >>> memory.rename_thread(nodes[0].id, "")
+            'Bake bread'
+        """
+        return catalogue.rename_thread(self._conversation, message_id, title)
+
+    arename_thread = averb(rename_thread)
+
+    @verb
     def doubtful(self, limit: int = 20) -> Flow[list[Doubt]]:
         """The messages whose place is doubtful, the most doubtful first.
 

@@ -7,7 +7,7 @@ import math
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -29,9 +29,10 @@ from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries.text_rank import informative
-from langchain_threadmem.tree import nodes, placements, trees
+from langchain_threadmem.tree import navigate, nodes, placements, trees
 from langchain_threadmem.tree.conversation import Conversation, tree_of
-from langchain_threadmem.tree.node import ConversationNode, MessageSummary
+from langchain_threadmem.tree.navigate import MessageRef
+from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import nodes_of
 from langchain_threadmem.units.queries import TITLE
@@ -113,7 +114,8 @@ class ThreadInfo(Displayed):
     Attributes:
         id: The id of the last node.
         root_id: The id of the first node.
-        title: The title that a chat model has given the thread, or its first informative words.
+        title: The title that was set with `rename_thread` or given by a chat model, or the first informative
+            words of the thread.
         preview: The beginning of the newest message, on one line.
         messages: The number of messages.
         started: The time of the first message.
@@ -219,6 +221,31 @@ def title_of_conversation(conversation: Conversation) -> Flow[str]:
         return _described(conn, rows)[0].title if rows else conversation.name
 
     return (yield from Sql(read))
+
+
+def rename_thread(conversation: Conversation, message: MessageRef, title: str) -> Flow[str]:
+    """Set the title of the threads with the root of a message; see `ChatMemory.rename_thread`."""
+    if title:
+        check_name("a title", title)
+    tree = yield from tree_of(conversation)
+
+    def write(conn: Conn) -> tuple[str, list[NodeRow]]:
+        trees.lock(conn, tree)
+        ranges = nodes.spans(conn, navigate.message_in(conn, tree, message).key)
+        keys = [key for first, last in ranges[:2] for key in range(first, min(first + 1, last) + 1)]
+        opening = nodes.by_keys(conn, keys[:2])
+        # The first node may be a system message.
+        titled = next((row for row in opening if row.role != "system"), opening[0])
+        new = replace(placements.by_key(conn, titled.key) or Placement(""), title=title)
+        if new == Placement(""):
+            placements.drop(conn, titled.key)
+        else:
+            placements.put(conn, [(titled.key, titled.message, new)])
+        trees.changed(conn, tree)
+        return title, opening
+
+    new, opening = yield from Sql(write, write=True)
+    return new or title_of_thread(node.message for node in nodes_of(opening))
 
 
 def update_conversation(

@@ -23,11 +23,12 @@ from langchain_threadmem.cli import (
     reading,
     running,
     transfers,
+    view,
 )
 from langchain_threadmem.cli.arguments import Command, Parser, print_error, settle
 from langchain_threadmem.errors import ThreadMemError
 
-GROUPS = (running, transfers, export, reading, editing, deleting, checking, completion)
+GROUPS = (running, transfers, export, reading, view, editing, deleting, checking, completion)
 """The modules of commands, in the order of the help; each has a function `register(commands)`."""
 
 _EPILOG = """\

@@ -36,10 +36,10 @@ class Placement:
     """The reason for the place of a human message.
 
     Attributes:
-        reason: The reason in a few words.
+        reason: The reason in a few words; empty if only the title was set.
         chances: The most probable candidates with their probabilities. A candidate is the `id` of the turn
             end to continue, or `None` for a new root. Empty if no probabilities were computed.
-        title: A title for the thread that the message begins, if a chat model has given one.
+        title: A title for the thread that the message begins, if a person or a chat model has given one.
 
     Example:
         >>> str(Placement("continues the last thread", ((2, 0.9), (None, 0.1))))
@@ -60,7 +60,8 @@ class Placement:
             f"{'new thread' if candidate is None else f'node {candidate}'}: {100 * chance:.0f} %"
             for candidate, chance in self.chances
         ]
-        return "; ".join(filter(None, [self.reason, ", ".join(weighed)]))
+        titled = f"titled {self.title!r}" if self.title else ""
+        return "; ".join(filter(None, [self.reason, ", ".join(weighed)])) or titled
 
 
 def known_chances(placement: Placement, numbers: Collection[int]) -> Placement:

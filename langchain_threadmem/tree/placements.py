@@ -37,6 +37,7 @@ _BIAS = Statement(
 )
 _PUT_BIAS = insert_of(bias, replace=True)
 _DROP_BIAS = Statement(delete(bias).where(bias.c.owner == bindparam("owner")), "owner")
+_DROP = Statement(delete(choice).where(choice.c.key == bindparam("key")), "key")
 _BY_KEY = Statement(_CHOSEN.where(node.c.key == bindparam("key")), "key")
 _AMONG = Statement(_CHOSEN.add_columns(node.c.key).where(within(node.c.key, "keys")), "keys")
 
@@ -56,6 +57,11 @@ def put(conn: Conn, placed: Iterable[tuple[int, str, Placement]]) -> None:
         for key, message, one in placed
     ]
     conn.many(_PUT, rows)
+
+
+def drop(conn: Conn, key: int) -> None:
+    """Delete the placement of a node."""
+    conn.run(_DROP, key)
 
 
 def since(conn: Conn, tree_id: int, seq: int = 0) -> dict[int, Placement]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
@@ -25,6 +26,8 @@ from langchain_threadmem.tree.nodes import NodeRow, Outline
 from langchain_threadmem.tree.rows import drafts_of, nodes_of
 
 HIGHEST_ID = 2**62
+FIRST = 1
+"""The number of the first node, which may be a system message above the roots of threads."""
 
 
 @telemetry.observed("update_memory", telemetry.of_conversation, telemetry.written)
@@ -51,6 +54,8 @@ def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[Convers
         if old.role != "system":
             answers = nodes.answers(conn, tree, old.key, old.seq)
             written = _replace(conn, tree, drafts, old.parent, [old, *answers])
+            if old.parent in (None, FIRST):
+                _keep_title(conn, tree, old, written[0].id)
             if passed:
                 revision.supersede(conn, tree, passed, written[0].id)
             return written
@@ -119,9 +124,10 @@ def placed(
         stored = stored_placements.by_key(conn, node.key)
         if why is not BY_HAND or stored is None or not stored.chances:
             return node, stored
-        stored_placements.put(conn, [(node.key, node.message, KEPT_BY_HAND)])
+        kept = replace(KEPT_BY_HAND, title=stored.title)
+        stored_placements.put(conn, [(node.key, node.message, kept)])
         trees.changed(conn, tree)
-        return node, KEPT_BY_HAND
+        return node, kept
     moved_node = revision.move(conn, tree, node, following, parent_id)
     if why is not None:
         stored_placements.put(conn, [(moved_node.key, node.message, why)])
@@ -167,6 +173,14 @@ def _replace(
         live = [row.key for row in old if row.state == State.LIVE]
         written = revision.replace(conn, tree, drafts, parent, live)
     return written.nodes
+
+
+def _keep_title(conn: Conn, tree: int, old: NodeRow, new: int) -> None:
+    """Give the new version of a message the title of the thread that the old version began."""
+    placement = stored_placements.by_key(conn, old.key)
+    if placement is not None and placement.title:
+        row = node_in(conn, tree, new)
+        stored_placements.put(conn, [(row.key, row.message, Placement("", title=placement.title))])
 
 
 def _check_parent(conn: Conn, parent: NodeRow, moved: set[int], node_id: int) -> None:

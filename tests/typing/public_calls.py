@@ -250,6 +250,7 @@ def use_memory(memory: ChatMemory, message: BaseMessage, when: datetime, path: P
     assert_type(memory.thread_of(message_id="m1"), list[ConversationNode])
     assert_type(memory.switch(message_id="m1", revive=True), ConversationNode)
     assert_type(memory.list_threads(limit=3, cursor=None), Page[ThreadInfo])
+    assert_type(memory.rename_thread(message_id=1, title="Baking"), str)
     assert_type(memory.doubtful(limit=3), list[Doubt])
     assert_type(memory.roots(), list[ConversationNode])
     assert_type(
@@ -322,6 +323,7 @@ async def use_memory_async(memory: ChatMemory, message: BaseMessage, when: datet
     assert_type(await memory.athread_of(message_id="m1"), list[ConversationNode])
     assert_type(await memory.aswitch(message_id="m1", revive=True), ConversationNode)
     assert_type(await memory.alist_threads(limit=3, cursor=None), Page[ThreadInfo])
+    assert_type(await memory.arename_thread(message_id="m1", title=""), str)
     assert_type(await memory.adoubtful(limit=3), list[Doubt])
     assert_type(await memory.aroots(), list[ConversationNode])
     assert_type(

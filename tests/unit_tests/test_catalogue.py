@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import StreamCipher
 
 from langchain_threadmem import ChatMemory, MemorySystem
-from langchain_threadmem.errors import InputError, SessionNotFoundError
+from langchain_threadmem.errors import InputError, NodeNotFoundError, SessionNotFoundError
 
 Wrap = Callable[[Any], Any]
 
@@ -220,3 +221,48 @@ def test_threads_are_listed_by_their_last_use(system: MemorySystem, verbs: Wrap)
 def test_an_empty_conversation_has_no_threads(verbs: Wrap) -> None:
     page = verbs(ChatMemory()).list_threads()
     assert (page, page.cursor) == ([], None)
+
+
+def test_a_thread_is_renamed_and_the_title_stays_when_its_first_message_is_placed_and_edited(
+    system: MemorySystem, verbs: Wrap
+) -> None:
+    memory = system.conversation("tea")
+    memory.append(("system", "Be brief."))
+    human, answer = memory.append("Which tea is green?", "Sencha.")
+    renamed = verbs(memory)
+    assert renamed.rename_thread(answer.message.id, "Tea time") == "Tea time"
+    renamed.place(human.id, human.parent_id)
+    assert [thread.title for thread in renamed.list_threads()] == ["Tea time"]
+    edited = renamed.edit(human.id, "Which teas are green?")
+    assert [thread.title for thread in renamed.list_threads()] == ["Tea time"]
+    assert renamed.rename_thread(edited.id, "") == "Teas green"
+    assert [node.placement for node in renamed.history() if node.id == edited.id] == [None]
+    with pytest.raises(NodeNotFoundError, match="no node 9"):
+        renamed.rename_thread(9, "Tea")
+    with pytest.raises(InputError, match="title"):
+        renamed.rename_thread(human.id, 3)
+
+
+def test_a_renamed_thread_keeps_its_reason_and_is_still_sorted() -> None:
+    memory = ChatMemory(embeddings=False)
+    nodes = memory.extend(
+        [
+            "How do I read a CSV file?",
+            ("ai", "Use pandas."),
+            "Which wine goes with salmon?",
+            ("ai", "A Riesling."),
+        ]
+    )
+    memory.rename_thread(nodes[0].id, "Tables")
+    memory.sort()
+    assert sorted(thread.title for thread in memory.list_threads()) == ["Tables", "Wine goes salmon"]
+
+
+def test_the_title_of_a_thread_is_encrypted(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with MemorySystem(path, cipher=StreamCipher(), embeddings=False) as system:
+        memory = system.conversation("c")
+        human, _ = memory.append("Hello", "Hi!")
+        memory.rename_thread(human.id, "Gallbladder")
+        assert memory.list_threads()[0].title == "Gallbladder"
+    assert b"Gallbladder" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())

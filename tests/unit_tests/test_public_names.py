@@ -49,7 +49,7 @@ VERBS = [
     *("append", "extend", "edit", "regenerate", "place", "checkout", "summarize", "reset"),
     *("messages", "tip", "history", "graph", "threads", "thread", "roots", "retrieve", "recall"),
     *("siblings", "versions", "fork_point", "thread_of", "switch", "list_threads", "doubtful"),
-    *("sort", "unsort"),
+    *("rename_thread", "sort", "unsort"),
     *("to_mermaid", "to_mermaid_parts", "export", "save", "load", "flush", "verify", "close"),
 ]
 SYSTEM_VERBS = [

@@ -185,7 +185,7 @@ def _as_turns(spoken: Sequence[_Spoken], placements: Mapping[int, Placement]) ->
         previous = None if above is None else above.number
         placement = placements.get(turn.opening.id) if turn.opening else None
         # Without a reason, a turn that does not continue the turn before it follows an edit or a checkout.
-        is_chosen = placement is None and (previous or 0) != turn.number - 1
+        is_chosen = (placement is None or not placement.reason) and (previous or 0) != turn.number - 1
         end = TurnEnd(
             turn.number,
             previous,

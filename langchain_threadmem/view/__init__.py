@@ -1,0 +1,1 @@
+"""The live page: the conversations of one owner in a browser."""

@@ -1,0 +1,97 @@
+"""The guard of the page: a token, the names of the host, the origin of changes, and the headers of answers.
+
+Web pages of other sites can send requests to 127.0.0.1. Without the token, which they do not know, each
+request is refused; so is a request whose `Host` is another name, which DNS rebinding would need, and a change
+that another origin sends with the cookie of the page.
+"""
+
+from __future__ import annotations
+
+import hmac
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cache-Control": "no-store",
+}
+
+
+class Guard:
+    """Refuses requests that do not come from the page, and adds headers to all answers.
+
+    Args:
+        app: The application.
+        token: The secret of the URL and of the cookie.
+        port: The port of the server, for the names that `Host` may have.
+    """
+
+    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
+        self._app = app
+        self._token = token.encode()
+        # A browser sends the cookies of one port to all ports of a host.
+        self.cookie = f"threadmem_{port}"
+        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        by_url = scope["type"] == "http" and scope["path"] == "/" and self._is_token(_in_query(scope))
+        reason = self._refusal(scope, by_url)
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+                if by_url and reason is None:
+                    headers.append(
+                        "Set-Cookie",
+                        f"{self.cookie}={self._token.decode()}; HttpOnly; SameSite=Strict; Path=/",
+                    )
+            await send(message)
+
+        if reason is None:
+            await self._app(scope, receive, guarded)
+        elif scope["type"] == "http":
+            await PlainTextResponse(f"{reason}\n", 403)(scope, receive, guarded)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    def _refusal(self, scope: Scope, by_url: bool) -> str | None:
+        """The reason to refuse a request, or `None`."""
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if scope["type"] != "http" or host not in self._hosts:
+            return "The page has the host 127.0.0.1."
+        if not (by_url or self._is_token(self._in_cookie(headers))):
+            return "Open the URL that `threadmem view` has printed; it contains the token of the page."
+        if scope["method"] not in ("GET", "HEAD") and headers.get("origin") != f"http://{host}":
+            return "Changes are made by the page alone."
+        return None
+
+    def _is_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self._token)
+
+    def _in_cookie(self, headers: Headers) -> str:
+        try:
+            found = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
+        except CookieError:
+            return ""
+        return "" if found is None else str(found.value)
+
+
+def _in_query(scope: Scope) -> str:
+    query: bytes = scope["query_string"]
+    return parse_qs(query.decode("latin-1")).get("token", [""])[0]

@@ -1,0 +1,188 @@
+"""The live page in Chromium, served by the command to one process while this process writes."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+
+from langchain_threadmem import ConversationNode, MemorySystem
+from langchain_threadmem.engine.flow import run
+from langchain_threadmem.tree import revise
+
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
+SIZES = (20, 200, 5000)
+TOPICS = ("bread", "csv", "figs", "taxes")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def nodes_of(number: int) -> list[ConversationNode]:
+    """Turns of four threads in turn; the texts are markup."""
+    ends: dict[str, int] = {}
+    nodes = []
+    for turn in range(number // 2):
+        topic, said = TOPICS[turn % len(TOPICS)], START + timedelta(minutes=turn)
+        asked = HumanMessage(f"<b>{topic}</b>: question {turn}?", id=f"h{turn}")
+        answered = AIMessage(f"About {topic}: <img src=x onerror=alert(1)> {turn}", id=f"a{turn}")
+        nodes.append(ConversationNode(2 * turn + 1, asked, ends.get(topic), timestamp=said))
+        nodes.append(ConversationNode(2 * turn + 2, answered, 2 * turn + 1, timestamp=said))
+        ends[topic] = 2 * turn + 2
+    return nodes
+
+
+class Served(NamedTuple):
+    """A running server, the URL that it has printed, and the memory that it serves."""
+
+    url: str
+    system: MemorySystem
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    file = tmp_path_factory.mktemp("view") / "memory.db"
+    with MemorySystem(file, embeddings=False) as system:
+        for size in SIZES:
+            memory = system.conversation(f"of {size}")
+            run(revise.restore(memory._conversation, nodes_of(size), None), system.runtime)
+        server = subprocess.Popen(
+            [sys.executable, "-m", "langchain_threadmem", "view", str(file), "--no-browser"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert server.stdout is not None
+        try:
+            yield Served(server.stdout.readline().strip(), system)
+        finally:
+            server.send_signal(signal.SIGINT)
+            _, errors = server.communicate(timeout=30)
+        assert (server.returncode, errors) == (0, "")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+class Tab:
+    """A tab of a browser that records requests, and errors of the page."""
+
+    def __init__(self, browser: Any, served: Served, size: int, **options: Any) -> None:
+        self.context = browser.new_context(viewport={"width": 1300, "height": 800}, **options)
+        self.context.set_default_timeout(10_000)
+        self.page = self.context.new_page()
+        self.problems: list[str] = []
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.problems.append(dialog.message))
+        self.page.on("console", lambda line: self.problems.append(line.text))
+        self.page.on("request", self._request)
+        self._origin = served.url.split("?")[0]
+        self.page.goto(f"{served.url}#conversation=of {size}")
+        self.page.locator(f"#row-{size}").wait_for()
+
+    def _request(self, request: Any) -> None:
+        if not request.url.startswith(self._origin):
+            self.problems.append(request.url)
+
+    def selected(self) -> str:
+        return str(self.page.locator(".row[aria-selected=true]").get_attribute("id"))
+
+    def close(self) -> None:
+        self.context.close()
+        assert self.problems == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_page_shows_moves_and_follows_messages(served: Served, browser: Any, size: int) -> None:
+    tab = Tab(browser, served, size)
+    page, memory = tab.page, served.system.conversation(f"of {size}")
+    assert "token" not in page.url
+    page.locator(".row .text", has_text="question").first.wait_for()
+    assert page.locator("#counts").inner_text() == f"{size:,} messages in 4 threads"
+    assert page.locator(".row").count() < 60
+
+    # Up, to the parent, to its answer, to the first and the last message.
+    assert tab.selected() == f"row-{size}"
+    for key, row in (("ArrowUp", size - 1), ("ArrowLeft", size - 8), ("ArrowRight", size - 1)):
+        page.keyboard.press(key)
+        assert tab.selected() == f"row-{row}"
+    page.keyboard.press("Home")
+    assert tab.selected() == "row-1"
+    assert page.locator("#map").get_attribute("aria-activedescendant") == "row-1"
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    page.locator("#panel .said").wait_for()
+    assert page.locator("#panel .said").inner_text().startswith("<b>")
+
+    # The newest question is moved to a new thread, and back.
+    page.keyboard.press("Escape")
+    page.keyboard.press("m")
+    page.locator("dialog[open] .choice").first.wait_for()
+    page.keyboard.type("new thread")
+    page.keyboard.press("Enter")
+    page.locator("#status button").wait_for()
+    assert len(memory.roots()) == 5
+    page.locator("#status button").click()
+    page.locator(f"#row-{size + 2}").wait_for()
+    assert len(memory.roots()) == 4
+
+    # This process writes, and the page of the other process shows it.
+    node = memory.append("Is it live?", "Yes.")[0]
+    page.locator(f"#row-{node.id}", has_text="Is it live?").wait_for(timeout=10_000)
+    tab.close()
+
+
+def test_a_message_is_dropped_on_another_message(served: Served, browser: Any) -> None:
+    tab = Tab(browser, served, 200)
+    tab.page.keyboard.press("Home")
+    tab.page.locator("#row-7").drag_to(tab.page.locator("#row-2"))
+    tab.page.locator("#status button").wait_for()
+    moved = next(node for node in served.system.conversation("of 200").history if node.id == 7)
+    assert served.system.conversation("of 200").thread(moved.superseded_by or 0)[-2].id == 2
+    tab.close()
+
+
+def test_threads_are_renamed_and_searched_and_summaries_unfold(served: Served, browser: Any) -> None:
+    served.system.summarize_session("of 20")
+    tab = Tab(browser, served, 20)
+    page = tab.page
+    page.locator("#threads .item").nth(1).press("F2")
+    page.locator("dialog[open] input").fill("<i>My</i> thread")
+    page.keyboard.press("Enter")
+    page.locator("#threads", has_text="<i>My</i> thread").wait_for()
+    page.locator("#map").focus()
+    page.keyboard.press("/")
+    page.keyboard.type("figs")
+    page.keyboard.press("Enter")
+    page.locator(".hit", has_text="why: shares figs").first.wait_for()
+    page.locator("#summaries").click()
+    page.locator(".card button[aria-expanded=false]").first.click()
+    page.locator(".card .hit, .card .card").first.wait_for()
+    tab.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_narrow_page_has_no_sideways_scroll(served: Served, browser: Any, scheme: str) -> None:
+    tab = Tab(browser, served, 20, color_scheme=scheme)
+    page = tab.page
+    page.set_viewport_size({"width": 360, "height": 740})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.locator("#menu").click()
+    page.locator("#threads .item").nth(1).click()
+    page.keyboard.press("Enter")
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(23, 24, 27)"
+    assert dark == (scheme == "dark")
+    tab.close()
