@@ -14,7 +14,6 @@ from datetime import UTC
 
 from langchain_core.messages import AIMessage, BaseMessage, FunctionMessage, ToolMessage
 
-from langchain_threadmem.catalogue.verbs import title_of_thread
 from langchain_threadmem.export.layout import Layout, Strand
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.display import label_of
@@ -76,10 +75,7 @@ def to_markdown(nodes: Sequence[ConversationNode], *, title: str = "Conversation
 
 
 def _strand(layout: Layout, strand: Strand, nodes: Sequence[ConversationNode]) -> Iterator[str]:
-    # The first node may be a system message.
-    titles = [node.placement.title for node in nodes[:2] if node.placement]
-    title = next(filter(None, titles), "") or title_of_thread(node.message for node in nodes)
-    yield f"## {_plain(title or f'Thread {strand.tip.id}')}"
+    yield f"## {_plain(layout.title(strand.first))}"
     parent = layout.parent(strand.first)
     if parent is not None:
         yield f"*Continues message {parent.id}.*"
