@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
@@ -130,11 +130,14 @@ class Layout:
         title = given or about or content_of(node.message)
         return one_line(title, 70) or label_of(node.message)
 
-    def lanes(self) -> list[int]:
-        """The lane of each strand in a drawing with a row for each node, by id.
+    def lanes(self, rows: Mapping[int, int] | None = None) -> list[int]:
+        """The lane of each strand in a drawing with a row for each node.
 
         A strand occupies its lane from the row of the node that it continues to the row of its last node, and
         the next strand that begins takes the first free lane.
+
+        Args:
+            rows: The row of each node, by node id; by default the id.
 
         Example:
             >>> from langchain_core.messages import HumanMessage
@@ -148,8 +151,9 @@ class Layout:
         ends = [0] * len(self.strands)
         for node in self.nodes:
             strand, above = self.strand_of[node.id], node.parent_id or node.id
-            begins[strand] = min(begins.get(strand, node.id), node.id, above + (above < node.id))
-            ends[strand] = max(ends[strand], node.id, above)
+            row, before = (node.id, above) if rows is None else (rows[node.id], rows[above])
+            begins[strand] = min(begins.get(strand, row), row, before + (before < row))
+            ends[strand] = max(ends[strand], row, before)
         lanes = [0] * len(self.strands)
         free: list[int] = []
         taken: list[tuple[int, int]] = []

@@ -25,7 +25,6 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import trees
 from langchain_threadmem.tree.node import EPOCH, ConversationNode, is_doubtful, probability_of
 from langchain_threadmem.units.unit import MemoryUnit
-from langchain_threadmem.view.lanes import LINE
 from langchain_threadmem.view.snapshots import Snapshot, Snapshots
 
 Json = dict[str, Any]
@@ -33,6 +32,8 @@ TEXT = 100_000
 """The length of a text that is sent without being asked for the whole, in characters."""
 LISTED = 50
 """The number of conversations on a page of the list, and of doubtful places."""
+LINE = 160
+"""The length of a message or a title on one line, in characters."""
 HITS = 20
 SEARCHED = 10
 """The number of conversations that a search in all conversations reads one by one."""

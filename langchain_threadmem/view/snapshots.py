@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from heapq import heapify, heappop, heappush
 from threading import Lock
 from typing import NamedTuple
 
@@ -17,7 +18,6 @@ from langchain_threadmem.tree import graph, nodes, placements, trees
 from langchain_threadmem.tree.node import ConversationNode, Placement
 from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import nodes_of
-from langchain_threadmem.view.lanes import lanes_of, rows_of, topics_of
 
 KEPT = 4
 """The number of conversations that stay in the memory of the process."""
@@ -51,12 +51,12 @@ class Drawing:
         self.layout = Layout(history)
         self.rows = rows_of(self.layout)
         self.row_of = {node.id: row for row, node in enumerate(self.rows)}
-        self.lanes = lanes_of(self.layout, self.row_of)
+        self.lanes = self.layout.lanes(self.row_of)
 
     @cached_property
     def topics(self) -> list[str]:
         """The title of each strand."""
-        return topics_of(self.layout, self.rows)
+        return [self.layout.title(strand.first) for strand in self.layout.strands]
 
 
 class Snapshot:
@@ -170,3 +170,28 @@ class Snapshots:
 def _version(conn: Conn, tree: int) -> Version:
     head = trees.head(conn, tree)
     return Version(tree, head.epoch, head.version, head.next_seq - 1, head.tip)
+
+
+def rows_of(layout: Layout) -> list[ConversationNode]:
+    """The nodes in the order of their times, each parent before its children.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> hello = HumanMessage("Hello")
+        >>> nodes = [ConversationNode(3, hello), ConversationNode(2, hello, 3), ConversationNode(1, hello)]
+        >>> [node.id for node in rows_of(Layout(nodes))]
+        [1, 3, 2]
+    """
+    by_id = {node.id: node for node in layout.nodes}
+    below: dict[int | None, list[ConversationNode]] = defaultdict(list)
+    for node in layout.nodes:
+        below[node.parent_id].append(node)
+    waiting = [(node.timestamp, node.id) for node in below[None]]
+    heapify(waiting)
+    rows = []
+    while waiting:
+        _, node_id = heappop(waiting)
+        rows.append(by_id[node_id])
+        for child in below[node_id]:
+            heappush(waiting, (child.timestamp, child.id))
+    return rows
