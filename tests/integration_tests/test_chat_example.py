@@ -133,8 +133,8 @@ def memory(request: pytest.FixtureRequest, served: Served) -> ChatMemory:
     """A conversation with messages in the threads "tea" and "bread", the latter with one turn."""
     system = served.system.for_owner(next(names))
     memory = system.conversation("talk", node_selector=ByFirstWord())
-    for number in range(request.param // 2 - 1):
-        memory.append(f"tea {number}", f"tea answer {number}")
+    turns = range(request.param // 2 - 1)
+    memory.extend(message for n in turns for message in (("user", f"tea {n}"), ("ai", f"tea answer {n}")))
     memory.append("bread", "bread answer")
     return memory
 
@@ -158,6 +158,7 @@ def humans(memory: ChatMemory) -> list[list[str]]:
 
 
 @needs_chromium
+@pytest.mark.parametrize("memory", [20, 200, 5_000], indirect=True)
 def test_a_new_topic_opens_a_thread_beside_the_chat(chat: Page) -> None:
     playwright.expect(chat.threads).to_have_text(["Bread", "Tea"])
     chat.say("figs or dates?")
@@ -235,6 +236,7 @@ def test_a_message_without_an_answer_can_be_answered(chat: Page) -> None:
 
 
 @needs_chromium
+@pytest.mark.parametrize("memory", [20, 200, 5_000], indirect=True)
 def test_all_messages_of_a_long_thread_can_be_shown(chat: Page, memory: ChatMemory) -> None:
     chat.page.locator(".thread", has_text="Tea").click()
     count = len(memory.history) - 2
