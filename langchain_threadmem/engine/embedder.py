@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -78,12 +78,15 @@ class Embedder:
                 return name
         return f"{type(model).__module__}.{type(model).__qualname__}"
 
-    def embed(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+    def embed(
+        self, texts: Sequence[str], *, query: bool = False, remember: bool = True
+    ) -> NDArray[np.float32]:
         """Unit vectors of texts: (n, d), or (n, 0) without a model.
 
         Args:
             texts: The texts.
             query: Whether the texts are questions, which some models embed in another way.
+            remember: Whether the vectors are cached.
 
         Raises:
             EmbeddingError: The model failed, or did not return one vector for each text.
@@ -97,10 +100,15 @@ class Embedder:
                 rows = [model.embed_query(text) for text in missing] if query else _documents(model, missing)
             except Exception as error:
                 raise _failed(error) from error
-            self._cache(vectors, missing, rows, query)
+            made = self._checked(missing, rows)
+            vectors |= made
+            if remember:
+                self._cache(made, query)
         return _stack(texts, vectors)
 
-    async def aembed(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+    async def aembed(
+        self, texts: Sequence[str], *, query: bool = False, remember: bool = True
+    ) -> NDArray[np.float32]:
         """Async `embed`."""
         if not self.looked:
             await asyncio.to_thread(lambda: self.embeddings)
@@ -117,7 +125,10 @@ class Embedder:
                 )
             except Exception as error:
                 raise _failed(error) from error
-            self._cache(vectors, missing, rows, query)
+            made = self._checked(missing, rows)
+            vectors |= made
+            if remember:
+                self._cache(made, query)
         return _stack(texts, vectors)
 
     def _cached(self, texts: Sequence[str], query: bool) -> tuple[dict[str, NDArray[np.float32]], list[str]]:
@@ -128,14 +139,15 @@ class Embedder:
         vectors = {text: row for text in texts if (row := self._recent.get((text, query))) is not None}
         return vectors, [text for text in dict.fromkeys(texts) if text not in vectors]
 
-    def _cache(
-        self, vectors: dict[str, NDArray[np.float32]], missing: Sequence[str], rows: object, query: bool
-    ) -> None:
-        matrix = _unit(rows, len(missing))
+    def _checked(self, texts: Sequence[str], rows: object) -> dict[str, NDArray[np.float32]]:
+        """The vectors that the model has returned, by text."""
+        matrix = _unit(rows, len(texts))
         self.expect(self._dimensions, matrix.shape[1])
         self._dimensions = matrix.shape[1]
-        for text, row in zip(missing, matrix, strict=True):
-            vectors[text] = row
+        return dict(zip(texts, matrix, strict=True))
+
+    def _cache(self, vectors: Mapping[str, NDArray[np.float32]], query: bool) -> None:
+        for text, row in vectors.items():
             self._recent.put((text, query), row)
 
     def expect(self, before: int | None, dimensions: int) -> None:

@@ -75,15 +75,24 @@ class ConversationVectors(TreeCache[ExactIndex]):
     """The vectors of single conversations, by tree, epoch and model."""
 
 
-def embed(runtime: Runtime, texts: Sequence[str], *, query: bool = False) -> Flow[NDArray[np.float32]]:
+def embed(
+    runtime: Runtime, texts: Sequence[str], *, query: bool = False, remember: bool = True
+) -> Flow[NDArray[np.float32]]:
     """Texts as unit vectors: an array (number of texts, dimensions), or (n, 0) without an embedding model.
+
+    Args:
+        runtime: The owner's memory.
+        texts: The texts.
+        query: Whether the texts are questions.
+        remember: Whether the embedder caches the vectors.
 
     Raises:
         EmbeddingError: The model failed, or stored vectors have other dimensions.
     """
     embedder = runtime.embedder
     made = yield from Call(
-        lambda: embedder.embed(texts, query=query), lambda: embedder.aembed(texts, query=query)
+        lambda: embedder.embed(texts, query=query, remember=remember),
+        lambda: embedder.aembed(texts, query=query, remember=remember),
     )
     queue = runtime.get(EmbeddingQueue)
     if made.size and not queue.compared:
@@ -357,7 +366,8 @@ def embedded(conn: Conn, tree: int, model: str, since: int, most: int = EVERYTHI
 
 
 def _embed(runtime: Runtime, batch: _Batch) -> Flow[None]:
-    vectors = yield from embed(runtime, batch.texts)
+    # A message may be erased during the call, and its text must not be cached after that.
+    vectors = yield from embed(runtime, batch.texts, remember=False)
     model = runtime.get(Indexes).model
     name = watermarks.embeddings_of(model)
 
@@ -373,7 +383,9 @@ def _embed(runtime: Runtime, batch: _Batch) -> Flow[None]:
             for tree, part in batch.parts.items()
             if tree in at and at[tree].epoch == part.epoch and at[tree].watermark.seq < part.last
         }
-        rows = [n for n, tree in enumerate(of_tree) if tree in reached]
+        # Single messages may have been forgotten or purged meanwhile.
+        stored = {row.key for row in nodes.by_keys(conn, batch.keys)} - memory.absent_among(conn, batch.keys)
+        rows = [n for n, tree in enumerate(of_tree) if tree in reached and batch.keys[n] in stored]
         embeddings.put(conn, model, [batch.keys[n] for n in rows], vectors[rows])
         watermarks.put(conn, name, reached)
 

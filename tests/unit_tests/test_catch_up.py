@@ -12,7 +12,7 @@ from conftest import WordEmbeddings
 from test_index import Counting
 
 from langchain_threadmem import MemorySystem
-from langchain_threadmem.index import catch_up, embed
+from langchain_threadmem.index import catch_up, embed, vectors
 from langchain_threadmem.index.indexes import Indexes, IndexSettings
 from langchain_threadmem.storage.statements import Conn
 
@@ -136,3 +136,32 @@ def test_an_index_that_is_being_filled_is_no_damage(filling: tuple[MemorySystem,
     index = system.runtime.get(Indexes).index()
     assert index is not None
     assert index.count() == 24
+
+
+class Interrupted(WordEmbeddings):
+    """Calls a function during its first call."""
+
+    meanwhile: Callable[[], object] | None = None
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return super().embed_documents(texts)
+
+
+@pytest.mark.parametrize("purge", [True, False])
+def test_a_message_that_is_removed_while_it_is_embedded_gets_no_vector(
+    url: str, owner: str, verbs: Wrap, purge: bool
+) -> None:
+    model = Interrupted()
+    with MemorySystem(url, owner=owner, embeddings=model) as system, MemorySystem(url, owner=owner) as other:
+        memory = verbs(system.conversation("talk"))
+        memory.append("Where does the badger sleep?", "In the kettle.")
+        model.meanwhile = lambda: other.forget(1.0, purge=purge)
+        memory.append("Good night.", "Good night.")
+        verbs(system).flush()
+        assert model.meanwhile is None
+        name = system.runtime.get(Indexes).model
+        assert system.runtime.database.read(lambda conn: vectors.count(conn, owner, name)) == 0
+        assert list(system.runtime.embedder._recent) == []

@@ -35,6 +35,8 @@ ANY = (None, None)
 SELECTION = '{"selected_node_id": null, "reasoning": "so"}'
 EXPORTS = ("json", "jsonl", "mermaid", "text", "html", "svg")
 
+AT_ONCE = 10_000
+"""The number of objects whose referents are searched together."""
 PAUSES = (0.0, 0.1, 0.5, 2.0, 5.0)
 """The seconds before each search of the process; a search takes seconds itself after thousands of tests."""
 
@@ -54,36 +56,38 @@ class Mark:
         found: list[str] = []
         for pause in PAUSES:
             time.sleep(pause)
-            found = self._holders()
+            found = self.holders_now()
             if not found:
                 break
         return found
 
-    def _holders(self) -> list[str]:
+    def holders_now(self) -> list[str]:
+        """The objects that hold the word at this moment, by their types."""
         gc.collect()
-        word, found = str(self), []
-        for holder in gc.get_objects():
-            if _holds(holder, word):
-                found.append(holder)  # noqa: PERF401 - a comprehension would hold the word itself
+        objects, word, found = gc.get_objects(), str(self), []
+        for start in range(0, len(objects), AT_ONCE):
+            several = objects[start : start + AT_ONCE]
+            if _contain(gc.get_referents(*several), word):
+                for holder in several:
+                    if _contain(gc.get_referents(holder), word):
+                        found.append(holder)  # noqa: PERF401 - a comprehension would hold the word itself
         return [f"{type(one)} in {[type(other) for other in gc.get_referrers(one)]}" for one in found[:9]]
 
 
-def _holds(holder: object, word: str) -> bool:
-    for item in gc.get_referents(holder):  # noqa: SIM110 - likewise
-        if _contains(item, word):
-            return True
-    return False
-
-
-def _contains(item: object, word: str) -> bool:
-    if isinstance(item, np.ndarray) and item.dtype.kind in "US":
-        return word in str(item.tolist())
-    if isinstance(item, bytes | bytearray):
-        return word.encode() in item
-    if isinstance(item, tuple | dict) and not gc.is_tracked(item):
-        # The garbage collector does not list a tuple or dict of strings and numbers alone.
-        return _holds(item, word)
-    return isinstance(item, str) and word in item.lower()
+def _contain(items: list[object], word: str) -> bool:
+    """Whether any of some objects is a text with a word, whose first letter may be a capital."""
+    part, encoded = word[1:], word[1:].encode()
+    # The garbage collector does not list a tuple or a dict of strings and numbers alone.
+    plain = [item for item in items if isinstance(item, tuple | dict) and not gc.is_tracked(item)]
+    return (
+        any(isinstance(item, str) and part in item for item in items)
+        or any(isinstance(item, bytes | bytearray) and encoded in item for item in items)
+        or any(
+            isinstance(item, np.ndarray) and item.dtype.kind in "US" and part in str(item.tolist())
+            for item in items
+        )
+        or (bool(plain) and _contain(gc.get_referents(*plain), word))
+    )
 
 
 class Noted(MessagesState):
@@ -225,14 +229,14 @@ def world(url: str, owner: str, verbs: Wrap, mark: Mark) -> Iterator[World]:
 def test_the_search_finds_a_text_in_a_cache(mark: Mark) -> None:
     upper = lru_cache(str.upper)
     upper(str(mark))
-    assert mark.holders()
+    assert mark.holders_now()
     upper.cache_clear()
     assert mark.holders() == []
 
 
 def test_the_search_finds_a_text_in_a_key_of_several_values(mark: Mark) -> None:
     caches = [{(str(mark), False): 1.0}]
-    assert mark.holders()
+    assert mark.holders_now()
     caches.clear()
     assert mark.holders() == []
 
@@ -281,7 +285,7 @@ def test_no_error_of_background_work_holds_a_removed_text(url: str, owner: str, 
             memory.append(f"The {mark} sleeps.", "So it does.")
             while system.runtime.ahead.busy(system.runtime.get(EmbeddingQueue).job):
                 time.sleep(0.01)
-            assert mark.holders()
+            assert mark.holders_now()
             memory.reset()
             assert mark.holders() == []
     finally:

@@ -254,7 +254,6 @@ def test_sort_loses_no_message_and_unsort_restores_every_place(calls: list[tuple
     before = parents(memory)
     memory.sort()
     assert parents(memory).keys() == before.keys()
-    assert memory.sort() == []
     memory.unsort()
     assert parents(memory) == before
     assert memory.verify().ok
