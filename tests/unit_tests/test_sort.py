@@ -244,7 +244,7 @@ def call(memory: ChatMemory, verb: str, first: int, second: int | None) -> None:
             memory.checkout(first)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(VERBS)
 def test_sort_loses_no_message_and_unsort_restores_every_place(calls: list[tuple[str, int, Any]]) -> None:
     memory = ChatMemory(embeddings=False)
