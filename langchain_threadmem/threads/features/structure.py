@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -57,8 +57,10 @@ def links(
             "pass the turn ends of the whole conversation"
         )
     openings = list(range(len(previous)))
-    # A turn that a person has placed may continue a later turn.
-    for place in parents_first(dict(enumerate(previous))):
+    order: Iterable[int] = range(len(previous))
+    if any(before > place for place, before in enumerate(previous)):
+        order = parents_first(dict(enumerate(previous)))  # A person has placed a turn below a later turn.
+    for place in order:
         if previous[place] >= 0:
             openings[place] = openings[previous[place]]
     return np.array(previous, np.intp), np.array(openings, np.intp), places
