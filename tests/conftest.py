@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -209,3 +210,16 @@ def verbs(request: pytest.FixtureRequest) -> Iterator[Callable[[ChatMemory], Any
         for memory in opened:
             loop.run_until_complete(memory.aclose())
         loop.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    executable = shutil.which("chromium")
+    if executable is None:
+        pytest.skip("needs Chromium")
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        yield found
+        found.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -29,7 +30,7 @@ class Printer(Protocol):
         """Write a text."""
 
 
-class Displayed:
+class Displayed(ABC):
     """A value that notebooks show as a table of one row, and as a line where they show text."""
 
     __slots__ = ()
@@ -38,13 +39,13 @@ class Displayed:
         # IPython prefers the `__repr__` of a dataclass to an inherited `_repr_pretty_`.
         cls._repr_pretty_ = Displayed._repr_pretty_  # type: ignore[method-assign]
 
+    @abstractmethod
     def _cells(self) -> Mapping[str, str]:
         """The texts of the row, by column."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _line(self) -> str:
         """The value as a line."""
-        raise NotImplementedError
 
     def _repr_html_(self) -> str:
         return table([self])

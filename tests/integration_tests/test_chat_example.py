@@ -89,12 +89,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         sys.modules.pop(module, None)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        yield started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-
-
 class Page:
     """The page of a user with a conversation."""
 

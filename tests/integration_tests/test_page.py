@@ -47,14 +47,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     return {size: folder / f"{size}.html" for size in SIZES}
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
 class Opened:
     """A page in Chromium; `trouble` are its requests to anything else, and its errors."""
 
@@ -81,16 +73,16 @@ class Opened:
 
 
 @pytest.fixture(params=SIZES)
-def opened(request: pytest.FixtureRequest, chromium: Any, pages: dict[int, Path]) -> Iterator[Opened]:
-    found = Opened(chromium, pages[request.param])
+def opened(request: pytest.FixtureRequest, browser: Any, pages: dict[int, Path]) -> Iterator[Opened]:
+    found = Opened(browser, pages[request.param])
     yield found
     found.context.close()
     assert found.trouble == []
 
 
 @pytest.fixture
-def small(chromium: Any, pages: dict[int, Path]) -> Iterator[Opened]:
-    found = Opened(chromium, pages[20])
+def small(browser: Any, pages: dict[int, Path]) -> Iterator[Opened]:
+    found = Opened(browser, pages[20])
     yield found
     found.context.close()
     assert found.trouble == []
@@ -200,10 +192,10 @@ def test_a_screen_reader_is_told_landmarks_headings_and_what_is_open(small: Open
     assert expanded.count([False]) == 1
 
 
-def test_the_page_is_dark_where_the_system_is_dark(chromium: Any, pages: dict[int, Path]) -> None:
+def test_the_page_is_dark_where_the_system_is_dark(browser: Any, pages: dict[int, Path]) -> None:
     colors = []
     for scheme in ("light", "dark"):
-        found = Opened(chromium, pages[20], color_scheme=scheme)
+        found = Opened(browser, pages[20], color_scheme=scheme)
         colors.append(found.page.evaluate("getComputedStyle(document.body).backgroundColor"))
         shot = found.page.screenshot()
         colors.append(shot)
@@ -223,8 +215,8 @@ def test_a_narrow_page_does_not_scroll_sideways(small: Opened) -> None:
     assert small.page.locator("#threads a").first.is_visible()
 
 
-def test_without_scripts_the_page_shows_all_messages(chromium: Any, pages: dict[int, Path]) -> None:
-    context = chromium.new_context(java_script_enabled=False)
+def test_without_scripts_the_page_shows_all_messages(browser: Any, pages: dict[int, Path]) -> None:
+    context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(pages[5_000].as_uri() + "#n4990")
     assert page.locator("#n4990").is_visible()

@@ -68,14 +68,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         assert (server.returncode, errors) == (0, "")
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
-
-
 class Tab:
     """A tab of a browser that records requests, and errors of the page."""
 
