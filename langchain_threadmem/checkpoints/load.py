@@ -219,7 +219,7 @@ def delta_history(
             asked = checkpoint_queries.asking_blobs(tree, [number for _, number in seeds.values()])
             batch.add_blobs(tree, conn.each(asked)[0])
         batch.add_writes(write for rows in writes.values() for write in rows)
-        batch.reader.load(conn, batch.spans())
+        batch.load(archive, conn)
         return batch, writes, seeds
 
     batch, writes, seeds = yield from Sql(read)
@@ -268,15 +268,7 @@ class _Batch:
 
     @classmethod
     def of(cls, archive: Archive, rows: Sequence[CheckpointRow]) -> _Batch:
-        runtime = archive.runtime
-        return cls(
-            list(rows),
-            {},
-            {},
-            {},
-            Reader(runtime.get(SegmentCache).segments),
-            runtime.get(DecodedMessages).bodies(),
-        )
+        return cls(list(rows), {}, {}, {}, Reader(), archive.runtime.get(DecodedMessages).bodies())
 
     def add_blobs(self, tree: int, rows: Sequence[tuple[Any, ...]]) -> None:
         for number, value in checkpoint_queries.as_blobs(rows).items():
@@ -287,8 +279,10 @@ class _Batch:
         for write in writes:
             self._unpack(write.kind, write.data)
 
-    def spans(self) -> list[Any]:
-        return [span for stored_value in self.stored_values.values() for span in stored_value.spans()]
+    def load(self, archive: Archive, conn: Conn) -> None:
+        """Read the messages of the values and writes."""
+        spans = [span for stored_value in self.stored_values.values() for span in stored_value.spans()]
+        self.reader.load(conn, spans, archive.runtime.get(SegmentCache).segments)
 
     def blob(self, archive: Archive, tree: int, number: int) -> Any:
         """A new object with the value of a channel."""
@@ -329,7 +323,7 @@ def _read_batch(archive: Archive, conn: Conn, rows: Sequence[CheckpointRow]) -> 
     for where, writes in zip(addresses, answers[len(refs_by_tree) :], strict=True):
         batch.writes[where] = checkpoint_queries.as_writes(writes)
         batch.add_writes(batch.writes[where])
-    batch.reader.load(conn, batch.spans())
+    batch.load(archive, conn)
     return batch
 
 

@@ -35,7 +35,7 @@ from langchain_threadmem.storage.schema import (
     tree,
     unit,
 )
-from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+from langchain_threadmem.storage.statements import Asked, Conn, Statement, insert_of, within
 from langchain_threadmem.tree import trees
 from langchain_threadmem.tree.node import MessageSummary
 
@@ -54,6 +54,10 @@ class NodeRow(NamedTuple):
     superseded_by: int | None
     title: str | None
     summary: str | None
+
+
+MessageRow = tuple[str, str, str, int, int, int]
+"""Message id, body, role, number, key and state of a node."""
 
 
 class Outline(NamedTuple):
@@ -158,7 +162,7 @@ _SPANS_OF = _spans(
 )
 _ROWS_OF_RANGE = Statement(_rows().where(_RANGE).order_by(node.c.key), "first", "last")
 _MESSAGES_OF_RANGE = Statement(
-    select(*node.c["message", "body", "role", "seq"]).where(_RANGE, STORED).order_by(node.c.key),
+    select(*node.c["message", "body", "role", "seq", "key", "state"]).where(_RANGE).order_by(node.c.key),
     "first",
     "last",
 )
@@ -292,14 +296,31 @@ def below(conn: Conn, key: int, most: int) -> list[NodeRow]:
     return [row for row in rows[1:end] if row.state == State.LIVE]
 
 
-def thread_messages(conn: Conn, key: int, most: int | None = None) -> list[tuple[str, str, str, int]]:
-    """Message id, body, role and number of the nodes that `thread` returns."""
-    rows: list[Any] = []
-    for first, last in spans(conn, key) if most is None else newest(spans(conn, key), most):
-        rows += conn.all(_MESSAGES_OF_RANGE, first, last)
-    if (seal := conn.seal) is not None:
-        return [(row[0], seal.open_body(row[0], row[2], row[1]), row[2], row[3]) for row in rows]
-    return rows
+def thread_messages(conn: Conn, key: int, most: int | None = None) -> list[MessageRow]:
+    """The messages of the nodes that `thread` returns."""
+    ranges = spans(conn, key) if most is None else newest(spans(conn, key), most)
+    return [row for row in messages(conn, ranges) if row[5] != State.PURGED]
+
+
+def messages(conn: Conn, ranges: Iterable[tuple[int, int]]) -> list[MessageRow]:
+    """The messages of ranges of keys in any state, in the order of the ranges."""
+    return opened_messages(conn, conn.each(*asking_messages(ranges)))
+
+
+def asking_messages(ranges: Iterable[tuple[int, int]]) -> list[Asked]:
+    """The queries for `messages`."""
+    return [(_MESSAGES_OF_RANGE, range_) for range_ in ranges]
+
+
+def opened_messages(conn: Conn, answers: Iterable[Iterable[Any]]) -> list[MessageRow]:
+    """The result of `messages`, from the rows of the queries `asking_messages`."""
+    rows = [row for answer in answers for row in answer]
+    if (seal := conn.seal) is None:
+        return rows
+    return [
+        row if row[5] == State.PURGED else (row[0], seal.open_body(row[0], row[2], row[1]), *row[2:])
+        for row in rows
+    ]
 
 
 def by_key(conn: Conn, key: int) -> NodeRow | None:
