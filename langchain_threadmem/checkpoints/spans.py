@@ -46,7 +46,7 @@ _VERSION = Statement(
 _COUNT = Statement(
     select(func.count()).where(node.c.key.between(bindparam("first"), bindparam("last"))), "first", "last"
 )
-_key = itemgetter(4)
+_key = itemgetter(3)
 
 
 class Reader:
@@ -73,9 +73,10 @@ class Reader:
         for number, (before, missing) in cached.items():
             version = next(answers)
             rows = nodes.opened_messages(conn, islice(answers, len(missing)))
-            if before is not None:
-                changed = [before.version] != version
-                rows = nodes.messages(conn, segments[number]) if changed else before.rows + rows
+            if before is not None and [before.version] != version:
+                rows = nodes.opened_messages(conn, conn.each(*nodes.asking_messages(segments[number])))
+            elif before is not None:
+                rows = before.rows + rows
             self._rows[number] = rows
             if len(segments[number]) == 1 and version and rows and len(rows) <= MOST_CACHED:
                 cache.put(number, CachedSegment((version[0][0], version[0][1]), rows))
@@ -98,7 +99,7 @@ class Reader:
                     f"a checkpoint refers to the messages {first} to {last}, but some of them are missing; "
                     "run verify()"
                 )
-            messages += [row[:3] for row in part if row[5] != State.PURGED]
+            messages += [row[:3] for row in part if row[4] != State.PURGED]
         return messages
 
     def keys(self, conn: Conn, spans: Iterable[Span]) -> set[int]:

@@ -31,7 +31,8 @@ _MORE: Final = 8
 """The factor by which this number grows while it is too small."""
 _ROUNDING: Final = 1e-9
 """A sum of probabilities may be too large by this error."""
-_Row: TypeAlias = nodes.MessageRow
+_Row: TypeAlias = tuple[str, str, str, int]
+"""Message id, body, role and number of a node."""
 
 
 class Turn(NamedTuple):
@@ -77,7 +78,7 @@ def covered(conversation: ThreadedConversation, thread: list[BaseMessage]) -> Fl
             return [], {}
         oldest = min(turn[0][3] for turn in turns)
         newer = _tail(conn, row.key, lambda rows: rows[0][3] < oldest)
-        return turns, {row[0]: row[3] for row in newer}
+        return turns, {id_: number for id_, _, _, number in newer}
 
     found, numbers = yield from Sql(look)
     turns: list[Turn] = []
@@ -158,7 +159,7 @@ def _runners_up(conn: Conn, tree: int, key: int, shown: set[str | None], share: 
 
 def _turn(conn: Conn, end: int) -> list[_Row]:
     """The messages of a turn, from its end."""
-    rows = _tail(conn, end, lambda rows: any(row[2] == "human" for row in rows))
+    rows = _tail(conn, end, lambda rows: any(role == "human" for _, _, role, _ in rows))
     return rows[max((place for place, row in enumerate(rows) if row[2] == "human"), default=0) :]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -56,8 +56,8 @@ class NodeRow(NamedTuple):
     summary: str | None
 
 
-MessageRow = tuple[str, str, str, int, int, int]
-"""Message id, body, role, number, key and state of a node."""
+MessageRow = tuple[str, str, str, int, int]
+"""Message id, body, role, key and state of a node."""
 
 
 class Outline(NamedTuple):
@@ -162,7 +162,12 @@ _SPANS_OF = _spans(
 )
 _ROWS_OF_RANGE = Statement(_rows().where(_RANGE).order_by(node.c.key), "first", "last")
 _MESSAGES_OF_RANGE = Statement(
-    select(*node.c["message", "body", "role", "seq", "key", "state"]).where(_RANGE).order_by(node.c.key),
+    select(*node.c["message", "body", "role", "seq"]).where(_RANGE, STORED).order_by(node.c.key),
+    "first",
+    "last",
+)
+_NODES_OF_RANGE = Statement(
+    select(*node.c["message", "body", "role", "key", "state"]).where(_RANGE).order_by(node.c.key),
     "first",
     "last",
 )
@@ -296,31 +301,23 @@ def below(conn: Conn, key: int, most: int) -> list[NodeRow]:
     return [row for row in rows[1:end] if row.state == State.LIVE]
 
 
-def thread_messages(conn: Conn, key: int, most: int | None = None) -> list[MessageRow]:
-    """The messages of the nodes that `thread` returns."""
+def thread_messages(conn: Conn, key: int, most: int | None = None) -> list[tuple[str, str, str, int]]:
+    """Message id, body, role and number of the nodes that `thread` returns."""
     ranges = spans(conn, key) if most is None else newest(spans(conn, key), most)
-    return [row for row in messages(conn, ranges) if row[5] != State.PURGED]
-
-
-def messages(conn: Conn, ranges: Iterable[tuple[int, int]]) -> list[MessageRow]:
-    """The messages of ranges of keys in any state, in the order of the ranges."""
-    return opened_messages(conn, conn.each(*asking_messages(ranges)))
+    return opened_messages(conn, conn.each(*((_MESSAGES_OF_RANGE, range_) for range_ in ranges)))
 
 
 def asking_messages(ranges: Iterable[tuple[int, int]]) -> list[Asked]:
-    """The queries for `messages`."""
-    return [(_MESSAGES_OF_RANGE, range_) for range_ in ranges]
+    """The queries for the messages of ranges of keys, purged messages included; see `MessageRow`."""
+    return [(_NODES_OF_RANGE, range_) for range_ in ranges]
 
 
-def opened_messages(conn: Conn, answers: Iterable[Iterable[Any]]) -> list[MessageRow]:
-    """The result of `messages`, from the rows of the queries `asking_messages`."""
-    rows = [row for answer in answers for row in answer]
+def opened_messages(conn: Conn, answers: Iterable[Iterable[Any]]) -> list[Any]:
+    """Rows that begin with message id, body and role, with decrypted bodies."""
+    rows = list(chain.from_iterable(answers))
     if (seal := conn.seal) is None:
         return rows
-    return [
-        row if row[5] == State.PURGED else (row[0], seal.open_body(row[0], row[2], row[1]), *row[2:])
-        for row in rows
-    ]
+    return [(row[0], seal.open_body(row[0], row[2], row[1]), *row[2:]) for row in rows]
 
 
 def by_key(conn: Conn, key: int) -> NodeRow | None:
