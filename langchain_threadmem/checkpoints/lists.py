@@ -14,6 +14,7 @@ from langchain_threadmem.checkpoints.placing import (
     Place,
     Planned,
     Use,
+    best,
     live_of,
     plan,
     plan_list,
@@ -125,7 +126,8 @@ def places_from(
     if not places:
         return [None] * len(messages)
     if len({message.id for message in messages}) < len(messages):
-        return [_best(message, places.get(message.id, ())) for message in messages]
+        same = ([row.place for row in places.get(m.id, ()) if row.place.content == m.body] for m in messages)
+        return [None if place is None else _located(place) for place in map(best, same)]
     located_at = {row.place.key: row.place for rows in places.values() for row in rows}
     steps = plan_list(_elements(messages), _values(places), None)
     keys = [step.copies if isinstance(step, New) else step.key for step in steps]
@@ -412,12 +414,6 @@ def _results(
         row = None if above is None else nodes.by_seq(conn, tree_id, above)
     decoded = decode_stored([*before, *((message.id, message.body) for message in messages[:last])])
     return {n for n in new if follows_call(decoded[: len(before) + n + 1])}
-
-
-def _best(message: EncodedMessage, stored: Sequence[_StoredPlace]) -> Located | None:
-    same = [row.place for row in stored if row.place.content == message.body]
-    best = max(same, key=lambda place: (place.state == State.LIVE, place.key), default=None)
-    return None if best is None else _located(best)
 
 
 def _located(place: Place) -> Located:

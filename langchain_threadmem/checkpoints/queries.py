@@ -18,6 +18,7 @@ from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.row_security import check_sees_all_owners
 from langchain_threadmem.storage.schema import blob, checkpoint, tree, write
 from langchain_threadmem.storage.statements import Asked, Conn, Statement, insert_of, within
+from langchain_threadmem.tree import trees
 
 _UUID_EPOCH = 0x01B21DD213814000  # 100 ns from 1582, where the times in UUIDs begin, to 1970
 
@@ -308,8 +309,11 @@ def addresses(conn: Conn, tree_id: int, ns: str | None) -> list[Address]:
     return [Address(*row) for row in rows]
 
 
-def threads(conn: Conn, owner: str) -> list[tuple[int, str]]:
-    """Trees and names of an owner's conversations with checkpoints, oldest first."""
+def threads(conn: Conn, owner: str, thread: str | None = None) -> list[tuple[int, str]]:
+    """Trees and names of an owner's conversations with checkpoints, oldest first, or of one conversation."""
+    if thread is not None:
+        tree_id = trees.find(conn, owner, thread)
+        return [] if tree_id is None else [(tree_id, thread)]
     return [(row[0], row[1]) for row in conn.all(_THREADS, owner)]
 
 
