@@ -129,7 +129,7 @@ def _write(
 ) -> Flow[list[ConversationNode]]:
     if not drafts:
         return []
-    # The messages are encoded by now: messages that cannot be stored create no tree.
+    # The drafts are encoded already, so a message that cannot be stored creates no tree.
     tree = conversation.tree or (yield from tree_of(conversation))
     write = Append(tree, drafts, parent)
     written = yield from Sql(_after_moves(write, moves) if moves else write, write=True)
@@ -138,19 +138,19 @@ def _write(
 
 
 def _after_moves(write: Append, moves: Sequence[Move]) -> Callable[[Conn], Written]:
-    """A write that first moves turns."""
+    """An append that first moves turns."""
 
-    def both(conn: Conn) -> Written:
+    def move_and_write(conn: Conn) -> Written:
         heal.move(conn, write.tree, moves)
         return write(conn)
 
-    return both
+    return move_and_write
 
 
 def _calls_above(
     conversation: ThreadedConversation, messages: Sequence[BaseMessage]
 ) -> Flow[set[str | None]]:
-    """Ids of the tool calls in the active thread; not read unless a message is a tool result."""
+    """The ids of the tool calls in the active thread; empty without a tool result among the messages."""
     if not any(isinstance(message, ToolMessage) for message in messages):
         return set()
     tree = yield from tree_of(conversation)
