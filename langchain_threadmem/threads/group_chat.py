@@ -163,10 +163,10 @@ class GroupChat:
         speaker, text, stop_words = self._person(speech), speech.text, reads.phrases.stop_words
         addressed, address = NOBODY, _ADDRESS.match(text)
         if address:
-            addressed = self._whom(address[1] or address[2])
+            addressed = self._person_named(address[1] or address[2])
         elif first := _NAME.match(text.lstrip()):
-            addressed = self._whom(first[0], stop_words)
-        named = {self._whom(name, stop_words) for name in _NAME.findall(text)} | {addressed}
+            addressed = self._person_named(first[0], stop_words)
+        named = {self._person_named(name, stop_words) for name in _NAME.findall(text)} | {addressed}
         if address and addressed != NOBODY:
             text = text[address.end() :]
         features = reads.message(text)
@@ -177,7 +177,7 @@ class GroupChat:
             speech.id, speaker, addressed, frozenset(named - {speaker, NOBODY}), terms, cues, len(self)
         )
 
-    def _whom(self, name: str, unless: Collection[str] | None = None) -> int:
+    def _person_named(self, name: str, unless: Collection[str] | None = None) -> int:
         """The person with a name, if there is exactly one; else `NOBODY`.
 
         A name without a sign is not a short or common word; a name with a sign may be abbreviated.
