@@ -388,7 +388,9 @@ class Runtime(forking.Forkable):
         self.admit()
 
     def admit(self) -> None:
-        """Compare the key of an encrypted memory with the stored data; on an event loop, later.
+        """Compare the key of an encrypted memory with the stored data.
+
+        On an event loop a database that is not open is compared at the first transaction.
 
         Raises:
             EncryptionError: The stored data was written with another key.

@@ -188,7 +188,7 @@ def _fill(runtime: Runtime, index: VectorIndex) -> Flow[None]:
 
 
 def _compare(runtime: Runtime, index: VectorIndex) -> Flow[None]:
-    """Empty an index that differs from SQL: it was deleted, restored from a copy, or has removed vectors.
+    """Empty an index that differs from SQL because it was deleted, restored from a copy or not updated.
 
     An index is compared at its first use, and whenever it is empty.
     """

@@ -1,4 +1,4 @@
-"""Scoring: the odds that each message of a conversation answers a question.
+"""Scoring: the log odds that each message of a conversation answers a question.
 
 A chat between people consists of many short turns, which depend on their neighbours; a chat with an assistant
 consists of questions with long answers. So a score is one of two weighted sums, or a mixture of both. The sum

@@ -326,7 +326,7 @@ def enter(conn: Conn, owner: str, paths: Collection[bytes], now: float) -> dict[
 
 
 def put(conn: Conn, ids: dict[bytes, int], news: Iterable[NewItem], now: float) -> None:
-    """Store items in entered namespaces; an item that replaces another keeps `created` and has no vectors."""
+    """Store items in entered namespaces; replaced items keep `created` and lose their vectors."""
     encryption_keys.claim(conn)
     rows = [(ids[new.path], _sealed(conn, new)) for new in news]
     conn.many(
