@@ -125,9 +125,9 @@ def document_of(message: BaseMessage, text: str, created: float, language: Langu
     numbers = _count(_NUMBER, spoken, 7) + len([word for word in words if word in language.number_words])
     selfs = len([word for word in words if word in language.self_words])
     traits = Traits(int("?" in spoken), times, min(numbers, 7), min(selfs, 7), lead, length).pack()
-    given = message.additional_kwargs.get("time")
-    when = None if given is None else said_at(given, language.months)
-    return Document(terms, traits, speaker_of(message), created if when is None else when)
+    time = message.additional_kwargs.get("time")
+    parsed = None if time is None else said_at(time, language.months)
+    return Document(terms, traits, speaker_of(message), created if parsed is None else parsed)
 
 
 def _count(pattern: re.Pattern[str], text: str, most: int) -> int:
@@ -142,7 +142,7 @@ def speaker_of(message: BaseMessage) -> str:
 
 
 def document_of_unit(unit: MemoryUnit, language: Language) -> Document:
-    """The document of a unit, for units without a stored one."""
+    """The document of a unit without a stored document."""
     return document_of(unit.to_message(), unit.content, unit.creation_time.timestamp(), language)
 
 

@@ -105,14 +105,14 @@ def _is_pair(given: Iterable[Given]) -> bool:
     lambda nodes: telemetry.records(node.message for node in nodes),
 )
 def remember(
-    conversation: ThreadedConversation, given: Sequence[BaseMessage], seen: Parent
+    conversation: ThreadedConversation, given: Sequence[BaseMessage], tip: Parent
 ) -> Flow[list[ConversationNode]]:
     """Store the messages of a finished call in one write, below the parent that the selector chooses.
 
-    A linear conversation continues `seen`, the tip that the call read.
+    A linear conversation continues `tip`, the end of the thread that the call has read.
     """
     messages = [message for item in given for message in messages_of(item)]
-    drafts, parent = drafts_of(messages, other=conversation.runtime.parts.write), seen
+    drafts, parent = drafts_of(messages, other=conversation.runtime.parts.write), tip
     moves: Sequence[Move] = ()
     first = next((message for message in messages if message.type == "human"), None)
     if first is not None and not conversation.is_linear:
@@ -129,7 +129,7 @@ def _write(
 ) -> Flow[list[ConversationNode]]:
     if not drafts:
         return []
-    # The messages are encoded by now: messages that cannot be stored create no tree.
+    # The drafts are encoded already, so a message that cannot be stored creates no tree.
     tree = conversation.tree or (yield from tree_of(conversation))
     write = Append(tree, drafts, parent)
     written = yield from Sql(_after_moves(write, moves) if moves else write, write=True)
@@ -138,29 +138,29 @@ def _write(
 
 
 def _after_moves(write: Append, moves: Sequence[Move]) -> Callable[[Conn], Written]:
-    """A write that first moves turns."""
+    """An append that first moves turns."""
 
-    def both(conn: Conn) -> Written:
+    def move_and_write(conn: Conn) -> Written:
         heal.move(conn, write.tree, moves)
         return write(conn)
 
-    return both
+    return move_and_write
 
 
 def _calls_above(
     conversation: ThreadedConversation, messages: Sequence[BaseMessage]
 ) -> Flow[set[str | None]]:
-    """Ids of the tool calls in the active thread; not read unless a message is a tool result."""
+    """The ids of the tool calls in the active thread; empty without a tool result among the messages."""
     if not any(isinstance(message, ToolMessage) for message in messages):
         return set()
     tree = yield from tree_of(conversation)
 
-    def read(conn: Conn) -> list[tuple[str, str, str]]:
+    def ai_messages(conn: Conn) -> list[tuple[str, str, str]]:
         tip = trees.head(conn, tree).tip
         rows = [] if tip is None else nodes.thread_messages(conn, tip)
         return [row[:3] for row in rows if row[2] == "ai"]
 
-    return {id_ for answer in decode_stored((yield from Sql(read))) for id_ in call_ids(answer)}
+    return {id_ for answer in decode_stored((yield from Sql(ai_messages))) for id_ in call_ids(answer)}
 
 
 def check_turn(messages: Sequence[BaseMessage], open_calls: Collection[str | None] = ()) -> None:
