@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, bindparam, delete, func, literal_column, sele
 from langchain_threadmem.index import vectors, watermarks
 from langchain_threadmem.messages.ids import is_numbered
 from langchain_threadmem.messages.text import plural
-from langchain_threadmem.removal.tables import PARTS, Id, scope
+from langchain_threadmem.removal.tables import TABLES, Id, scope
 from langchain_threadmem.storage import checksums, node_keys
 from langchain_threadmem.storage.schema import (
     LEXICON,
@@ -88,7 +88,7 @@ def problems(conn: Conn) -> list[str]:
 def damaged(conn: Conn, owner: str, only: int | None = None) -> list[str]:
     """Rows that differ from what was written, of one tree or of the whole database, one sentence each."""
     found: list[str] = []
-    for part in PARTS:
+    for part in TABLES:
         if only is None:
             keys = checksums.wrong(conn, part.table)
         elif part.under is Id.TREE:

@@ -31,7 +31,7 @@ class Id(Enum):
     ITEM = "item"
 
 
-class Part(NamedTuple):
+class MemoryTable(NamedTuple):
     """A table of a memory.
 
     Attributes:
@@ -49,38 +49,38 @@ class Part(NamedTuple):
 
 _IN_TREE = {"tree": Id.TREE}
 _OF_NODE = {"key": Id.NODE}
-PARTS = (
-    Part(schema.tree, {"id": Id.TREE, "tip": Id.NODE, "system": Id.NODE}, None),
-    Part(schema.profile, _IN_TREE, Id.TREE),
-    Part(schema.segment, {"id": Id.SEGMENT, "tree": Id.TREE, "parent": Id.NODE}, Id.TREE),
-    Part(schema.graft, {**_OF_NODE, **_IN_TREE, "parent": Id.NODE}, Id.TREE),
-    Part(schema.node, {"key": Id.NODE, "tree": Id.TREE}, Id.TREE),
-    Part(schema.summary, _OF_NODE, Id.TREE),
-    Part(schema.choice, _OF_NODE, Id.TREE),
-    Part(schema.lineage, _IN_TREE, Id.TREE),
-    Part(schema.embedding, _OF_NODE, Id.TREE),
-    Part(schema.gist, _OF_NODE, Id.TREE, derived=True),
-    Part(schema.digest, {**_OF_NODE, **_IN_TREE}, Id.TREE),
-    Part(schema.unit, {**_OF_NODE, "parent": Id.NODE}, Id.TREE),
-    Part(schema.draft, _IN_TREE, Id.TREE),
-    Part(schema.mark, _IN_TREE, Id.TREE),
-    Part(schema.checkpoint, _IN_TREE, Id.TREE),
-    Part(schema.blob, _IN_TREE, Id.TREE),
-    Part(schema.write, _IN_TREE, Id.TREE),
-    Part(schema.memory, {}, None),
-    Part(schema.bias, {}, None),
-    Part(schema.key, {}, None),
-    Part(schema.chat_memory, {}, None),
-    Part(schema.namespace, {"id": Id.NAMESPACE}, None),
-    Part(schema.item, {"id": Id.ITEM, "namespace": Id.NAMESPACE}, Id.NAMESPACE),
-    Part(schema.item_vector, {"item": Id.ITEM}, Id.NAMESPACE),
+TABLES = (
+    MemoryTable(schema.tree, {"id": Id.TREE, "tip": Id.NODE, "system": Id.NODE}, None),
+    MemoryTable(schema.profile, _IN_TREE, Id.TREE),
+    MemoryTable(schema.segment, {"id": Id.SEGMENT, "tree": Id.TREE, "parent": Id.NODE}, Id.TREE),
+    MemoryTable(schema.graft, {**_OF_NODE, **_IN_TREE, "parent": Id.NODE}, Id.TREE),
+    MemoryTable(schema.node, {"key": Id.NODE, "tree": Id.TREE}, Id.TREE),
+    MemoryTable(schema.summary, _OF_NODE, Id.TREE),
+    MemoryTable(schema.choice, _OF_NODE, Id.TREE),
+    MemoryTable(schema.lineage, _IN_TREE, Id.TREE),
+    MemoryTable(schema.embedding, _OF_NODE, Id.TREE),
+    MemoryTable(schema.gist, _OF_NODE, Id.TREE, derived=True),
+    MemoryTable(schema.digest, {**_OF_NODE, **_IN_TREE}, Id.TREE),
+    MemoryTable(schema.unit, {**_OF_NODE, "parent": Id.NODE}, Id.TREE),
+    MemoryTable(schema.draft, _IN_TREE, Id.TREE),
+    MemoryTable(schema.mark, _IN_TREE, Id.TREE),
+    MemoryTable(schema.checkpoint, _IN_TREE, Id.TREE),
+    MemoryTable(schema.blob, _IN_TREE, Id.TREE),
+    MemoryTable(schema.write, _IN_TREE, Id.TREE),
+    MemoryTable(schema.memory, {}, None),
+    MemoryTable(schema.bias, {}, None),
+    MemoryTable(schema.key, {}, None),
+    MemoryTable(schema.chat_memory, {}, None),
+    MemoryTable(schema.namespace, {"id": Id.NAMESPACE}, None),
+    MemoryTable(schema.item, {"id": Id.ITEM, "namespace": Id.NAMESPACE}, Id.NAMESPACE),
+    MemoryTable(schema.item_vector, {"item": Id.ITEM}, Id.NAMESPACE),
 )
 """Every table of a memory, each after the tables it refers to."""
-COPIED = tuple(part for part in PARTS if not part.derived)
+COPIED_TABLES = tuple(part for part in TABLES if not part.derived)
 PREFIX = "threadmem_"
 
 
-def scope(part: Part) -> ColumnElement[bool]:
+def scope(part: MemoryTable) -> ColumnElement[bool]:
     """The condition for the rows of a table under one owner, tree or namespace."""
     columns = part.table.c
     under: BindParameter[Any] = bindparam("under")
@@ -95,13 +95,13 @@ def scope(part: Part) -> ColumnElement[bool]:
     return columns.item.in_(select(schema.item.c.id).where(schema.item.c.namespace == under))
 
 
-def name_of(part: Part) -> str:
+def name_of(part: MemoryTable) -> str:
     """The name of a table in receipts."""
     return part.table.name.removeprefix(PREFIX)
 
 
-_HEADS = tuple(part for part in PARTS if part.under is None)
-_BELOW_TREE = tuple(part for part in PARTS if part.under is Id.TREE)
+_HEADS = tuple(part for part in TABLES if part.under is None)
+_BELOW_TREE = tuple(part for part in TABLES if part.under is Id.TREE)
 _COUNT = {
     part.table.name: Statement(
         select(func.count())
@@ -109,7 +109,7 @@ _COUNT = {
         .where(scope(part), *([STORED] if part.table is schema.node else [])),
         "under",
     )
-    for part in PARTS
+    for part in TABLES
 }
 _owned_namespaces = select(schema.namespace.c.id).where(schema.namespace.c.owner == bindparam("owner"))
 _owned_items = select(schema.item.c.id).where(schema.item.c.namespace.in_(_owned_namespaces))
@@ -163,7 +163,7 @@ def count_owned(conn: Conn, owner: str) -> dict[str, int]:
     return {name: count for name, count in found.items() if count}
 
 
-def _counted(conn: Conn, part: Part, under: object) -> int:
+def _counted(conn: Conn, part: MemoryTable, under: object) -> int:
     return int(conn.all(_COUNT[part.table.name], under)[0][0])
 
 

@@ -313,7 +313,7 @@ def owned_url(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
 def test_a_backup_never_replaces_a_file(database: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("copy.db").write_text("mine")
     assert main(["backup", "copy.db"]) == 2
-    assert "there is a file 'copy.db' already" in capsys.readouterr().err
+    assert "the file 'copy.db' exists already" in capsys.readouterr().err
     assert Path("copy.db").read_text() == "mine"
 
 
