@@ -356,7 +356,7 @@ def test_repair_makes_damaged_words_anew_after_a_backup(
     capsys.readouterr()
     assert main(["repair", "--json"]) == 0
     done = json.loads(capsys.readouterr().out)
-    assert done["repairs"] == ["the words of all messages were made anew"]
+    assert done["repairs"] == ["the index of words was rebuilt"]
     assert (done["ok"], done["problems"]) == (True, [])
     assert texts(database) == before
     assert main(["search", "csv", "--words", "--json"]) == 0
@@ -377,7 +377,7 @@ def test_repair_builds_database_indexes_anew(capsys: pytest.CaptureFixture[str])
         file.write(b"\x0a\x00\x00\x00\x00" + size.to_bytes(2, "big") + b"\x00")
     assert main(["verify"]) == 1
     assert main(["repair", "--no-backup"]) == 0
-    assert "the indexes of the database file were built anew" in capsys.readouterr().out
+    assert "the indexes of the database file were rebuilt" in capsys.readouterr().out
     assert len(texts(database)) == 6
 
 
@@ -440,7 +440,7 @@ def test_an_index_of_vectors_that_lacks_some_is_filled_anew(url: str, owner: str
         assert not system.verify().ok
         flow = repair(system.runtime)
         done = run_flow(flow, system.runtime) if mode == "sync" else asyncio.run(arun(flow, system.runtime))
-        assert done == ["the vector index was filled anew with 2 vectors"]
+        assert done == ["the vector index was rebuilt with 2 vectors"]
         assert system.verify().ok
 
 
