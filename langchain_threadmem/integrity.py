@@ -94,9 +94,9 @@ def damaged(conn: Conn, owner: str, only_tree: int | None = None) -> list[str]:
     faults: list[str] = []
     for entry in TABLES:
         if only_tree is None:
-            keys = checksums.wrong(conn, entry.table)
+            keys = checksums.damaged_keys(conn, entry.table)
         elif entry.under is Id.TREE:
-            keys = checksums.wrong(conn, entry.table, scope(entry), only_tree)
+            keys = checksums.damaged_keys(conn, entry.table, scope(entry), only_tree)
         else:
             continue
         if entry.table.primary_key.columns.keys()[0] == "owner":  # The names of other owners are not shown.
@@ -135,7 +135,7 @@ def without_number(conn: Conn, tree_id: int) -> list[int]:
 def delete_damaged(conn: Conn) -> list[str]:
     """Delete damaged derived rows, and the rows that were written with them; returns one sentence each."""
     repairs: list[str] = []
-    documents, marks = checksums.wrong(conn, gist), checksums.wrong(conn, mark)
+    documents, marks = checksums.damaged_keys(conn, gist), checksums.damaged_keys(conn, mark)
     for tree_id, name in marks:
         watermarks.drop(conn, tree_id, name)
     faults = [fault for fault in problems(conn) if LEXICON in fault]
@@ -144,7 +144,7 @@ def delete_damaged(conn: Conn) -> list[str]:
         for statement in (_DELETE_WORDS, _DELETE_DOCUMENTS, _DELETE_MARKS):
             conn.run(statement)
         repairs.append("the index of words was rebuilt")
-    broken = checksums.wrong(conn, embedding)
+    broken = checksums.damaged_keys(conn, embedding)
     for tree_id, model in sorted(_trees_of(conn, broken)):
         vectors.delete_of_tree(conn, tree_id, model)
         watermarks.drop(conn, tree_id, watermarks.embeddings_of(model))

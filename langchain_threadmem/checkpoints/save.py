@@ -47,7 +47,7 @@ from langchain_threadmem.messages.parts import (
     is_written_by,
     say_what_stays_outside,
 )
-from langchain_threadmem.storage.statements import Asked, Conn
+from langchain_threadmem.storage.statements import Query, Conn
 from langchain_threadmem.tree import trees
 
 FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
@@ -208,7 +208,7 @@ def put(
     ) -> _Stored | None:
         scopes = {channel: scope_of(ns, channel) for channel in prepared}
 
-        def ask(tree_ids: Mapping[str, int]) -> Iterator[Asked]:
+        def ask(tree_ids: Mapping[str, int]) -> Iterator[Query]:
             tree = tree_ids[""]
             yield checkpoint_queries.asking_beside(tree, ns, checkpoint_id, inherited)
             for channel, value in prepared.items():
@@ -309,7 +309,7 @@ def put_writes(
     cached_trees = archive.lists.trees(thread)
 
     def write(conn: Conn) -> tuple[Mapping[str, int], list[UnboundValue]]:
-        def ask(tree_ids: Mapping[str, int]) -> Iterator[Asked]:
+        def ask(tree_ids: Mapping[str, int]) -> Iterator[Query]:
             return finder.ask(stored_values, ns, tree_ids)
 
         finder = _Finder(conn, owner, thread)
@@ -367,7 +367,7 @@ class _Finder:
 
     def ask(
         self, stored_values: Sequence[tuple[str, StoredValue]], ns: str, tree_ids: Mapping[str, int]
-    ) -> Iterator[Asked]:
+    ) -> Iterator[Query]:
         """The queries for the messages of values, given with their channels."""
         self._asked = [
             (scope, list(asked.values()))

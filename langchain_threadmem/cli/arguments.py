@@ -126,10 +126,10 @@ def settle(options: argparse.Namespace) -> None:
         elif options.db is None:
             options.db = given
         else:
-            from langchain_threadmem.storage.urls import shown
+            from langchain_threadmem.storage.urls import quoted
 
             raise InputError(
-                f"--db {shown(options.db)} and {shown(given)} both name a database; leave one out"
+                f"--db {quoted(options.db)} and {quoted(given)} both name a database; leave one out"
             )
     if getattr(options, "db", "") is None:
         options.db = DATABASE
@@ -181,8 +181,10 @@ def conversation_of(system: MemorySystem, name: str) -> ChatMemory:
     """
     names = system.conversations()
     if name not in names:
-        shown = ", ".join(map(repr, names[:NAMES_SHOWN])) + (" ..." if len(names) > NAMES_SHOWN else "")
-        raise InputError(f"there is no conversation {name!r} of {system.owner!r}; there is {shown or 'none'}")
+        listed = ", ".join(map(repr, names[:NAMES_SHOWN])) + (" ..." if len(names) > NAMES_SHOWN else "")
+        raise InputError(
+            f"there is no conversation {name!r} of {system.owner!r}; there is {listed or 'none'}"
+        )
     return system.conversation(name)
 
 

@@ -133,12 +133,12 @@ def _erase(options: argparse.Namespace) -> int:
 
 
 def _described(options: argparse.Namespace) -> str:
-    from langchain_threadmem.storage.urls import shown
+    from langchain_threadmem.storage.urls import quoted
 
     what = "all data" if options.conversation is None else f"conversation {options.conversation!r}"
     if options.before is not None:
         what = f"{'all messages' if options.conversation is None else what} before {options.before}"
-    return f"Erase {what} of {options.owner!r} from {shown(options.db)}"
+    return f"Erase {what} of {options.owner!r} from {quoted(options.db)}"
 
 
 def _has_trees(system: MemorySystem, conversation: str) -> bool:
@@ -149,11 +149,11 @@ def _has_trees(system: MemorySystem, conversation: str) -> bool:
 
 
 def _print_receipt(receipt: Receipt, database: str) -> None:
-    from langchain_threadmem.storage.urls import shown
+    from langchain_threadmem.storage.urls import quoted
 
     what = "all data" if receipt.conversation is None else f"conversation {receipt.conversation!r}"
     when = "" if receipt.before is None else f" before {receipt.before.isoformat()}"
-    print(f"erased {what}{when} of {receipt.owner!r} from {shown(database)}:")
+    print(f"erased {what}{when} of {receipt.owner!r} from {quoted(database)}:")
     for name, count in receipt.tables:
         print(f"  {count:>7} {name}")
     print(f"  {receipt.vectors:>7} vectors in the index outside of the database")

@@ -175,12 +175,12 @@ def _convert(options: argparse.Namespace) -> int:
 
 
 def _backup(options: argparse.Namespace) -> int:
-    from langchain_threadmem.storage.urls import shown, sqlite_file
+    from langchain_threadmem.storage.urls import quoted, sqlite_file
     from langchain_threadmem.transfer.backup import backup
 
     with progress_bar("backup") as update:
         copy = backup(options.db, options.target, lambda table, done, total: update(done, total, table))
-    place, file = shown(options.target), sqlite_file(options.target)
+    place, file = quoted(options.target), sqlite_file(options.target)
     size = None if file is None else _size(file)
     if options.json:
         print_json({"ok": not copy.problems, "target": place[1:-1], "bytes": size, "problems": copy.problems})

@@ -391,7 +391,7 @@ def test_repair_removes_damaged_vectors_and_keeps_the_others(capsys: pytest.Capt
     assert main(["repair"]) == 0
     assert "1 damaged vector removed" in capsys.readouterr().out
     with MemorySystem("memory.db", embeddings=WordEmbeddings()) as system:
-        count = system.runtime.database.read(lambda conn: len(checksums.wrong(conn, embedding)))
+        count = system.runtime.database.read(lambda conn: len(checksums.damaged_keys(conn, embedding)))
         assert (count, system.flush(), system.verify().ok) == (0, 2, True)
 
 

@@ -435,7 +435,7 @@ def test_a_full_disk_leaves_the_receipt_and_a_later_call_finishes(
         system.conversation("c").append(secret, "noted")
 
         def full() -> str:
-            raise PersistenceError("no room to write it: database or disk is full")
+            raise PersistenceError("no space to write it: database or disk is full")
 
         monkeypatch.setattr(system.runtime.database, "scrub", full)
         receipt = verbs(system).erase(conversation="c")
