@@ -45,7 +45,7 @@ from langchain_threadmem.messages.parts import (
     Serializer,
     Stored,
     is_written_by,
-    say_what_stays_outside,
+    warn_of_foreign_messages,
 )
 from langchain_threadmem.storage.statements import Query, Conn
 from langchain_threadmem.tree import trees
@@ -143,7 +143,7 @@ class Archive:
         if prepared is not None:
             return prepared
         if isinstance(value, list):
-            say_what_stays_outside(value)
+            warn_of_foreign_messages(value)
         return self.verbatim(value)
 
     def written(self, value: Any) -> Stored | StoredValue:

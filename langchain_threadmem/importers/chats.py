@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.ids import kept_text
+from langchain_threadmem.messages.ids import storable
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.graph import circular, parents_first
 from langchain_threadmem.tree.node import MessageSummary, Placement
@@ -193,4 +193,4 @@ def seconds(value: object, where: str) -> float | None:
 
 def text_or_none(value: object) -> str | None:
     """A title or a name as text that a database can store; `None` for other values and empty text."""
-    return kept_text(value).strip() or None if isinstance(value, str) else None
+    return storable(value).strip() or None if isinstance(value, str) else None
