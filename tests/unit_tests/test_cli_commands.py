@@ -227,8 +227,8 @@ def test_erase_asks_first(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["erase"], "name what to erase"),
-        (["erase", "monday", "--everything"], "name what to erase"),
+        (["erase"], "nothing to erase is named"),
+        (["erase", "monday", "--everything"], "nothing to erase is named"),
         (["erase", "sunday", "--yes"], "there is no conversation 'sunday'"),
         (["erase", "monday"], "pass --yes"),
         (["forget", "--purge"], "pass --yes"),
@@ -403,7 +403,7 @@ def test_repair_says_what_it_cannot_mend_and_keeps_it(
     assert main(["repair", "--backup", "before.db"]) == 1
     out = capsys.readouterr().out
     assert "the database before the repair is in 'before.db'" in out
-    assert "cannot be mended from the messages" in out
+    assert "cannot be repaired from the messages" in out
     assert Path(database).read_bytes() == rows
 
 
