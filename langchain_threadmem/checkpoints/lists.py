@@ -24,7 +24,7 @@ from langchain_threadmem.messages.codec import decode_stored, is_unreadable
 from langchain_threadmem.messages.ids import number_in
 from langchain_threadmem.messages.tool_pairs import RESULT, follows_call
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
-from langchain_threadmem.storage.statements import Asked, Conn, Statement
+from langchain_threadmem.storage.statements import Conn, Query, Statement
 from langchain_threadmem.tree import grafts, nodes, revision, trees
 from langchain_threadmem.tree.append import NodeWriter
 
@@ -109,7 +109,7 @@ def find(conn: Conn, tree_id: int, messages: Sequence[EncodedMessage]) -> list[L
     return places_from(conn, messages, conn.each(finding(tree_id, messages))[0])
 
 
-def finding(tree_id: int, messages: Sequence[EncodedMessage]) -> Asked:
+def finding(tree_id: int, messages: Sequence[EncodedMessage]) -> Query:
     """The query for the places of messages."""
     ids = json.dumps([message.id for message in messages])
     numbers = [number for message in messages if (number := number_in(message.id))]
@@ -142,7 +142,7 @@ class PlacementRows(NamedTuple):
     after: Sequence[tuple[Any, ...]]
 
 
-def asking_placement(tree_id: int, messages: Sequence[EncodedMessage], after: int | None) -> list[Asked]:
+def asking_placement(tree_id: int, messages: Sequence[EncodedMessage], after: int | None) -> list[Query]:
     """The queries for the placing of a list, or of the messages after the node `after`."""
     return [
         trees.asking_head(tree_id),

@@ -45,9 +45,9 @@ from langchain_threadmem.messages.parts import (
     Serializer,
     Stored,
     is_written_by,
-    say_what_stays_outside,
+    warn_of_foreign_messages,
 )
-from langchain_threadmem.storage.statements import Asked, Conn
+from langchain_threadmem.storage.statements import Conn, Query
 from langchain_threadmem.tree import trees
 
 FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
@@ -143,7 +143,7 @@ class Archive:
         if prepared is not None:
             return prepared
         if isinstance(value, list):
-            say_what_stays_outside(value)
+            warn_of_foreign_messages(value)
         return self.verbatim(value)
 
     def written(self, value: Any) -> Stored | StoredValue:
@@ -208,7 +208,7 @@ def put(
     ) -> _Stored | None:
         scopes = {channel: scope_of(ns, channel) for channel in prepared}
 
-        def ask(tree_ids: Mapping[str, int]) -> Iterator[Asked]:
+        def ask(tree_ids: Mapping[str, int]) -> Iterator[Query]:
             tree = tree_ids[""]
             yield checkpoint_queries.asking_beside(tree, ns, checkpoint_id, inherited)
             for channel, value in prepared.items():
@@ -309,7 +309,7 @@ def put_writes(
     cached_trees = archive.lists.trees(thread)
 
     def write(conn: Conn) -> tuple[Mapping[str, int], list[UnboundValue]]:
-        def ask(tree_ids: Mapping[str, int]) -> Iterator[Asked]:
+        def ask(tree_ids: Mapping[str, int]) -> Iterator[Query]:
             return finder.ask(stored_values, ns, tree_ids)
 
         finder = _Finder(conn, owner, thread)
@@ -367,7 +367,7 @@ class _Finder:
 
     def ask(
         self, stored_values: Sequence[tuple[str, StoredValue]], ns: str, tree_ids: Mapping[str, int]
-    ) -> Iterator[Asked]:
+    ) -> Iterator[Query]:
         """The queries for the messages of values, given with their channels."""
         self._asked = [
             (scope, list(asked.values()))

@@ -15,7 +15,7 @@ from langchain_threadmem.checkpoints.values import Span
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage.schema import POSITION_BITS, State, node, segment, tree
-from langchain_threadmem.storage.statements import Asked, Conn, Statement
+from langchain_threadmem.storage.statements import Conn, Query, Statement
 from langchain_threadmem.tree import nodes
 from langchain_threadmem.tree.nodes import MessageRow
 
@@ -65,7 +65,7 @@ class Reader:
         ranges = self.ranges(conn, [span for span in spans if span in self._ranges])
         segments = {number: list(own) for number, own in groupby(ranges, lambda own: own[0] >> POSITION_BITS)}
         cached = {number: _usable(cache.get(number), own) for number, own in segments.items()}
-        asked: list[Asked] = []
+        asked: list[Query] = []
         for number, (_, missing) in cached.items():
             # The version is read before the rows, so that a change in between makes the cached rows invalid.
             asked += [(_VERSION, (number,)), *nodes.asking_messages(missing)]

@@ -288,7 +288,7 @@ class _RecentOwners(LruCache[str, "Runtime"]):
             return False
 
         if value.unsettled:
-            self._resources.ahead.want(("storing", key), store)
+            self._resources.ahead.start(("storing", key), store)
 
 
 class Runtime(forking.Forkable):

@@ -173,7 +173,7 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
             rest: dict[int, int] = {}
             # Chroma blocks all other threads while it adds vectors.
             filling = runtime.get(OwnerVectors).filling
-            runtime.ahead.want(filling, lambda: run(_add_some(runtime, index, rest), runtime), gently=True)
+            runtime.ahead.start(filling, lambda: run(_add_some(runtime, index, rest), runtime), gently=True)
         if runtime.ahead.busy(runtime.get(OwnerVectors).filling):
             return (yield from _exact_of_owner(runtime))
     yield from _fill(runtime, index)

@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.index.dates import said_at
 from langchain_threadmem.index.language import Language, split
-from langchain_threadmem.messages.ids import kept_text
+from langchain_threadmem.messages.ids import storable
 from langchain_threadmem.messages.roles import TYPES
 from langchain_threadmem.units.unit import MemoryUnit
 
@@ -137,7 +137,7 @@ def _count(pattern: re.Pattern[str], text: str, most: int) -> int:
 
 def speaker_of(message: BaseMessage) -> str:
     """The name of a message's speaker in lower case; empty if the name is a role."""
-    name = kept_text((message.name or "").strip().lower())
+    name = storable((message.name or "").strip().lower())
     return "" if name in ROLES_AS_NAMES else name
 
 

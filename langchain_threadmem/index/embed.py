@@ -223,7 +223,7 @@ def embed_soon(runtime: Runtime, trees: Iterable[int]) -> None:
     if queue.searched and runtime.get(Indexes).model:
         for tree in trees:
             queue.waiting[tree] = None
-        runtime.ahead.want(queue.job, lambda: run(_embed_some(runtime), runtime))
+        runtime.ahead.start(queue.job, lambda: run(_embed_some(runtime), runtime))
 
 
 def _embed_some(runtime: Runtime) -> Flow[bool]:

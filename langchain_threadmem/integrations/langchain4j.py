@@ -22,7 +22,7 @@ from langchain_threadmem.common import forking
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.memory_system import MemorySystem
-from langchain_threadmem.messages.convert import Given, messages_of
+from langchain_threadmem.messages.convert import MessageInput, messages_of
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.windows import (
     Compat,
@@ -168,7 +168,7 @@ class WindowChatMemory:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._window!r}, id={self.id!r})"
 
-    def add(self, *messages: Given | None) -> None:
+    def add(self, *messages: MessageInput | None) -> None:
         """Add messages, each with one read and one write of the store.
 
         A system message that equals the stored system message is not written.
@@ -220,7 +220,7 @@ class WindowChatMemory:
 
     # A store may block, so the async methods call it in a thread.
 
-    async def aadd(self, *messages: Given | None) -> None:
+    async def aadd(self, *messages: MessageInput | None) -> None:
         """Async `add`."""
         await asyncio.to_thread(self.add, *messages)
 

@@ -19,7 +19,7 @@ from langchain_threadmem.engine.flow import Flow, Sql, arun, run
 from langchain_threadmem.engine.runtime import bare
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import text_of
-from langchain_threadmem.messages.ids import check_name, kept_text
+from langchain_threadmem.messages.ids import check_name, storable
 from langchain_threadmem.messages.quoting import marked
 from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.storage.schema import State
@@ -265,5 +265,5 @@ class ExtractiveSummarizer:
 
         group = CONTEXT in message.additional_kwargs
         most = self.sentences if group else min(self.sentences, OF_A_MESSAGE)
-        title, chosen = extract(kept_text(text_of(message)), most)
+        title, chosen = extract(storable(text_of(message)), most)
         return MessageSummary(title=title, summary=("\n" if group else " ").join(chosen)) if chosen else None

@@ -13,7 +13,7 @@ from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.embed import embed_soon
 from langchain_threadmem.messages.codec import decode_stored
-from langchain_threadmem.messages.convert import Given, messages_of
+from langchain_threadmem.messages.convert import MessageInput, messages_of
 from langchain_threadmem.messages.roles import OPENING, TYPES
 from langchain_threadmem.messages.tool_pairs import call_ids
 from langchain_threadmem.storage.statements import Conn
@@ -32,7 +32,9 @@ from langchain_threadmem.tree.rows import drafts_of
     telemetry.of_conversation,
     lambda nodes: telemetry.records(node.message for node in nodes),
 )
-def append(conversation: ThreadedConversation, human: Given, *answers: Given) -> Flow[list[ConversationNode]]:
+def append(
+    conversation: ThreadedConversation, human: MessageInput, *answers: MessageInput
+) -> Flow[list[ConversationNode]]:
     """Store one turn below the parent that the selector chooses."""
     messages = messages_of(human)
     for answer in answers:
@@ -63,7 +65,7 @@ def _is_stored(conversation: ThreadedConversation, message: BaseMessage) -> Flow
 )
 def extend(
     conversation: ThreadedConversation,
-    given: Iterable[Given],
+    given: Iterable[MessageInput],
     timestamps: Iterable[datetime] | None = None,
     selects: bool = False,
 ) -> Flow[list[ConversationNode]]:
@@ -94,7 +96,7 @@ def extend(
     return written
 
 
-def _is_pair(given: Iterable[Given]) -> bool:
+def _is_pair(given: Iterable[MessageInput]) -> bool:
     """Whether the argument is a single message, written as a pair of role and text."""
     return isinstance(given, tuple) and len(given) == 2 and given[0] in TYPES and isinstance(given[1], str)
 

@@ -35,7 +35,7 @@ from langchain_threadmem.storage.schema import (
     tree,
     unit,
 )
-from langchain_threadmem.storage.statements import Asked, Conn, Statement, insert_of, within
+from langchain_threadmem.storage.statements import Conn, Query, Statement, insert_of, within
 from langchain_threadmem.tree import trees
 from langchain_threadmem.tree.node import MessageSummary
 
@@ -307,7 +307,7 @@ def thread_messages(conn: Conn, key: int, most: int | None = None) -> list[tuple
     return opened_messages(conn, conn.each(*((_MESSAGES_OF_RANGE, range_) for range_ in ranges)))
 
 
-def asking_messages(ranges: Iterable[tuple[int, int]]) -> list[Asked]:
+def asking_messages(ranges: Iterable[tuple[int, int]]) -> list[Query]:
     """The queries for the messages of ranges of keys, purged messages included; see `MessageRow`."""
     return [(_NODES_OF_RANGE, range_) for range_ in ranges]
 

@@ -416,7 +416,7 @@ def test_a_memory_that_is_only_read_refuses_to_be_written(url: str, owner: str) 
 
 def test_nothing_to_index_is_no_failure(database: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reindex", database]) == 0
-    assert "nothing to fill" in capsys.readouterr().out
+    assert "so few vectors are searched without an index" in capsys.readouterr().out
 
 
 def test_show_refuses_an_unknown_conversation_and_names_those_there_are(
