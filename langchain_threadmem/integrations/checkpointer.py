@@ -41,6 +41,7 @@ from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.parts import Parts
 from langchain_threadmem.removal.reset import erase
+from langchain_threadmem.threads.route import REPLACED
 
 Named = list[tuple[str, Address]]
 """Addresses of checkpoints, each after the name of its conversation."""
@@ -367,6 +368,8 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
         The state is that of the checkpoint right before the message. An invocation with a new human message
         is an edit; an invocation with `None` runs the graph again from there and regenerates the answer.
+        After an edit, `select_thread_node` and `ThreadMemMiddleware` no longer continue or recall the old
+        message and the turns below it; turns of other threads stay.
 
         Args:
             config: Names the thread.
@@ -394,7 +397,9 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         _check_message(message_id)
         ns = _ns(config)
         _, id_ = yield from find.before(self._archive, message_id, _thread(config), ns)
-        return _config(_thread_given(config), ns, id_, config)
+        found = _config(_thread_given(config), ns, id_, config)
+        found["configurable"][REPLACED] = message_id
+        return found
 
     afork = averb(fork)
 

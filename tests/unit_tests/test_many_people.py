@@ -38,6 +38,7 @@ from langchain_threadmem.integrations.tools import (
     recall_tool,
     remember_tool,
 )
+from langchain_threadmem.threads.route import REPLACED
 
 SECRET = "the vault opens with heron"
 THREAD = "talk"
@@ -179,6 +180,7 @@ def test_configurations_of_checkpoints_name_the_user(people: People, owner: str,
 
     for found in returned_in_sync() if mode == "sync" else asyncio.run(returned()):
         assert found["configurable"].pop("checkpoint_id")
+        found["configurable"].pop(REPLACED, None)
         assert found["configurable"] == config["configurable"] | {"checkpoint_ns": ""}
 
 
