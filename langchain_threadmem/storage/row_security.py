@@ -26,15 +26,16 @@ SETTING = "threadmem.owner"
 _POLICY = "threadmem_owner"
 _CURRENT = f"current_setting('{SETTING}', true)"
 _RULES = {
-    "owner": "owner",
-    "tree": "(SELECT owner FROM {place}.threadmem_tree t WHERE t.id = tree)",
-    "namespace": "(SELECT owner FROM {place}.threadmem_namespace n WHERE n.id = namespace)",
-    "item": "(SELECT owner FROM {place}.threadmem_item i JOIN {place}.threadmem_namespace n "
-    "ON n.id = i.namespace WHERE i.id = item)",
-    "key": "(SELECT owner FROM {place}.threadmem_segment s JOIN {place}.threadmem_tree t ON t.id = s.tree "
-    f"WHERE s.id = key >> {schema.POSITION_BITS})",
+    "owner": f"owner = {_CURRENT}",
+    "tree": "EXISTS (SELECT FROM {place}.threadmem_tree t WHERE t.id = tree AND t.owner = {current})",
+    "namespace": "EXISTS (SELECT FROM {place}.threadmem_namespace n WHERE n.id = namespace "
+    "AND n.owner = {current})",
+    "item": "EXISTS (SELECT FROM {place}.threadmem_item i JOIN {place}.threadmem_namespace n "
+    "ON n.id = i.namespace WHERE i.id = item AND n.owner = {current})",
+    "key": "EXISTS (SELECT FROM {place}.threadmem_segment s JOIN {place}.threadmem_tree t ON t.id = s.tree "
+    f"WHERE s.id = key >> {schema.POSITION_BITS} AND t.owner = {{current}})",
 }
-"""By column: the owner of a row. The first of these columns that a table has decides."""
+"""By column: whether a row is that of the owner. The first of these columns that a table has decides."""
 
 _TREE = f"'{schema.tree.name}'::regclass"
 _SCHEMA = Statement.of(
@@ -141,11 +142,11 @@ def _rules(place: str) -> Iterator[tuple[str, str]]:
 
 
 def _rule(owner: str, place: str) -> str:
-    if owner == "owner":
-        return f"owner = {_CURRENT}"
-    # A comparison without COALESCE would be expected to leave few rows, and EXISTS would become a join, from
-    # which PostgreSQL would begin: with either it would read whole tables to find one row.
-    return f"COALESCE({owner.format(place=place)} = {_CURRENT}, false)"
+    if owner == _RULES["owner"]:
+        return owner
+    # EXISTS alone would become a join, from which PostgreSQL would begin: it would read whole tables to find
+    # one row. Within COALESCE it looks a row up, or for many rows looks all rows of the owner up at once.
+    return f"COALESCE({owner.format(place=place, current=_CURRENT)}, false)"
 
 
 def _sequences() -> list[str]:
