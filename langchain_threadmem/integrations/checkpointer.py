@@ -41,9 +41,12 @@ from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.parts import Parts
 from langchain_threadmem.removal.reset import erase
+from langchain_threadmem.threads.route import REPLACED
 
 NamedAddresses = list[tuple[str, Address]]
 """Addresses of checkpoints, each with the name of its conversation."""
+ADDRESS = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
+"""Fields of `configurable` by which LangGraph finds checkpoints."""
 PAGE = 16
 """Number of checkpoints that `list` reads at once."""
 
@@ -156,7 +159,10 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         """The checkpoint that a configuration names, by default the latest of the thread."""
         thread, checkpoint = _thread(config), get_checkpoint_id(config)
         snapshot = yield from load.get(self._archive, thread, _ns(config), checkpoint)
-        return None if snapshot is None else _tuple(snapshot, config)
+        if snapshot is None:
+            return None
+        found = _tuple(snapshot, config)
+        return found._replace(config=config) if checkpoint else found
 
     aget_tuple = averb(get_tuple)
 
@@ -185,7 +191,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             page = run(load.page(saver._archive, part, filter, limit), saver._runtime)
             limit = None if limit is None else limit - len(page)
             for snapshot in page.readable():
-                yield _tuple(snapshot)
+                yield _tuple(snapshot, config)
             if limit == 0:
                 return
 
@@ -204,7 +210,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             page = await arun(load.page(saver._archive, part, filter, limit), saver._runtime)
             limit = None if limit is None else limit - len(page)
             for snapshot in page.readable():
-                yield _tuple(snapshot)
+                yield _tuple(snapshot, config)
             if limit == 0:
                 return
 
@@ -230,14 +236,15 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         """Store a checkpoint; the same checkpoint is stored once.
 
         Returns:
-            The configuration that names the checkpoint.
+            The configuration that names the checkpoint, with the other fields of `configurable`, such as the
+            owner.
         """
         ns, parent = _ns(config), get_checkpoint_id(config)
         all_metadata = get_checkpoint_metadata(config, metadata)
         yield from save.put(
             self._archive, _thread(config), ns, parent, checkpoint, all_metadata, new_versions
         )
-        return _config(_given_thread(config), ns, checkpoint["id"])
+        return _config(_given_thread(config), ns, checkpoint["id"], config)
 
     aput = averb(put)
 
@@ -358,7 +365,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         thread = None if config is None else _thread(config)
         ns = "" if config is None else _ns(config)
         name, id_ = yield from find.first_with(self._archive, message_id, thread, ns)
-        return _config(name, ns, id_)
+        return _config(name, ns, id_, config)
 
     aconfig_of = averb(config_of)
 
@@ -368,7 +375,8 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
         The configuration names the checkpoint right before the message. An invocation with a new human
         message is an edit; an invocation with `None` runs the graph again from this checkpoint and
-        regenerates the answer.
+        regenerates the answer. After an edit, `select_thread_node` and `ThreadMemMiddleware` no longer
+        continue or recall the old message and the turns below it; turns of other threads stay.
 
         Args:
             config: Names the thread.
@@ -396,7 +404,9 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         _check_message(message_id)
         ns = _ns(config)
         _, id_ = yield from find.before(self._archive, message_id, _thread(config), ns)
-        return _config(_given_thread(config), ns, id_)
+        forked = _config(_given_thread(config), ns, id_, config)
+        forked["configurable"][REPLACED] = message_id
+        return forked
 
     afork = averb(fork)
 
@@ -444,19 +454,20 @@ def _ns(config: RunnableConfig) -> str:
     return str(config["configurable"].get("checkpoint_ns") or "")
 
 
-def _config(thread: Any, ns: str, checkpoint: str) -> RunnableConfig:
-    return {"configurable": {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": checkpoint}}
+def _config(thread: Any, ns: str, checkpoint: str, given: RunnableConfig | None) -> RunnableConfig:
+    """The configuration of a checkpoint, with the fields that a caller has added, such as the owner."""
+    fields = {} if given is None else given["configurable"]
+    own = {key: value for key, value in fields.items() if key not in ADDRESS and not key.startswith("__")}
+    return {"configurable": {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": checkpoint, **own}}
 
 
-def _tuple(snapshot: Snapshot, config: RunnableConfig | None = None) -> CheckpointTuple:
-    thread = snapshot.thread if config is None else _given_thread(config)
-    if config is None or not get_checkpoint_id(config):
-        config = _config(thread, snapshot.ns, snapshot.checkpoint["id"])
+def _tuple(snapshot: Snapshot, given: RunnableConfig | None) -> CheckpointTuple:
+    thread = snapshot.thread if given is None else _given_thread(given)
     return CheckpointTuple(
-        config,
+        _config(thread, snapshot.ns, snapshot.checkpoint["id"], given),
         cast("Checkpoint", snapshot.checkpoint),
         cast("CheckpointMetadata", snapshot.metadata),
-        None if snapshot.parent is None else _config(thread, snapshot.ns, snapshot.parent),
+        None if snapshot.parent is None else _config(thread, snapshot.ns, snapshot.parent, given),
         snapshot.writes,
     )
 

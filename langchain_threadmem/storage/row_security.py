@@ -26,15 +26,16 @@ SETTING = "threadmem.owner"
 _POLICY = "threadmem_owner"
 _CURRENT_OWNER = f"current_setting('{SETTING}', true)"
 _RULES = {
-    "owner": "owner",
-    "tree": "(SELECT owner FROM {place}.threadmem_tree t WHERE t.id = tree)",
-    "namespace": "(SELECT owner FROM {place}.threadmem_namespace n WHERE n.id = namespace)",
-    "item": "(SELECT owner FROM {place}.threadmem_item i JOIN {place}.threadmem_namespace n "
-    "ON n.id = i.namespace WHERE i.id = item)",
-    "key": "(SELECT owner FROM {place}.threadmem_segment s JOIN {place}.threadmem_tree t ON t.id = s.tree "
-    f"WHERE s.id = key >> {schema.POSITION_BITS})",
+    "owner": f"owner = {_CURRENT_OWNER}",
+    "tree": "EXISTS (SELECT FROM {place}.threadmem_tree t WHERE t.id = tree AND t.owner = {current})",
+    "namespace": "EXISTS (SELECT FROM {place}.threadmem_namespace n WHERE n.id = namespace "
+    "AND n.owner = {current})",
+    "item": "EXISTS (SELECT FROM {place}.threadmem_item i JOIN {place}.threadmem_namespace n "
+    "ON n.id = i.namespace WHERE i.id = item AND n.owner = {current})",
+    "key": "EXISTS (SELECT FROM {place}.threadmem_segment s JOIN {place}.threadmem_tree t ON t.id = s.tree "
+    f"WHERE s.id = key >> {schema.POSITION_BITS} AND t.owner = {{current}})",
 }
-"""The SQL expression of the owner of a row, by column; the first of these columns in a table is used."""
+"""The SQL condition that the owner owns a row, by column; the first of these columns in a table is used."""
 
 _TREE = f"'{schema.tree.name}'::regclass"
 _SCHEMA = Statement.of(
@@ -135,17 +136,17 @@ def _rules(tables_schema: str) -> Iterator[tuple[str, str]]:
     """The tables with rows of owners, and the condition of each for the rows of the current owner."""
     for table in schema.metadata.sorted_tables:
         if table is not schema.migration:
-            owner = next(rule for column, rule in _RULES.items() if column in table.columns)
-            yield table.name, _rule(owner, tables_schema)
+            condition = next(rule for column, rule in _RULES.items() if column in table.columns)
+            yield table.name, _rule(condition, tables_schema)
     yield schema.LEXICON, _rule(_RULES["key"], tables_schema)
 
 
-def _rule(owner: str, tables_schema: str) -> str:
-    if owner == "owner":
-        return f"owner = {_CURRENT_OWNER}"
-    # PostgreSQL would estimate that a comparison without COALESCE selects few rows, and would begin with the
-    # join that it makes of EXISTS; in both cases it would read whole tables to find one row.
-    return f"COALESCE({owner.format(place=tables_schema)} = {_CURRENT_OWNER}, false)"
+def _rule(condition: str, tables_schema: str) -> str:
+    if condition == _RULES["owner"]:
+        return condition
+    # PostgreSQL makes a join of a bare EXISTS and begins with the join, so it reads whole tables to find one
+    # row. Within COALESCE it looks a row up, or for many rows looks all rows of the owner up at once.
+    return f"COALESCE({condition.format(place=tables_schema, current=_CURRENT_OWNER)}, false)"
 
 
 def _sequences() -> list[str]:

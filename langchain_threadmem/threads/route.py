@@ -61,6 +61,8 @@ from langchain_threadmem.tree.nodes import NodeRow, Outline
 from langchain_threadmem.tree.rows import drafts_of
 
 _ANSWERS = ("ai", "tool", "function")
+REPLACED = "__threadmem_replaced"
+"""The field of `configurable` in which `ThreadMemSaver.fork` names the message that a run replaces."""
 _MOST_EXTRA = 50
 """The maximal number of additional hits, which replace hits in the active thread."""
 
@@ -87,10 +89,12 @@ class Lineage(NamedTuple):
     Attributes:
         thread: The LangGraph thread of the run; empty if it has no name, or that of the conversation.
         rewound: Whether the caller named the checkpoint at which the run begins.
+        replaced: Id of the message that the run replaces, from `ThreadMemSaver.fork`; empty if there is none.
     """
 
     thread: str = ""
     rewound: bool = False
+    replaced: str = ""
 
 
 NO_LINEAGE = Lineage()
@@ -238,7 +242,8 @@ def _route(
             # Another writer has stored the message without its placement.
             stored_placements.put(conn, [(key, drafts[0].id, placement)])
         origin = _origin(conn, tree, drafts[0].id)
-        lineage_sql.begin(conn, tree, lineage.thread, origin or node.id, since)
+        is_unseen = _continues(conn, tree, lineage.replaced)
+        lineage_sql.begin(conn, tree, lineage.thread, origin or node.id, since, is_unseen)
         return Placed(spoken[first], *place, active, selected, moved)
 
     placed = yield from Sql(write, write=True)
@@ -419,12 +424,13 @@ def lineage_of(config: Mapping[str, Any], conversation: str) -> Lineage:
 
     Example:
         >>> lineage_of({"configurable": {"thread_id": "first"}, "metadata": {"checkpoint_id": "1ef"}}, "all")
-        Lineage(thread='first', rewound=True)
+        Lineage(thread='first', rewound=True, replaced='')
     """
     thread = str(config.get("configurable", {}).get("thread_id") or "")
     # LangGraph stores the checkpoint that a caller names only in the metadata.
     rewound = bool((config.get("metadata") or {}).get("checkpoint_id"))
-    return Lineage("" if thread == conversation else thread, rewound)
+    replaced = config.get("configurable", {}).get(REPLACED, "") if rewound else ""
+    return Lineage("" if thread == conversation else thread, rewound, replaced)
 
 
 def thread_to(conversation: ThreadedConversation, message_id: str) -> Flow[list[BaseMessage]]:
@@ -482,6 +488,19 @@ def _past(
     last = None if end is None else nodes.by_message(conn, tree, end)
     new = {str(message.id) for message in spoken[unanswered.start :]}
     return since, Past(hidden, _tip_before(conn, tree, new), None if last is None else last.seq)
+
+
+def _continues(conn: Conn, tree: int, message: str) -> Callable[[int], bool] | None:
+    """Whether a node, by its number, is a message or below it; `None` if the message is not stored."""
+    replaced = [row.key for row in nodes.versions(conn, tree, message)] if message else []
+
+    def is_below(seq: int) -> bool:
+        first = nodes.by_seq(conn, tree, seq)
+        row = None if first is None else nodes.by_message(conn, tree, first.message)
+        above = [] if row is None else nodes.spans(conn, row.key)
+        return any(low <= key <= high for key in replaced for low, high in above)
+
+    return is_below if replaced else None
 
 
 def _tip_before(conn: Conn, tree: int, new: Collection[str]) -> int | None:

@@ -116,7 +116,7 @@ def placed(
             f"node {node_id!r} is {State(node.state).name.lower()} and cannot be moved{successor}"
         )
     below = nodes.children(conn, tree, [(node.key, node.seq)])
-    following = [row for row in below if row.state == State.LIVE]
+    following = [row for row in below if row.state == State.LIVE or _is_version(conn, tree, row)]
     if parent_id is not None:
         moved = {node.key, *(row.key for row in following)}
         _check_parent(conn, node_in(conn, tree, parent_id), moved, node_id)
@@ -160,6 +160,15 @@ def _current(conn: Conn, tree: int, row: NodeRow) -> tuple[NodeRow, list[int]]:
         passed.append(row.key)
         row = newer
     return row, passed
+
+
+def _is_version(conn: Conn, tree: int, child: Outline) -> bool:
+    """Whether a node is an older version of a message, rather than the former place of a moved one."""
+    row = nodes.by_key(conn, child.key)
+    if row is None or row.superseded_by is None:
+        return False
+    newer = nodes.by_seq(conn, tree, row.superseded_by)
+    return newer is None or (newer.message, newer.created) != (row.message, row.created)
 
 
 def _replace(
