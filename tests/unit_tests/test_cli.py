@@ -238,7 +238,7 @@ def test_an_index_out_of_range_is_refused(capsys: pytest.CaptureFixture[str]) ->
 
 def test_an_output_directory_below_a_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     Path("taken").write_text("")
-    assert "no directory" in refusal(capsys, "demo", "--out", "taken/here")
+    assert "not a directory" in refusal(capsys, "demo", "--out", "taken/here")
 
 
 def test_an_output_directory_without_permission_is_refused(

@@ -207,7 +207,7 @@ def test_erase_prints_a_receipt_that_names_the_owner(run: Run, url: str, owner: 
 
 def test_erase_before_a_time_keeps_later_messages(run: Run) -> None:
     assert "checked" in run("erase", "--before", "2020-01-01", "--yes")
-    assert "'yesterday' is no time" in run("erase", "--before", "yesterday", "--yes", code=2)
+    assert "'yesterday' is not a time" in run("erase", "--before", "yesterday", "--yes", code=2)
     assert json.loads(run("verify", "--json"))["nodes"] == 8
 
 

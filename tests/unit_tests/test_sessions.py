@@ -90,7 +90,7 @@ def test_a_source_that_is_not_the_messages_is_refused(system: MemorySystem) -> N
     with pytest.raises(InputError, match="source='ai' does not go with a HumanMessage"):
         system.add_memory(HumanMessage("text"), "ai")
     for nothing in ("", "  ", None, 7):
-        with pytest.raises(InputError, match="must be a non-empty text"):
+        with pytest.raises(InputError, match="text that is not empty"):
             system.add_memory(nothing)  # type: ignore[arg-type]
 
 
