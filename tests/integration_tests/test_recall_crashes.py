@@ -30,7 +30,7 @@ from langchain_threadmem.index import vectors as embeddings
 from langchain_threadmem.index.vector_index import ChromaIndex
 from langchain_threadmem.common.workers import Gradual
 from langchain_threadmem.index import catch_up as index
-Gradual.want = lambda *_: None  # Nothing is done before the verb is.
+Gradual.start = lambda *_: None  # Nothing is done before the verb is.
 index.EXACT_BELOW = 0
 path, (where, name, when), verb = sys.argv[1], sys.argv[2].split(), sys.argv[3]
 system = MemorySystem(path, embeddings=WordEmbeddings())

@@ -71,7 +71,7 @@ def test_what_waits_in_the_background_is_embedded_in_full_batches(
     model = Calls()
     with MemorySystem(url, owner=owner, embeddings=model) as system:
         system.conversation("c").recall("stars")
-        monkeypatch.setattr(system.runtime.ahead, "want", lambda *job, **how: None)
+        monkeypatch.setattr(system.runtime.ahead, "start", lambda *job, **how: None)
         fill(system, 40)
         monkeypatch.undo()
         system.conversation("c").append("last", "words")

@@ -543,7 +543,7 @@ def test_any_object_with_three_methods_is_a_store() -> None:
 
 def test_what_is_no_message_is_refused_and_nothing_is_added() -> None:
     memory = window(3)
-    with pytest.raises(InputError, match="is no message"):
+    with pytest.raises(InputError, match="is not a message"):
         memory.add("one", 7)  # type: ignore[arg-type]
     assert memory.messages == []
 
