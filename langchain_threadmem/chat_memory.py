@@ -23,7 +23,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.export import files, formats
 from langchain_threadmem.export.text import MermaidOptions
 from langchain_threadmem.index import embed
-from langchain_threadmem.messages.convert import Given
+from langchain_threadmem.messages.convert import MessageInput
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.windows import Window, bound
 from langchain_threadmem.recall import verbs as recall_verbs
@@ -232,7 +232,9 @@ class ChatMemory:
     # Writing
 
     @verb
-    def append(self, human: Given, ai: Given | None = None, *more: Given) -> Steps[list[ConversationNode]]:
+    def append(
+        self, human: MessageInput, ai: MessageInput | None = None, *more: MessageInput
+    ) -> Steps[list[ConversationNode]]:
         """Store one turn: a human message and the AI and tool messages that answer it.
 
         The node selector selects the parent of the human message; each answer is attached to the message
@@ -267,7 +269,7 @@ class ChatMemory:
     @verb
     def extend(
         self,
-        messages: Iterable[Given],
+        messages: Iterable[MessageInput],
         timestamps: Iterable[datetime] | None = None,
         *,
         select: bool = False,
@@ -299,7 +301,7 @@ class ChatMemory:
     aextend = averb(extend)
 
     @verb
-    def edit(self, node_id: int, message: Given) -> Flow[ConversationNode]:
+    def edit(self, node_id: int, message: MessageInput) -> Flow[ConversationNode]:
         """Store a new version of a message beside the message, and make it the tip.
 
         The old version and the answers of its turn are superseded: they stay in `history` and leave recall.
@@ -324,7 +326,7 @@ class ChatMemory:
     aedit = averb(edit)
 
     @verb
-    def regenerate(self, node_id: int, message: Given) -> Flow[list[ConversationNode]]:
+    def regenerate(self, node_id: int, message: MessageInput) -> Flow[list[ConversationNode]]:
         """Store a new answer beside the old answer, and make it the tip.
 
         The AI and tool messages of the turn are superseded; later turns stay in their thread.

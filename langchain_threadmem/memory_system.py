@@ -923,9 +923,9 @@ class MemorySystem:
             (2, 23)
         """
         share = self.settings.forget_percentage if percentage is None else percentage
-        above = self.settings.max_units if max_units is None and until_below else max_units
+        limit = self.settings.max_units if max_units is None and until_below else max_units
         return forget.forget(
-            self.runtime, share, above=above, until_below=until_below, purge=purge, scorer=scorer
+            self.runtime, share, max_units=limit, until_below=until_below, purge=purge, scorer=scorer
         )
 
     aforget = averb(forget)

@@ -1,4 +1,4 @@
-"""Repair of derived data: indexes, words and vectors that are made from the messages anew."""
+"""Repair of derived data: indexes, words and vectors are rebuilt from the messages."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _REINDEX = Statement.of(sqlite="REINDEX", postgresql="SELECT 1")
 
 
 def repair(runtime: Runtime) -> Flow[list[str]]:
-    """Mend the derived data of a database; messages and all that is not made from them stay as they are.
+    """Repair the derived data of a database; messages and other data that is not derived are not changed.
 
     Database indexes are rebuilt if the check of the file finds a fault. If a row of the words of messages or
-    of the progress of an index is damaged, all words are made from the messages anew. Damaged vectors are
-    deleted with those of the same conversation, and the next search embeds these messages anew. An index of
-    vectors that differs from SQL is filled anew. Checksums find damaged rows on SQLite alone.
+    a watermark of an index is damaged, the index of words is rebuilt. Damaged vectors are deleted with all
+    vectors of the same conversation, and the next search embeds these messages. A vector index that differs
+    from the database is rebuilt. Checksums detect damaged rows on SQLite only.
 
     Returns:
-        The repairs, one sentence each; `verify` finds the problems that are left.
+        The repairs, one sentence each; `verify` reports the remaining problems.
 
     Example:
         >>> from langchain_threadmem import MemorySystem
@@ -30,15 +30,15 @@ def repair(runtime: Runtime) -> Flow[list[str]]:
         >>> run(repair(system.runtime), system.runtime)
         []
     """
-    done: list[str] = []
+    repairs: list[str] = []
     if (yield from Sql(integrity.problems)):
         yield from Sql(lambda conn: conn.run(_REINDEX), write=True)
         if not (yield from Sql(integrity.problems)):
-            done.append("the indexes of the database file were built anew")
-    done += yield from Sql(integrity.mend, write=True)
-    if done:
+            repairs.append("the indexes of the database file were rebuilt")
+    repairs += yield from Sql(integrity.delete_damaged, write=True)
+    if repairs:
         yield from catch_up_owner_words(runtime)
     if (yield from index_problems(runtime)):
         count = yield from reindex(runtime)
-        done.append(f"the vector index was filled anew with {plural(count, 'vector')}")
-    return done
+        repairs.append(f"the vector index was rebuilt with {plural(count, 'vector')}")
+    return repairs

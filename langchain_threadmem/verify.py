@@ -58,99 +58,103 @@ class Verification:
         return not self.problems
 
     def __str__(self) -> str:
-        found = "no problems" if self.ok else "; ".join(self.problems)
-        return f"{self.conversations} conversations, {self.nodes} nodes: {found}"
+        outcome = "no problems" if self.ok else "; ".join(self.problems)
+        return f"{self.conversations} conversations, {self.nodes} nodes: {outcome}"
 
 
 def verify_system(runtime: Runtime) -> Flow[Verification]:
-    """`verify` for an owner, and a comparison of the vector index with the database."""
-    found = yield from verify(runtime.owner)
-    problems = [*found.problems]
-    problems += (yield from _tried("the vector index", index_problems(runtime), problems)) or []
-    return replace(found, problems=tuple(dict.fromkeys(problems)))
+    """Run `verify` for an owner, and compare the vector index with the database."""
+    verification = yield from verify(runtime.owner)
+    problems = [*verification.problems]
+    problems += (yield from _attempt("the vector index", index_problems(runtime), problems)) or []
+    return replace(verification, problems=tuple(dict.fromkeys(problems)))
 
 
 def verify_conversation(conversation: Conversation) -> Flow[Verification]:
-    """`verify` for one conversation."""
+    """Run `verify` for one conversation."""
     problems: list[str] = []
-    tree = yield from _tried(f"conversation {conversation.name!r}", tree_of(conversation), problems)
-    found = yield from verify(conversation.runtime.owner, NO_TREE if tree is None else tree)
-    return replace(found, problems=tuple(dict.fromkeys([*found.problems, *problems])))
+    tree = yield from _attempt(f"conversation {conversation.name!r}", tree_of(conversation), problems)
+    verification = yield from verify(conversation.runtime.owner, NO_TREE if tree is None else tree)
+    return replace(verification, problems=tuple(dict.fromkeys([*verification.problems, *problems])))
 
 
-def verify(owner: str, only: int | None = None) -> Flow[Verification]:
+def verify(owner: str, only_tree: int | None = None) -> Flow[Verification]:
     """Check the database file, the nodes of an owner's conversations (or of one tree), and checkpoints.
 
-    All are read in one transaction. Damage is reported as a problem, never raised as an error.
+    All rows are read in one transaction. Damage is reported as a problem, never raised as an error.
     """
     problems: list[str] = []
-    found = yield from _tried("the database", _on_snapshot(_verify(owner, only)), problems)
-    return found or Verification(0, 0, tuple(problems))
+    verification = yield from _attempt("the database", _on_snapshot(_verify(owner, only_tree)), problems)
+    return verification or Verification(0, 0, tuple(problems))
 
 
 def _on_snapshot(check: Flow[T]) -> Flow[T]:
     return (yield from snapshot(check))
 
 
-def _verify(owner: str, only: int | None) -> Flow[Verification]:
+def _verify(owner: str, only_tree: int | None) -> Flow[Verification]:
     problems: list[str] = []
 
-    def tried(what: str, check: Callable[[Conn], T]) -> Flow[T | None]:
-        return _tried(what, _read(check), problems)
+    def attempt(subject: str, check: Callable[[Conn], T]) -> Flow[T | None]:
+        return _attempt(subject, _read(check), problems)
 
-    problems += (yield from tried("the database file", integrity.problems)) or []
-    rows = partial(integrity.damaged, owner=owner, only=only)
-    problems += (yield from tried("the rows of the database", rows)) or []
-    named = (yield from tried("the conversations", lambda conn: trees.conversations(conn, owner))) or []
-    chosen = [(name, tree) for name, tree in named if only in (None, tree)]
-    count = 0
-    for name, _ in chosen:
-        what = f"conversation {name!r}"
-        found, number = (yield from tried(what, partial(_check, owner=owner, name=name))) or ([], 0)
-        problems += [f"{what}: {problem}" for problem in found]
-        count += number
-    saved = (yield from tried("the checkpoints", lambda conn: checkpoint_queries.threads(conn, owner))) or []
-    for tree, name in saved:
-        if only in (None, tree):
-            what = f"checkpoints of thread {name!r}"
-            found = (yield from tried(what, partial(_check_checkpoints, tree=tree))) or []
-            problems += [f"{what}: {problem}" for problem in found]
-    if only is None:
-        problems += (yield from tried("the summaries", lambda conn: integrity.dangling(conn, owner))) or []
-    return Verification(len(chosen), count, tuple(dict.fromkeys(problems)))
+    problems += (yield from attempt("the database file", integrity.problems)) or []
+    rows = partial(integrity.damaged, owner=owner, only_tree=only_tree)
+    problems += (yield from attempt("the rows of the database", rows)) or []
+    conversations = (
+        yield from attempt("the conversations", lambda conn: trees.conversations(conn, owner))
+    ) or []
+    checked = [(name, tree) for name, tree in conversations if only_tree in (None, tree)]
+    total = 0
+    for name, _ in checked:
+        subject = f"conversation {name!r}"
+        result, node_count = (yield from attempt(subject, partial(_check, owner=owner, name=name))) or ([], 0)
+        problems += [f"{subject}: {problem}" for problem in result]
+        total += node_count
+    checkpointed = (
+        yield from attempt("the checkpoints", lambda conn: checkpoint_queries.threads(conn, owner))
+    ) or []
+    for tree, name in checkpointed:
+        if only_tree in (None, tree):
+            subject = f"checkpoints of thread {name!r}"
+            result = (yield from attempt(subject, partial(_check_checkpoints, tree=tree))) or []
+            problems += [f"{subject}: {problem}" for problem in result]
+    if only_tree is None:
+        problems += (yield from attempt("the summaries", lambda conn: integrity.dangling(conn, owner))) or []
+    return Verification(len(checked), total, tuple(dict.fromkeys(problems)))
 
 
 def _read(check: Callable[[Conn], T]) -> Flow[T]:
     return (yield from Sql(check))
 
 
-def _tried(what: str, check: Flow[T], problems: list[str]) -> Flow[T | None]:
-    """The result of a check; `None`, and one more problem, if damage stops it."""
+def _attempt(subject: str, check: Flow[T], problems: list[str]) -> Flow[T | None]:
+    """The result of a check; if damage stops the check, `None`, and the error is added to `problems`."""
     try:
         return (yield from check)
     except (ClosedError, StorageBusyError, DriverError):
-        raise  # None of them is damage.
+        raise  # These errors are not damage.
     except Exception as error:  # Damage may raise anything.
-        problems.append(f"{what}: {error}")
+        problems.append(f"{subject}: {error}")
         return None
 
 
 def problems_of(conn: Conn, owner: str) -> list[str]:
-    """The problems of an owner's conversations, one sentence each; none of encrypted ones without a key."""
-    found: list[str] = []
+    """The problems of an owner's conversations, one sentence each; encrypted conversations are skipped."""
+    problems: list[str] = []
     for name, _ in trees.conversations(conn, owner):
         try:
-            found += [f"conversation {name!r}: {problem}" for problem in _check(conn, owner, name)[0]]
+            problems += [f"conversation {name!r}: {problem}" for problem in _check(conn, owner, name)[0]]
         except EncryptionError:
             continue  # A copy of an encrypted memory needs no key.
-    return found
+    return problems
 
 
 def _check(conn: Conn, owner: str, name: str) -> tuple[list[str], int]:
     tree = trees.find(conn, owner, name)
-    assert tree is not None, f"conversation {name!r} is gone"
+    assert tree is not None, f"conversation {name!r} does not exist"
     head = trees.head(conn, tree)
-    above = Above(trees.segments(conn, tree), grafts.of_tree(conn, tree), integrity.purged(conn, tree))
+    expected = Parents(trees.segments(conn, tree), grafts.of_tree(conn, tree), integrity.purged(conn, tree))
     seq_of: dict[int, int] = {}
     key_of: dict[int, int] = {}
     parents: dict[int, int | None] = {}
@@ -162,67 +166,67 @@ def _check(conn: Conn, owner: str, name: str) -> tuple[list[str], int]:
             if row.state not in [int(state) for state in State]:
                 problems.append(f"node {row.seq} has the unknown state {row.state}")
         problems += _check_bodies(rows)
-        unfound = integrity.unfound(conn, tree, rows[0].seq, rows[-1].seq)
-        problems += [f"node {seq} is not found by its message's id" for seq in unfound]
+        missing = integrity.without_message_id(conn, tree, rows[0].seq, rows[-1].seq)
+        problems += [f"node {seq} is not found by its message's id" for seq in missing]
         last = rows[-1].seq
     for seq, parent in parents.items():
-        problems += _check_parent(seq, parent, key_of, above)
+        problems += _check_parent(seq, parent, key_of, expected)
     problems += [f"node {seq} descends from itself" for seq in circular(parents)]
     problems += [
-        f"why node {seq} is where it is cannot be read"
+        f"the placement of node {seq} cannot be read"
         for seq, placement in stored_placements.read(conn, tree)
         if placement is None
     ]
-    unreached = integrity.unreached(conn, tree)
-    problems += [f"node {seq} is not found by its number" for seq in unreached]
+    missing_numbers = integrity.without_number(conn, tree)
+    problems += [f"node {seq} is not found by its number" for seq in missing_numbers]
     if (head.tip is not None and head.tip not in seq_of) or (head.tip is None and seq_of):
-        problems.append("the tip of the active thread is no node of it")
+        problems.append("the tip of the active thread is not a node of the conversation")
     return problems, len(key_of)
 
 
 def _check_checkpoints(conn: Conn, tree: int) -> list[str]:
     """The problems of references from checkpoints and pending writes."""
     problems = [
-        f"the value {number} is gone" for number in sorted(checkpoint_queries.missing_blobs(conn, tree))
+        f"value {number} is missing" for number in sorted(checkpoint_queries.missing_blobs(conn, tree))
     ]
     reader, spans = Reader(), set()
     for data in checkpoint_queries.of_kind(conn, tree, KIND):
         try:
-            found = set(unpack(data).spans())
-            reader.gaps(conn, found)
+            value_spans = set(unpack(data).spans())
+            reader.gaps(conn, value_spans)
         except (InputError, PersistenceError) as error:
             problems.append(str(error))
         else:
-            spans |= found
+            spans |= value_spans
     gaps = reader.gaps(conn, spans)
-    return problems + [f"of the messages {first} to {last} some are gone" for first, last in gaps]
+    return problems + [f"messages between {first} and {last} are missing" for first, last in gaps]
 
 
 @dataclass(frozen=True, slots=True)
-class Above:
-    """The parents of nodes, by their keys."""
+class Parents:
+    """The parents of nodes by key, as they follow from segments and grafts."""
 
     segments: dict[int, int | None]
     grafts: dict[int, int]
     purged: Collection[int]
 
     def of(self, key: int) -> int | None:
-        """The parent of a node, past purged nodes."""
-        before: int | None = key
-        while before == key or before in self.purged:
-            assert before is not None
-            written = before - 1 if before & LAST_POSITION else self.segments.get(before >> POSITION_BITS)
-            before = self.grafts.get(before, written)
-        return before
+        """The parent of a node; purged nodes are skipped."""
+        parent: int | None = key
+        while parent == key or parent in self.purged:
+            assert parent is not None
+            stored = parent - 1 if parent & LAST_POSITION else self.segments.get(parent >> POSITION_BITS)
+            parent = self.grafts.get(parent, stored)
+        return parent
 
 
-def _check_parent(seq: int, parent: int | None, key_of: dict[int, int], above: Above) -> Iterator[str]:
+def _check_parent(seq: int, parent: int | None, key_of: dict[int, int], expected: Parents) -> Iterator[str]:
     key = key_of[seq]
-    if (segment := key >> POSITION_BITS) not in above.segments:
-        yield f"node {seq} lies in segment {segment}, which there is not"
+    if (segment := key >> POSITION_BITS) not in expected.segments:
+        yield f"node {seq} belongs to segment {segment}, which does not exist"
     elif parent is not None and parent not in key_of:
-        yield f"node {seq} continues node {parent}, which there is not"
-    elif (None if parent is None else key_of[parent]) != above.of(key):
+        yield f"node {seq} continues node {parent}, which does not exist"
+    elif (None if parent is None else key_of[parent]) != expected.of(key):
         yield f"node {seq} does not follow its parent {parent} in the order of keys"
 
 

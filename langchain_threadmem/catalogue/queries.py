@@ -22,7 +22,7 @@ class Profile(NamedTuple):
     Attributes:
         title: The title; `None` for a title from the first message.
         metadata: Any JSON object.
-        archived: The time of archiving, in seconds since 1970; `None` for a conversation out of the archive.
+        archived: The time of archiving, in seconds since 1970; `None` if the conversation is not archived.
     """
 
     title: str | None = None
@@ -134,7 +134,7 @@ def trees_of(conn: Conn, keys: Iterable[int]) -> set[int]:
 
 
 def summaries_of(conn: Conn, trees: Iterable[int]) -> dict[int, int]:
-    """The keys of the summaries of conversations, by tree; conversations without one are left out."""
+    """The keys of the summaries of conversations, by tree; conversations without a summary are left out."""
     return dict(conn.all(_SUMMARIES, json.dumps(list(trees))))
 
 

@@ -44,7 +44,7 @@ PREVIEW = 120
 OPENING = 8
 """The number of messages that are searched for the first human message."""
 WORDS_OF_TITLE = 5
-# Without the ends of English contractions: "we're", "Ada's".
+# Matches words without the ends of English contractions ("we're", "Ada's").
 _WORD = re.compile(r"(\w+)(?:['\u2019](?:s|re|ve|ll|d|m|t)\b)?", re.IGNORECASE)
 
 
@@ -71,7 +71,7 @@ class ConversationInfo(Displayed):
 
     Attributes:
         id: The name of the conversation.
-        title: The title that was set, or the title of the summary, or the first informative words.
+        title: The title that was set, else the title of the summary, else the first informative words.
         preview: The beginning of the newest message, on one line.
         messages: The number of messages, including superseded messages.
         started: The creation time of the conversation.
@@ -103,8 +103,8 @@ class ConversationInfo(Displayed):
         }
 
     def _line(self) -> str:
-        used = f"{self.updated:%Y-%m-%d %H:%M}"
-        return f"{self.id}: {self.title} ({plural(self.messages, 'message')}, last use {used})"
+        updated = f"{self.updated:%Y-%m-%d %H:%M}"
+        return f"{self.id}: {self.title} ({plural(self.messages, 'message')}, last use {updated})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,26 +166,26 @@ def list_conversations(
     if not isinstance(query, str | None):
         raise InputError(f"query={query!r} is not a string; pass the words to search for")
     text = (query or "").casefold()
-    among = None if query is None else (yield from _holding(runtime, query))
+    holding = None if query is None else (yield from _holding(runtime, query))
 
-    def wanted(row: Row) -> bool:
+    def is_listed(row: Row) -> bool:
         if archived != "both" and (row.profile.archived is not None) is not archived:
             return False
         if not passes(row.profile.metadata, metadata):
             return False
-        if among is None or row.tree in among:
+        if holding is None or row.tree in holding:
             return True
         return any(text in name.casefold() for name in (row.conversation, row.profile.title or ""))
 
     def read(conn: Conn) -> tuple[list[ConversationInfo], str | None]:
-        found: list[Row] = []
-        # A title or a name may match as well, so the trees cannot be limited to `among`.
-        for listed in trees.latest_first(conn, runtime.owner, place, earliest, limit + 1):
-            found += filter(wanted, queries.rows_of(conn, listed))
-            if len(found) > limit:
+        rows: list[Row] = []
+        # A title or a name may contain the query too, so the trees cannot be limited to `holding`.
+        for tree_ids in trees.latest_first(conn, runtime.owner, place, earliest, limit + 1):
+            rows += filter(is_listed, queries.rows_of(conn, tree_ids))
+            if len(rows) > limit:
                 break
-        end = found[limit - 1] if len(found) > limit else None
-        return _described(conn, found[:limit]), None if end is None else f"{end.used!r} {end.tree}"
+        end = rows[limit - 1] if len(rows) > limit else None
+        return _described(conn, rows[:limit]), None if end is None else f"{end.used!r} {end.tree}"
 
     return Page(*(yield from Sql(read)))
 
@@ -200,16 +200,18 @@ def list_threads(
 
     def read(conn: Conn) -> tuple[list[_Branch], list[NodeRow], dict[int, str], bool, int | None]:
         outline = queries.outline(conn, tree)
-        left = [end for end in _ends(outline) if end < place]
-        shown = _branches(outline, left[:limit])
-        wanted = {key for branch in shown for key in (branch.end, branch.root, branch.second)}
-        titles = placements.titles(conn, wanted)
-        return shown, nodes.by_keys(conn, wanted), titles, len(left) > limit, trees.head(conn, tree).tip
+        ends = [end for end in _ends(outline) if end < place]
+        branches = _branches(outline, ends[:limit])
+        keys = {key for branch in branches for key in (branch.end, branch.root, branch.second)}
+        titles = placements.titles(conn, keys)
+        return branches, nodes.by_keys(conn, keys), titles, len(ends) > limit, trees.head(conn, tree).tip
 
-    shown, rows, titles, more, tip = yield from Sql(read)
-    found = dict(zip((row.key for row in rows), nodes_of(rows, conversation.runtime.parts.read), strict=True))
-    threads = [_thread(branch, found, titles, branch.end == tip) for branch in shown]
-    return Page(threads, "{!r} {}".format(*shown[-1].place) if more else None)
+    branches, rows, titles, more, tip = yield from Sql(read)
+    node_of = dict(
+        zip((row.key for row in rows), nodes_of(rows, conversation.runtime.parts.read), strict=True)
+    )
+    threads = [_thread(branch, node_of, titles, branch.end == tip) for branch in branches]
+    return Page(threads, "{!r} {}".format(*branches[-1].place) if more else None)
 
 
 def title_of_conversation(conversation: Conversation) -> Flow[str]:
@@ -325,14 +327,14 @@ def _holding(runtime: Runtime, query: str) -> Flow[set[int]]:
 
     def read(conn: Conn) -> set[int]:
         lists = dict(zip(terms, lexicon.holding(conn, terms, scope), strict=True))
-        # The lists of very common words are cut, and such words distinguish few conversations.
+        # The lists of very common words are cut, and these words distinguish few conversations.
         rare = [term for term in terms if len(lists[term]) < lexicon.MOST_PER_WORD] or terms[:1]
-        found = {term: queries.trees_of(conn, lists[term].tolist()) for term in rare}
+        trees_of = {term: queries.trees_of(conn, lists[term].tolist()) for term in rare}
         if runtime.read_only:
             for tree, words in words_of_new_messages(conn, runtime):
-                for term in found.keys() & words:
-                    found[term].add(tree)
-        return set.intersection(*found.values()) if found else set()
+                for term in trees_of.keys() & words:
+                    trees_of[term].add(tree)
+        return set.intersection(*trees_of.values()) if trees_of else set()
 
     return (yield from Sql(read))
 
@@ -341,11 +343,11 @@ def _described(conn: Conn, rows: list[Row]) -> list[ConversationInfo]:
     """Rows of the list with their titles, previews and summaries."""
     newest = {row.key: row for row in nodes.by_keys(conn, [row.newest for row in rows])}
     summaries = queries.summaries_of(conn, [row.tree for row in rows])
-    written = dict(zip(summaries, _messages(conn, list(summaries.values())), strict=True))
+    summary_of = dict(zip(summaries, _messages(conn, list(summaries.values())), strict=True))
     openings = nodes.openings(conn, [row.tree for row in rows], OPENING)
     infos = []
     for row in rows:
-        summary = written.get(row.tree)
+        summary = summary_of.get(row.tree)
         title = row.profile.title or (None if summary is None else summary.additional_kwargs.get(TITLE))
         [last] = nodes_of([newest[row.newest]]) if row.newest in newest else [None]
         infos.append(
@@ -353,7 +355,7 @@ def _described(conn: Conn, rows: list[Row]) -> list[ConversationInfo]:
                 row.conversation,
                 title
                 or title_of_thread(
-                    node.message for one in openings.get(row.tree, ()) for node in nodes_of([one])
+                    node.message for opening in openings.get(row.tree, ()) for node in nodes_of([opening])
                 )
                 or row.conversation,
                 "" if last is None else one_line(text_of(last.message), PREVIEW),
@@ -369,8 +371,8 @@ def _described(conn: Conn, rows: list[Row]) -> list[ConversationInfo]:
 
 
 def _messages(conn: Conn, keys: list[int]) -> list[BaseMessage]:
-    found = {row.key: node.message for row in nodes.by_keys(conn, keys) for node in nodes_of([row])}
-    return [found[key] for key in keys]
+    message_of = {row.key: node.message for row in nodes.by_keys(conn, keys) for node in nodes_of([row])}
+    return [message_of[key] for key in keys]
 
 
 def _empty(conversation: str, profile: Profile) -> ConversationInfo:
@@ -382,7 +384,7 @@ def _empty(conversation: str, profile: Profile) -> ConversationInfo:
 
 
 class _Branch(NamedTuple):
-    """A thread: the keys of its first two and its last node, their number, and the place in the list."""
+    """A thread: the keys of its first, second and last node, its length, and its place in the list."""
 
     root: int
     second: int
@@ -410,32 +412,32 @@ def _ends(outline: Mapping[int, Outline]) -> list[tuple[float, int]]:
 
 
 def _branches(outline: Mapping[int, Outline], ends: Iterable[tuple[float, int]]) -> list[_Branch]:
-    """The threads with the given places; paths that several threads share are walked once."""
-    known: dict[int, tuple[int, int, int]] = {}
-    """Of the path to a node: the keys of its first two nodes, and their number."""
-    found = []
+    """The threads with the given places; shared parts of their paths are visited once."""
+    path_of: dict[int, tuple[int, int, int]] = {}
+    """For each node the keys of the first two nodes of its path, and the length of the path."""
+    branches = []
     for place in ends:
         path: list[int] = []
         seq: int | None = place[1]
-        while seq is not None and seq not in known:
+        while seq is not None and seq not in path_of:
             path.append(seq)
             seq = outline[seq][2]
-        for below in reversed(path):
-            key, _, parent, *_ = outline[below]
+        for number in reversed(path):
+            key, _, parent, *_ = outline[number]
             if parent is None:
-                known[below] = key, key, 1
+                path_of[number] = key, key, 1
             else:
-                first, second, length = known[parent]
-                known[below] = first, key if length == 1 else second, length + 1
-        first, second, length = known[place[1]]
-        found.append(_Branch(first, second, outline[place[1]][0], length, place))
-    return found
+                first, second, length = path_of[parent]
+                path_of[number] = first, key if length == 1 else second, length + 1
+        first, second, length = path_of[place[1]]
+        branches.append(_Branch(first, second, outline[place[1]][0], length, place))
+    return branches
 
 
 def _thread(
-    branch: _Branch, found: Mapping[int, ConversationNode], titles: Mapping[int, str], active: bool
+    branch: _Branch, node_of: Mapping[int, ConversationNode], titles: Mapping[int, str], active: bool
 ) -> ThreadInfo:
-    first, second, end = (found[key] for key in (branch.root, branch.second, branch.end))
+    first, second, end = (node_of[key] for key in (branch.root, branch.second, branch.end))
     return ThreadInfo(
         end.id,
         first.id,
@@ -461,9 +463,9 @@ def title_of(opening: str) -> str:
         ('Feed sourdough starter', 'Question Ada bees')
     """
     opening = opening[:PREVIEW].strip()
-    kept = informative(opening)
-    found = list(dict.fromkeys(word for word in _WORD.findall(opening) if word.lower() in kept))
-    title = " ".join(found[:WORDS_OF_TITLE]) or one_line(opening, WORDS_OF_TITLE * 8)
+    terms = informative(opening)
+    words = list(dict.fromkeys(word for word in _WORD.findall(opening) if word.lower() in terms))
+    title = " ".join(words[:WORDS_OF_TITLE]) or one_line(opening, WORDS_OF_TITLE * 8)
     return title[:1].upper() + title[1:]
 
 

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.checkpoints.known_lists import START
 from langchain_threadmem.checkpoints.queries import CheckpointRow, unpack_id
-from langchain_threadmem.checkpoints.save import Archive, expand
+from langchain_threadmem.checkpoints.save import Archive, blobs_of
 from langchain_threadmem.checkpoints.spans import Reader
-from langchain_threadmem.checkpoints.values import KIND, unpack
+from langchain_threadmem.checkpoints.values import spans_of
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError, NodeNotFoundError
 from langchain_threadmem.storage.statements import Conn
-from langchain_threadmem.tree import nodes, trees
+from langchain_threadmem.tree import nodes
 
 NEAR = 32
 """The number of checkpoints before and after the time of a message that are searched before all others."""
@@ -58,13 +58,7 @@ def before(archive: Archive, message: str, thread: str, ns: str) -> Flow[Address
 def _first(
     archive: Archive, conn: Conn, message: str, thread: str | None, ns: str
 ) -> tuple[str, CheckpointRow]:
-    owner = archive.runtime.owner
-    if thread is None:
-        threads = checkpoint_queries.threads(conn, owner)
-    else:
-        tree = trees.find(conn, owner, thread)
-        threads = [] if tree is None else [(tree, thread)]
-    for tree, name in threads:
+    for tree, name in checkpoint_queries.threads(conn, archive.runtime.owner, thread):
         versions = nodes.versions(conn, tree, message)
         if not versions:
             continue
@@ -106,14 +100,9 @@ class _MessageSearch:
         self._archive, self._conn, self._keys, self._reader = archive, conn, keys, Reader()
 
     def matches(self, row: CheckpointRow) -> bool:
-        state, _ = expand(self._archive.load(row.kind, row.data))
+        state, _ = self._archive.state(row)
         # The input of a run is not yet part of the state.
-        refs = [ref for name, ref in zip(state["channel_versions"], row.refs, strict=True) if name != START]
+        refs = [ref for name, ref in blobs_of(state, row).items() if name != START]
         [blobs] = self._conn.each(checkpoint_queries.asking_blobs(row.tree, refs))
-        spans = [
-            span
-            for kind, data in checkpoint_queries.as_blobs(blobs).values()
-            if kind == KIND
-            for span in unpack(data).spans()
-        ]
+        spans = [span for value in checkpoint_queries.as_blobs(blobs).values() for span in spans_of(*value)]
         return self._reader.contains(self._conn, spans, self._keys)

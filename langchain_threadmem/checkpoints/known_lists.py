@@ -247,7 +247,7 @@ class UnboundValue(NamedTuple):
     def of(
         cls, ns: str, channel: str, stored_value: StoredValue, row: WriteRow | tuple[int, int], data: bytes
     ) -> UnboundValue:
-        return cls(ns, channel, stored_value, row, data, _inline(stored_value))
+        return cls(ns, channel, stored_value, row, data, stored_value.inline())
 
     def rewrite(self, conn: Conn, find: Find) -> UnboundValue | None:
         """Store the value again if its messages have ids or places; `None` if no further try is needed."""
@@ -258,11 +258,10 @@ class UnboundValue(NamedTuple):
                 checkpoint_queries.patch_write(conn, self.row._replace(data=self.data), data)
             else:
                 checkpoint_queries.patch_blob(conn, *self.row, self.data, data)
-        if self.retries == 0 or not stored_value.inline():
+        inline = stored_value.inline()
+        if self.retries == 0 or not inline:
             return None
-        return self._replace(
-            stored_value=stored_value, data=data, inline=_inline(stored_value), retries=self.retries - 1
-        )
+        return self._replace(stored_value=stored_value, data=data, inline=inline, retries=self.retries - 1)
 
     def _named(self) -> StoredValue:
         def name(key: str | None, item: Item) -> Item:
@@ -271,10 +270,6 @@ class UnboundValue(NamedTuple):
             return item
 
         return self.stored_value.mapped(name)
-
-
-def _inline(stored_value: StoredValue) -> list[Inline]:
-    return [item for items in stored_value.lists.values() for item in items if isinstance(item, Inline)]
 
 
 def waiting_for(unbound: Sequence[UnboundValue], ids: AbstractSet[str]) -> list[UnboundValue]:

@@ -14,6 +14,7 @@ from langchain_threadmem.checkpoints.placing import (
     Place,
     Planned,
     Use,
+    best,
     live_of,
     plan,
     plan_list,
@@ -23,7 +24,7 @@ from langchain_threadmem.messages.codec import decode_stored, is_unreadable
 from langchain_threadmem.messages.ids import number_in
 from langchain_threadmem.messages.tool_pairs import RESULT, follows_call
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS, State, node
-from langchain_threadmem.storage.statements import Asked, Conn, Statement
+from langchain_threadmem.storage.statements import Conn, Query, Statement
 from langchain_threadmem.tree import grafts, nodes, revision, trees
 from langchain_threadmem.tree.append import NodeWriter
 
@@ -108,7 +109,7 @@ def find(conn: Conn, tree_id: int, messages: Sequence[EncodedMessage]) -> list[L
     return places_from(conn, messages, conn.each(finding(tree_id, messages))[0])
 
 
-def finding(tree_id: int, messages: Sequence[EncodedMessage]) -> Asked:
+def finding(tree_id: int, messages: Sequence[EncodedMessage]) -> Query:
     """The query for the places of messages."""
     ids = json.dumps([message.id for message in messages])
     numbers = [number for message in messages if (number := number_in(message.id))]
@@ -125,7 +126,8 @@ def places_from(
     if not places:
         return [None] * len(messages)
     if len({message.id for message in messages}) < len(messages):
-        return [_best(message, places.get(message.id, ())) for message in messages]
+        same = ([row.place for row in places.get(m.id, ()) if row.place.content == m.body] for m in messages)
+        return [None if place is None else _located(place) for place in map(best, same)]
     located_at = {row.place.key: row.place for rows in places.values() for row in rows}
     steps = plan_list(_elements(messages), _values(places), None)
     keys = [step.copies if isinstance(step, New) else step.key for step in steps]
@@ -140,7 +142,7 @@ class PlacementRows(NamedTuple):
     after: Sequence[tuple[Any, ...]]
 
 
-def asking_placement(tree_id: int, messages: Sequence[EncodedMessage], after: int | None) -> list[Asked]:
+def asking_placement(tree_id: int, messages: Sequence[EncodedMessage], after: int | None) -> list[Query]:
     """The queries for the placing of a list, or of the messages after the node `after`."""
     return [
         trees.asking_head(tree_id),
@@ -412,12 +414,6 @@ def _results(
         row = None if above is None else nodes.by_seq(conn, tree_id, above)
     decoded = decode_stored([*before, *((message.id, message.body) for message in messages[:last])])
     return {n for n in new if follows_call(decoded[: len(before) + n + 1])}
-
-
-def _best(message: EncodedMessage, stored: Sequence[_StoredPlace]) -> Located | None:
-    same = [row.place for row in stored if row.place.content == message.body]
-    best = max(same, key=lambda place: (place.state == State.LIVE, place.key), default=None)
-    return None if best is None else _located(best)
 
 
 def _located(place: Place) -> Located:

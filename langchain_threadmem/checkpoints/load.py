@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.checkpoints.queries import Address, CheckpointRow, WriteRow, pack_id, unpack_id
-from langchain_threadmem.checkpoints.save import Archive, expand
+from langchain_threadmem.checkpoints.save import Archive, blobs_of
 from langchain_threadmem.checkpoints.spans import CachedSegment, Reader
 from langchain_threadmem.checkpoints.values import KIND, StoredValue, put_together, unpack
 from langchain_threadmem.common.cache import LruCache
@@ -107,12 +107,10 @@ def addresses(
     """Addresses of checkpoints with the names of their conversations, the newest first."""
 
     def read(conn: Conn) -> list[tuple[str, Address]]:
-        threads = checkpoint_queries.threads(conn, archive.runtime.owner)
-        if thread is not None:
-            tree = trees.find(conn, archive.runtime.owner, thread)
-            threads = [] if tree is None else [(tree, thread)]
         return [
-            (name, where) for tree, name in threads for where in checkpoint_queries.addresses(conn, tree, ns)
+            (name, where)
+            for tree, name in checkpoint_queries.threads(conn, archive.runtime.owner, thread)
+            for where in checkpoint_queries.addresses(conn, tree, ns)
         ]
 
     stored = yield from Sql(read)
@@ -148,7 +146,7 @@ def page(
             try:
                 row = checkpoint_queries.get(conn, *address)
                 with _reading(name, address.ns, address.id):
-                    if row and (not filter_ or _matches(_state(archive, row)[1], filter_)):
+                    if row and (not filter_ or _matches(archive.state(row)[1], filter_)):
                         rows.append(row)
             except PersistenceError as error:
                 log.warning("left out of a list: %s", error)
@@ -213,13 +211,13 @@ def delta_history(
                 if write.channel in writes and write.channel not in seeds:
                     writes[write.channel].append(write)
             with _reading(thread, ns, row.id):
-                refs = dict(zip(_state(archive, row)[0].get("channel_versions", {}), row.refs, strict=True))
+                refs = blobs_of(archive.state(row)[0], row)
             seeds |= {name: (row.tree, refs[name]) for name in writes if name not in seeds and refs.get(name)}
         if tree is not None:
             asked = checkpoint_queries.asking_blobs(tree, [number for _, number in seeds.values()])
             batch.add_blobs(tree, conn.each(asked)[0])
         batch.add_writes(write for rows in writes.values() for write in rows)
-        batch.reader.load(conn, batch.spans())
+        batch.load(archive, conn)
         return batch, writes, seeds
 
     batch, writes, seeds = yield from Sql(read)
@@ -268,15 +266,7 @@ class _Batch:
 
     @classmethod
     def of(cls, archive: Archive, rows: Sequence[CheckpointRow]) -> _Batch:
-        runtime = archive.runtime
-        return cls(
-            list(rows),
-            {},
-            {},
-            {},
-            Reader(runtime.get(SegmentCache).segments),
-            runtime.get(DecodedMessages).bodies(),
-        )
+        return cls(list(rows), {}, {}, {}, Reader(), archive.runtime.get(DecodedMessages).bodies())
 
     def add_blobs(self, tree: int, rows: Sequence[tuple[Any, ...]]) -> None:
         for number, value in checkpoint_queries.as_blobs(rows).items():
@@ -287,8 +277,10 @@ class _Batch:
         for write in writes:
             self._unpack(write.kind, write.data)
 
-    def spans(self) -> list[Any]:
-        return [span for stored_value in self.stored_values.values() for span in stored_value.spans()]
+    def load(self, archive: Archive, conn: Conn) -> None:
+        """Read the messages of the values and writes."""
+        spans = [span for stored_value in self.stored_values.values() for span in stored_value.spans()]
+        self.reader.load(conn, spans, archive.runtime.get(SegmentCache).segments)
 
     def blob(self, archive: Archive, tree: int, number: int) -> Any:
         """A new object with the value of a channel."""
@@ -305,7 +297,7 @@ class _Batch:
             return archive.load(kind, data)
         stored_value = self.stored_values.get(data) or unpack(data)
         seal = archive.runtime.seal
-        opened = stored_value if seal is None else stored_value.opened(seal.open_text)
+        opened = stored_value if seal is None else stored_value.with_bodies(seal.open_text)
         return put_together(opened, self.reader.rows, archive.load, self.parsed, archive.parts.read)
 
     def _unpack(self, kind: str, data: bytes) -> None:
@@ -329,15 +321,18 @@ def _read_batch(archive: Archive, conn: Conn, rows: Sequence[CheckpointRow]) -> 
     for where, writes in zip(addresses, answers[len(refs_by_tree) :], strict=True):
         batch.writes[where] = checkpoint_queries.as_writes(writes)
         batch.add_writes(batch.writes[where])
-    batch.reader.load(conn, batch.spans())
+    batch.load(archive, conn)
     return batch
 
 
 def _snapshot(archive: Archive, thread: str, batch: _Batch, row: CheckpointRow) -> Snapshot:
     with _reading(thread, row.ns, row.id):
-        state, metadata = _state(archive, row)
-        named = zip(state.get("channel_versions", {}), row.refs, strict=True)
-        values = {channel: batch.blob(archive, row.tree, number) for channel, number in named if number}
+        state, metadata = archive.state(row)
+        values = {
+            channel: batch.blob(archive, row.tree, number)
+            for channel, number in blobs_of(state, row).items()
+            if number
+        }
         return Snapshot(
             thread,
             row.ns,
@@ -346,10 +341,6 @@ def _snapshot(archive: Archive, thread: str, batch: _Batch, row: CheckpointRow) 
             metadata,
             [batch.write(archive, write) for write in batch.writes[Address(row.tree, row.ns, row.id)]],
         )
-
-
-def _state(archive: Archive, row: CheckpointRow) -> tuple[dict[str, Any], dict[str, Any]]:
-    return expand(archive.load(row.kind, row.data))
 
 
 def _matches(metadata: Mapping[str, Any], filter_: Mapping[str, Any]) -> bool:

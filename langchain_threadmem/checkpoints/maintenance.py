@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.checkpoints.known_lists import CONVERSATION
 from langchain_threadmem.checkpoints.queries import Address, CheckpointRow
-from langchain_threadmem.checkpoints.save import Archive, expand
+from langchain_threadmem.checkpoints.save import Archive, blobs_of
 from langchain_threadmem.checkpoints.spans import Reader
-from langchain_threadmem.checkpoints.values import KIND, Item, Span, StoredValue, unpack
+from langchain_threadmem.checkpoints.values import KIND, Item, Span, StoredValue, spans_of, unpack
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.parts import Stored
@@ -55,9 +55,9 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
         summary_queries.reopen(conn, home, revision.revive(conn, home, keys, referenced))
     newest = max((row for row in remaining if not row.ns), key=lambda row: row.id, default=None)
     if newest is not None:
-        state, _ = expand(archive.load(newest.kind, newest.data))
-        refs = dict(zip(state.get("channel_versions", {}), newest.refs, strict=True))
-        ends = [span.last for span in _spans_of(blobs.get(refs.get(CONVERSATION, 0)))]
+        state, _ = archive.state(newest)
+        value = blobs.get(blobs_of(state, newest).get(CONVERSATION, 0))
+        ends = [] if value is None else [span.last for span in spans_of(*value)]
         tip = copying.last_not_aside(conn, ends)
         if tip is not None:
             trees.settle(conn, tree, tip, trees.head(conn, tree).system)
@@ -65,11 +65,8 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
 
 
 def _spans(rows: Sequence[CheckpointRow], blobs: Mapping[int, Stored]) -> set[Span]:
-    return {span for ref in {ref for row in rows for ref in row.refs} for span in _spans_of(blobs.get(ref))}
-
-
-def _spans_of(value: Stored | None) -> list[Span]:
-    return list(unpack(value[1]).spans()) if value is not None and value[0] == KIND else []
+    refs = {ref for row in rows for ref in row.refs}
+    return {span for ref in refs & blobs.keys() for span in spans_of(*blobs[ref])}
 
 
 def copy_thread(archive: Archive, source: str, target: str) -> Flow[None]:
@@ -151,11 +148,8 @@ def _needed(archive: Archive, rows: Mapping[bytes, CheckpointRow]) -> set[bytes]
     chain = [latest]
     while (above := chain[-1].parent) is not None and above in rows and len(chain) < len(rows):
         chain.append(rows[above])
-    states = [expand(archive.load(row.kind, row.data)) for row in chain]
-    values = [
-        dict(zip(state.get("channel_versions", {}), row.refs, strict=True))
-        for (state, _), row in zip(states, chain, strict=True)
-    ]
+    states = [archive.state(row) for row in chain]
+    values = [blobs_of(state, row) for (state, _), row in zip(states, chain, strict=True)]
     deltas = {name for _, metadata in states for name in metadata.get("counters_since_delta_snapshot") or ()}
     missing = {name for name in deltas if values[0].get(name) == 0}
     needed = {latest.id}

@@ -203,11 +203,11 @@ def plan(
     for index, element in enumerate(elements):
         stored = places.get(element.message_id, ())
         same = [place for place in stored if place.content == element.content]
-        used = _best(
+        used = best(
             place for place in same if place.parent == parent or (after_system and place.parent in versions)
         )
         if used is None and parent is not None:
-            used = _best(place for place in same if place.former == parent)
+            used = best(place for place in same if place.former == parent)
         if used is None and not after_system and (live := _live(same)) and live.parent in beside:
             assert isinstance(parent, Planned)
             steps.append(Follow(live.key, parent))
@@ -215,7 +215,7 @@ def plan(
             versions, beside, edits = frozenset(), frozenset(), True
             continue
         if used is None and (after_system or not _follows(same, versions)):
-            used = _best(same)
+            used = best(same)
         if used is not None and edits and used.state == State.SUPERSEDED and used.parent == parent == below:
             used = None
         if used is not None:
@@ -230,7 +230,7 @@ def plan(
                     below, shared = None if is_former else live_of(same), []
                 parent, versions, beside, after_system = used.key, frozenset(), frozenset(), False
             continue
-        old = _best(place for place in stored if place.state != State.ASIDE)
+        old = best(place for place in stored if place.state != State.ASIDE)
         is_between = old is None and index < last_stored
         if is_between and not element.result:
             steps.append(New(parent, State.ASIDE))
@@ -324,7 +324,7 @@ def _live(same: Iterable[Place]) -> Place | None:
     return next((place for place in same if place.state == State.LIVE), None)
 
 
-def _best(places: Iterable[Place]) -> Place | None:
+def best(places: Iterable[Place]) -> Place | None:
     """The live place, else the place with the highest key, or `None`."""
     return max(places, key=lambda place: (place.state == State.LIVE, place.key), default=None)
 

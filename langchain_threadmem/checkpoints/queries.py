@@ -17,7 +17,8 @@ from langchain_threadmem.errors import PersistenceError
 from langchain_threadmem.storage import encryption_keys
 from langchain_threadmem.storage.row_security import check_sees_all_owners
 from langchain_threadmem.storage.schema import blob, checkpoint, tree, write
-from langchain_threadmem.storage.statements import Asked, Conn, Statement, insert_of, within
+from langchain_threadmem.storage.statements import Conn, Query, Statement, insert_of, within
+from langchain_threadmem.tree import trees
 
 _UUID_EPOCH = 0x01B21DD213814000  # 100 ns from 1582, where the times in UUIDs begin, to 1970
 
@@ -250,7 +251,7 @@ def get(conn: Conn, tree_id: int, ns: str, checkpoint_id: bytes | None) -> Check
     return got(conn.each(getting(tree_id, ns, checkpoint_id))[0])
 
 
-def getting(tree_id: int, ns: str, checkpoint_id: bytes | None) -> Asked:
+def getting(tree_id: int, ns: str, checkpoint_id: bytes | None) -> Query:
     """The query for a checkpoint."""
     return (_LATEST, (tree_id, ns)) if checkpoint_id is None else (_GET, (tree_id, ns, checkpoint_id))
 
@@ -308,8 +309,11 @@ def addresses(conn: Conn, tree_id: int, ns: str | None) -> list[Address]:
     return [Address(*row) for row in rows]
 
 
-def threads(conn: Conn, owner: str) -> list[tuple[int, str]]:
-    """Trees and names of an owner's conversations with checkpoints, oldest first."""
+def threads(conn: Conn, owner: str, thread: str | None = None) -> list[tuple[int, str]]:
+    """Trees and names of an owner's conversations with checkpoints, oldest first, or of one conversation."""
+    if thread is not None:
+        tree_id = trees.find(conn, owner, thread)
+        return [] if tree_id is None else [(tree_id, thread)]
     return [(row[0], row[1]) for row in conn.all(_THREADS, owner)]
 
 
@@ -356,7 +360,7 @@ class Beside(NamedTuple):
     parent: CheckpointRow | None
 
 
-def asking_beside(tree_id: int, ns: str, checkpoint_id: bytes, parent: bytes | None) -> Asked:
+def asking_beside(tree_id: int, ns: str, checkpoint_id: bytes, parent: bytes | None) -> Query:
     """The query for the rows that a new checkpoint needs."""
     return _BESIDE, (tree_id, ns, checkpoint_id, parent)
 
@@ -396,7 +400,7 @@ def blobs(conn: Conn, tree_id: int) -> dict[int, tuple[str, bytes]]:
     return as_blobs(conn.all(_BLOBS_OF_TREE, tree_id))
 
 
-def asking_blobs(tree_id: int, ids: Iterable[int]) -> Asked:
+def asking_blobs(tree_id: int, ids: Iterable[int]) -> Query:
     """The query for values by number."""
     return _BLOBS, (tree_id, json.dumps(sorted({ref for ref in ids if ref})))
 
@@ -433,7 +437,7 @@ def writes(conn: Conn, where: Address) -> list[WriteRow]:
     return as_writes(conn.all(_WRITES, *where))
 
 
-def asking_writes(where: Address) -> Asked:
+def asking_writes(where: Address) -> Query:
     """The query for the pending writes of a checkpoint."""
     return _WRITES, where
 

@@ -11,7 +11,7 @@ thread reads an object of the caller.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -45,9 +45,9 @@ from langchain_threadmem.messages.parts import (
     Serializer,
     Stored,
     is_written_by,
-    say_what_stays_outside,
+    warn_of_foreign_messages,
 )
-from langchain_threadmem.storage.statements import Asked, Conn
+from langchain_threadmem.storage.statements import Conn, Query
 from langchain_threadmem.tree import trees
 
 FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
@@ -129,6 +129,11 @@ class Archive:
             kind_of = EncryptionError if isinstance(self.serde, EncryptedSerializer) else PersistenceError
             raise kind_of(f"a stored value of format {kind!r} cannot be read: {error!r}") from error
 
+    def state(self, row: CheckpointRow) -> tuple[dict[str, Any], dict[str, Any]]:
+        """A checkpoint without its values, and its metadata."""
+        fields, rest, metadata = self.load(row.kind, row.data)
+        return (rest if fields is None else {**dict(zip(FIELDS, fields, strict=True)), **rest}), metadata
+
     def channel(self, thread: str, ns: str, channel: str, value: Any) -> Stored | PreparedList | StoredValue:
         """Prepare the value of a channel for storing: as a list for the tree, or with the serializer."""
         if channel == START:
@@ -138,7 +143,7 @@ class Archive:
         if prepared is not None:
             return prepared
         if isinstance(value, list):
-            say_what_stays_outside(value)
+            warn_of_foreign_messages(value)
         return self.verbatim(value)
 
     def written(self, value: Any) -> Stored | StoredValue:
@@ -154,10 +159,9 @@ def compact(state: dict[str, Any], metadata: Mapping[str, Any]) -> list[Any]:
     return [None, state, dict(metadata)]
 
 
-def expand(compacted: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The checkpoint and its metadata from the result of `compact`."""
-    fields, rest, metadata = compacted
-    return (rest if fields is None else {**dict(zip(FIELDS, fields, strict=True)), **rest}), metadata
+def blobs_of(state: Mapping[str, Any], row: CheckpointRow) -> dict[str, int]:
+    """The number of the value of each channel of a checkpoint; 0 for a channel without a value."""
+    return dict(zip(state.get("channel_versions", {}), row.refs, strict=True))
 
 
 class _Stored(NamedTuple):
@@ -204,28 +208,31 @@ def put(
     ) -> _Stored | None:
         scopes = {channel: scope_of(ns, channel) for channel in prepared}
 
-        def ask(homes: Mapping[str, int]) -> Iterator[Asked]:
-            tree = homes[""]
+        def ask(tree_ids: Mapping[str, int]) -> Iterator[Query]:
+            tree = tree_ids[""]
             yield checkpoint_queries.asking_beside(tree, ns, checkpoint_id, inherited)
             for channel, value in prepared.items():
-                yield from lists.asking_placement(homes[scopes[channel]], value.rest, value.after)
-            yield from finder.ask(stored_values, ns, homes)
+                yield from lists.asking_placement(tree_ids[scopes[channel]], value.rest, value.after)
+            yield from finder.ask(stored_values, ns, tree_ids)
 
         finder = _Finder(conn, owner, thread)
-        homes, rows = trees.take(conn, owner, thread, {"", *scopes.values()}, now, cached_trees, ask)
-        tree, answers = homes[""], iter(rows)
+        tree_ids, rows = trees.take(conn, owner, thread, {"", *scopes.values()}, now, cached_trees, ask)
+        tree, answers = tree_ids[""], iter(rows)
         beside = checkpoint_queries.beside(next(answers), checkpoint_id, inherited)
         placements = {channel: lists.placement_rows(answers) for channel in prepared}
         if not all(
-            value.is_current(homes[scopes[name]], placements[name].head) for name, value in prepared.items()
+            value.is_current(tree_ids[scopes[name]], placements[name].head)
+            for name, value in prepared.items()
         ):
             return None
-        finder.answered(homes, answers)
+        finder.answered(tree_ids, answers)
         remembered = {}
         for channel, new in prepared.items():
-            home = homes[scopes[channel]]
-            placed, head = lists.place(conn, home, new.rest, new.after, now, placements[channel], new.ending)
-            remembered[channel] = new.remembered(home, head, placed)
+            tree_id = tree_ids[scopes[channel]]
+            placed, head = lists.place(
+                conn, tree_id, new.rest, new.after, now, placements[channel], new.ending
+            )
+            remembered[channel] = new.remembered(tree_id, head, placed)
             finder.placed(scopes[channel], new.rest, placed.located)
         bound_values = {channel: bound(value, ns, channel, finder) for channel, value in stored_values}
         stored: dict[str, Stored] = {}
@@ -256,7 +263,7 @@ def put(
             for channel, stored_value in bound_values.items()
             if stored_value.inline()
         ]
-        return _Stored(homes, remembered, waiting)
+        return _Stored(tree_ids, remembered, waiting)
 
     done = None
     for again in (False, True):
@@ -302,15 +309,15 @@ def put_writes(
     cached_trees = archive.lists.trees(thread)
 
     def write(conn: Conn) -> tuple[Mapping[str, int], list[UnboundValue]]:
-        def ask(homes: Mapping[str, int]) -> Iterator[Asked]:
-            return finder.ask(stored_values, ns, homes)
+        def ask(tree_ids: Mapping[str, int]) -> Iterator[Query]:
+            return finder.ask(stored_values, ns, tree_ids)
 
         finder = _Finder(conn, owner, thread)
-        homes, rows = trees.take(conn, owner, thread, [""], now, cached_trees, ask)
-        finder.answered(homes, iter(rows))
+        tree_ids, rows = trees.take(conn, owner, thread, [""], now, cached_trees, ask)
+        finder.answered(tree_ids, rows)
         waiting, added = [], []
         for idx, channel, value in prepared:
-            row = WriteRow(homes[""], ns, at, by, idx, path, channel, "", b"")
+            row = WriteRow(tree_ids[""], ns, at, by, idx, path, channel, "", b"")
             if isinstance(value, StoredValue):
                 stored_value = bound(value, ns, channel, finder)
                 row = row._replace(kind=KIND, data=packed(conn, stored_value))
@@ -320,10 +327,10 @@ def put_writes(
                 row = row._replace(kind=value[0], data=value[1])
             added.append(row)
         checkpoint_queries.put_writes(conn, added)
-        return homes, waiting
+        return tree_ids, waiting
 
-    homes, waiting = yield from Sql(write, write=True)
-    archive.lists.know_trees(thread, homes)
+    tree_ids, waiting = yield from Sql(write, write=True)
+    archive.lists.know_trees(thread, tree_ids)
     archive.lists.replace(thread, (), waiting)
     # The messages may have been placed before this write; `put` binds the value otherwise.
     yield from _rewrite_unbound(
@@ -338,9 +345,9 @@ def _rewrite_unbound(archive: Archive, thread: str, due: Sequence[UnboundValue])
     now, owner = time.time(), archive.runtime.owner
 
     def write(conn: Conn) -> list[UnboundValue | None]:
-        homes, _ = trees.take(conn, owner, thread, [""], now, {}, lambda homes: ())
+        tree_ids, _ = trees.take(conn, owner, thread, [""], now, {}, lambda tree_ids: ())
         finder = _Finder(conn, owner, thread)
-        finder.answered(homes, iter(()))
+        finder.answered(tree_ids)
         return [value.rewrite(conn, finder) for value in due]
 
     archive.lists.replace(thread, due, ())
@@ -353,27 +360,29 @@ class _Finder:
     def __init__(self, conn: Conn, owner: str, thread: str) -> None:
         self._conn = conn
         self._named = owner, thread
-        self._homes: Mapping[str, int] = {}
+        self._tree_ids: Mapping[str, int] = {}
         self._asked: list[tuple[str, list[EncodedMessage]]] = []
         self._answers: list[Sequence[tuple[Any, ...]]] = []
         self._placed: dict[tuple[str, str], tuple[str, Located]] = {}
 
     def ask(
-        self, stored_values: Sequence[tuple[str, StoredValue]], ns: str, homes: Mapping[str, int]
-    ) -> Iterator[Asked]:
+        self, stored_values: Sequence[tuple[str, StoredValue]], ns: str, tree_ids: Mapping[str, int]
+    ) -> Iterator[Query]:
         """The queries for the messages of values, given with their channels."""
         self._asked = [
             (scope, list(asked.values()))
             for channel, stored_value in stored_values
             for _, scope, asked in sought(stored_value, ns, channel)
-            if scope in homes
+            if scope in tree_ids
         ]
         for scope, messages in self._asked:
-            yield lists.finding(homes[scope], messages)
+            yield lists.finding(tree_ids[scope], messages)
 
-    def answered(self, homes: Mapping[str, int], answers: Iterator[Sequence[tuple[Any, ...]]]) -> None:
+    def answered(
+        self, tree_ids: Mapping[str, int], answers: Iterable[Sequence[tuple[Any, ...]]] = ()
+    ) -> None:
         """Use the rows of the queries `ask`."""
-        self._homes, self._answers = homes, list(answers)
+        self._tree_ids, self._answers = tree_ids, list(answers)
 
     def placed(self, scope: str, messages: Sequence[EncodedMessage], located: Sequence[Located]) -> None:
         """Use the places of messages that this transaction wrote."""
@@ -392,7 +401,7 @@ class _Finder:
         asked = (scope, list(messages))
         if not any(placed) and asked in self._asked:
             return lists.places_from(self._conn, messages, self._answers[self._asked.index(asked)])
-        tree = self._homes.get(scope) or trees.find(self._conn, *self._named, scope)
+        tree = self._tree_ids.get(scope) or trees.find(self._conn, *self._named, scope)
         return [None] * len(messages) if tree is None else lists.find(self._conn, tree, messages)
 
 
@@ -410,11 +419,8 @@ def _inherited(
     versions: Mapping[str, Any],
 ) -> dict[str, int]:
     """Blobs of unchanged channels: those of the parent, else of the newest checkpoint with the version."""
-    refs: dict[str, int] = {}
-    missing = dict(versions)
-    if missing and parent is not None:
-        refs = _refs(archive, parent, missing)
-    missing = {name: version for name, version in missing.items() if name not in refs}
+    refs = _refs(archive, parent, versions) if versions and parent is not None else {}
+    missing = {name: version for name, version in versions.items() if name not in refs}
     if missing:
         rows = [row for row in checkpoint_queries.of_tree(conn, tree) if row.ns == ns]
         for row in sorted(rows, key=lambda row: row.id, reverse=True):
@@ -424,6 +430,10 @@ def _inherited(
 
 def _refs(archive: Archive, row: CheckpointRow, versions: Mapping[str, Any]) -> dict[str, int]:
     """The blobs of a checkpoint whose channels have the given versions."""
-    state, _ = expand(archive.load(row.kind, row.data))
-    pairs = zip(state.get("channel_versions", {}).items(), row.refs, strict=True)
-    return {name: ref for (name, version), ref in pairs if name in versions and versions[name] == version}
+    state, _ = archive.state(row)
+    stored = state.get("channel_versions", {})
+    return {
+        name: ref
+        for name, ref in blobs_of(state, row).items()
+        if name in versions and versions[name] == stored[name]
+    }

@@ -162,7 +162,7 @@ class StoredValue:
             >>> StoredValue({None: (Span(5, 9), Inline("a1", "{}"))}, True).pack()
             b'[[5,9],["a1","{}"]]'
         """
-        encrypted = self if close is None else self._with_bodies(close)
+        encrypted = self if close is None else self.with_bodies(close)
         lists = {key: [_written(item) for item in items] for key, items in encrypted.lists.items()}
         head = json.dumps(lists[None] if self.whole else lists, separators=(",", ":")).encode()
         return head if self.rest is None else b"\n".join((head, self.rest[0].encode(), self.rest[1]))
@@ -170,15 +170,13 @@ class StoredValue:
     def spans(self) -> Iterator[Span]:
         return (item for items in self.lists.values() for item in items if isinstance(item, Span))
 
-    def inline(self) -> bool:
-        """Whether the value contains messages that the tree does not store."""
-        return any(isinstance(item, Inline) for items in self.lists.values() for item in items)
+    def inline(self) -> list[Inline]:
+        """The messages that the tree does not store."""
+        return [item for items in self.lists.values() for item in items if isinstance(item, Inline)]
 
-    def opened(self, open_: Closing) -> StoredValue:
-        """The value with its bodies decrypted."""
-        return self._with_bodies(open_)
+    def with_bodies(self, change: Closing) -> StoredValue:
+        """The value with its bodies encrypted or decrypted."""
 
-    def _with_bodies(self, change: Closing) -> StoredValue:
         def changed(_: str | None, item: Item) -> Item:
             return item._replace(body=change(item.id, item.body)) if isinstance(item, Inline) else item
 
@@ -242,6 +240,15 @@ def unpack(data: bytes) -> StoredValue:
         )
     except (ValueError, TypeError, AttributeError) as error:
         raise InputError(f"a stored list of messages cannot be read: {error}") from error
+
+
+def spans_of(kind: str, data: bytes) -> Iterator[Span]:
+    """The spans of a stored value; no span if the serializer wrote it.
+
+    Raises:
+        InputError: The bytes cannot be read.
+    """
+    return unpack(data).spans() if kind == KIND else iter(())
 
 
 def put_together(

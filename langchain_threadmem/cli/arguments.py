@@ -1,8 +1,8 @@
 """Arguments, output and errors that the commands of `threadmem` share.
 
-A module of commands has a function `register(commands)`, which calls `add_command` for each command and
-imports nothing heavy; `main` lists the modules. A command is a function of the parsed arguments that returns
-the exit code.
+A module of commands has a function `register(commands)`, which calls `add_command` for each command and does
+not import heavy modules; `main` lists the modules. A command is a function of the parsed arguments that
+returns the exit code.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from langchain_threadmem.memory_system import MemorySystem
 
 DATABASE = "memory.db"
-"""The database of a command that names none."""
+"""The default database of commands."""
 NAMES_SHOWN = 5
 """The number of conversations that an error lists."""
 
@@ -42,17 +42,17 @@ class Command(Parser):
     _mixing = False
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """The parsed arguments and the rest."""
-        if self._mixing:  # Python 3.11 calls this method from the other one.
+        """The parsed arguments and the unknown arguments."""
+        if self._mixing:  # Python 3.11 calls this method from `parse_known_intermixed_args`.
             return super().parse_known_args(args, namespace)
         self._mixing = True
         try:
-            options, rest = self.parse_known_intermixed_args(args, namespace)
+            options, unknown = self.parse_known_intermixed_args(args, namespace)
         finally:
             self._mixing = False
-        if rest:
-            self.error(f"unrecognized arguments: {' '.join(rest)}")
-        return options, rest
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return options, unknown
 
 
 Commands: TypeAlias = "argparse._SubParsersAction[Command]"
@@ -77,8 +77,7 @@ def add_command(
         run: The command: takes the parsed arguments, returns the exit code.
         help: The command in one line.
         examples: Calls of the command, without `threadmem`, for its help.
-        database: Where the database is named: with `--db`, with `--db` or as the first argument, or not by
-            these.
+        database: The argument with the database: the option `--db`; `--db` or the first argument; or neither.
         owner: Whether the command has the option `--owner`.
         json: The contents of the JSON document of the option `--json`; empty if the command has no such
             option.
@@ -118,32 +117,34 @@ def add_conversation(command: Command, help: str) -> None:
 
 def settle(options: argparse.Namespace) -> None:
     """Set `options.db` from `--db`, the argument DATABASE, or the default."""
-    given = getattr(options, "database", None)
-    if given is not None:
+    argument = getattr(options, "database", None)
+    if argument is not None:
         is_single = "optional_conversation" in options and options.conversation is None
-        if is_single and (options.db is not None or not _looks_like_database(given)):
-            options.conversation = given
+        if is_single and (options.db is not None or not _looks_like_database(argument)):
+            options.conversation = argument
         elif options.db is None:
-            options.db = given
+            options.db = argument
         else:
-            from langchain_threadmem.storage.urls import shown
+            from langchain_threadmem.storage.urls import quoted
 
             raise InputError(
-                f"--db {shown(options.db)} and {shown(given)} both name a database; leave one out"
+                f"--db {quoted(options.db)} and {quoted(argument)} both name a database; leave one out"
             )
     if getattr(options, "db", "") is None:
         options.db = DATABASE
 
 
-def _looks_like_database(given: str) -> bool:
-    return "://" in given or Path(given).suffix != "" or os.path.exists(given)
+def _looks_like_database(name: str) -> bool:
+    return "://" in name or Path(name).suffix != "" or os.path.exists(name)
 
 
-def open_memory(options: argparse.Namespace, *, read_only: bool = False, **others: Any) -> MemorySystem:
-    """Open the memory that `--db` and `--owner` name; both exist.
+def open_memory(
+    options: argparse.Namespace, *, read_only: bool = False, **system_options: Any
+) -> MemorySystem:
+    """Open the existing memory of `--db` and `--owner`.
 
     Raises:
-        InputError: There is no such database, or no memory of the owner.
+        InputError: The database does not exist, or has no memory of the owner.
     """
     from langchain_threadmem.memory_system import MemorySystem
     from langchain_threadmem.removal import tables
@@ -152,9 +153,9 @@ def open_memory(options: argparse.Namespace, *, read_only: bool = False, **other
 
     check_exists(options.db)
     with closing(open_database(options.db, read_only=True)) as opened:
-        if not opened.row_security:  # The role may not see which owners there are.
+        if not opened.row_security:  # With row-level security the role cannot see the owners.
             opened.read(lambda conn: rows.check_owner(conn, options.owner) if tables.owners(conn) else None)
-    return MemorySystem(options.db, owner=options.owner, read_only=read_only, **others)
+    return MemorySystem(options.db, owner=options.owner, read_only=read_only, **system_options)
 
 
 def check_exists(database: str) -> None:
@@ -168,21 +169,23 @@ def check_exists(database: str) -> None:
     file = sqlite_file(database)
     if file is not None and not file.is_file():
         raise InputError(
-            f"there is no database file {str(file)!r}; pass another one with --db; `threadmem demo` and "
-            "`threadmem import` make one"
+            f"there is no database file {str(file)!r}; pass another file with --db; `threadmem demo` and "
+            "`threadmem import` create a database"
         )
 
 
 def conversation_of(system: MemorySystem, name: str) -> ChatMemory:
-    """A conversation that exists.
+    """An existing conversation.
 
     Raises:
-        InputError: There is no such conversation; the error lists some that exist.
+        InputError: The conversation does not exist; the error lists existing conversations.
     """
     names = system.conversations()
     if name not in names:
-        shown = ", ".join(map(repr, names[:NAMES_SHOWN])) + (" ..." if len(names) > NAMES_SHOWN else "")
-        raise InputError(f"there is no conversation {name!r} of {system.owner!r}; there is {shown or 'none'}")
+        listed = ", ".join(map(repr, names[:NAMES_SHOWN])) + (" ..." if len(names) > NAMES_SHOWN else "")
+        raise InputError(
+            f"there is no conversation {name!r} of {system.owner!r}; there is {listed or 'none'}"
+        )
     return system.conversation(name)
 
 
@@ -203,19 +206,19 @@ def progress_bar(description: str, *, in_bytes: bool = False) -> Iterator[Callab
         yield update
 
 
-def print_json(value: Any, **others: Any) -> None:
+def print_json(value: Any, **fields: Any) -> None:
     """Print a value as one JSON document: dataclasses as objects, times as ISO 8601.
 
     Args:
         value: The value.
-        **others: Further fields of the object, before those of a dataclass.
+        **fields: Further fields of the object, before the fields of a dataclass.
     """
     import json
 
-    print(json.dumps({**others, **_plain(value)} if others else value, indent=2, default=_plain))
+    print(json.dumps({**fields, **_to_json(value)} if fields else value, indent=2, default=_to_json))
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     from dataclasses import asdict, is_dataclass
     from datetime import datetime
 

@@ -28,13 +28,13 @@ def register(commands: Commands) -> None:
         commands,
         "repair",
         _repair,
-        "mend what verify finds, as far as it can be made from the messages: indexes, words, vectors",
+        "repair the problems that verify finds in data derived from messages: indexes, words, vectors",
         examples=["repair --db memory.db", "repair --db memory.db --backup before-repair.db"],
         json="the backup, the repairs, and the problems that are left",
     )
     backup = repair.add_mutually_exclusive_group()
     backup.add_argument(
-        "--backup", metavar="TARGET", help="the copy that is made first; default: a file beside the database"
+        "--backup", metavar="TARGET", help="the copy before the repair; default: a file beside the database"
     )
     backup.add_argument("--no-backup", action="store_true", help="do not copy the database first")
 
@@ -60,23 +60,23 @@ def register(commands: Commands) -> None:
     )
     secure.add_argument("--role", metavar="NAME", required=True, help="the role of applications")
     secure.add_argument("--off", action="store_true", help="remove the policies and the rights of the role")
-    secure.add_argument("--sql", action="store_true", help="print the statements and run none of them")
+    secure.add_argument("--sql", action="store_true", help="print the statements without running them")
 
 
 def _verify(options: argparse.Namespace) -> int:
     with open_memory(options, read_only=True) as system:
-        found = system.verify()
+        verification = system.verify()
     if options.json:
-        print_json(found, ok=found.ok)
+        print_json(verification, ok=verification.ok)
     else:
-        _print_verification(found)
-    return 0 if found.ok else 1
+        _print_verification(verification)
+    return 0 if verification.ok else 1
 
 
-def _print_verification(found: Verification) -> None:
-    problems = f"{len(found.problems) or 'no'} problems"
-    print(f"{found.conversations} conversations, {found.nodes} nodes: {problems}")
-    for problem in found.problems:
+def _print_verification(verification: Verification) -> None:
+    problems = f"{len(verification.problems) or 'no'} problems"
+    print(f"{verification.conversations} conversations, {verification.nodes} nodes: {problems}")
+    for problem in verification.problems:
         print(f"  {visible(problem)}")
 
 
@@ -86,38 +86,40 @@ def _repair(options: argparse.Namespace) -> int:
     from langchain_threadmem.transfer.backup import backup
 
     with open_memory(options, read_only=True) as system:
-        found = system.verify()
-    copy, done = None, []
-    if not found.ok:
+        verification = system.verify()
+    copy, repairs = None, []
+    if not verification.ok:
         if not options.no_backup:
             copy = options.backup or _copy_of(options.db)
             backup(options.db, copy)
         with open_memory(options) as system:
-            done = run(repair(system.runtime), system.runtime)
-            found = system.verify()
+            repairs = run(repair(system.runtime), system.runtime)
+            verification = system.verify()
     if options.json:
-        print_json({"ok": found.ok, "backup": copy, "repairs": done, "problems": found.problems})
-        return 0 if found.ok else 1
+        print_json(
+            {"ok": verification.ok, "backup": copy, "repairs": repairs, "problems": verification.problems}
+        )
+        return 0 if verification.ok else 1
     if copy is not None:
         print(f"the database before the repair is in {copy!r}")
-    for line in done:
-        print(line)
-    if not found.ok:
-        print("these problems cannot be mended from the messages; a backup or a copy may have the data")
-    elif not done:
+    for text in repairs:
+        print(text)
+    if not verification.ok:
+        print("these problems cannot be repaired from the messages; a backup or a copy may have the data")
+    elif not repairs:
         print("nothing to repair")
-    _print_verification(found)
-    return 0 if found.ok else 1
+    _print_verification(verification)
+    return 0 if verification.ok else 1
 
 
 def _copy_of(database: str) -> str:
-    """A free name for a copy: a file beside an SQLite database, a folder for a server."""
+    """An unused name for a copy: a file beside an SQLite database, or a folder for a server."""
     from datetime import datetime
 
     from langchain_threadmem.storage.urls import sqlite_file
 
-    file, now = sqlite_file(database), datetime.now().strftime("%Y%m%d-%H%M%S")
-    return f"threadmem-{now}" if file is None else str(file.with_name(f"{file.name}.{now}.bak"))
+    file, time = sqlite_file(database), datetime.now().strftime("%Y%m%d-%H%M%S")
+    return f"threadmem-{time}" if file is None else str(file.with_name(f"{file.name}.{time}.bak"))
 
 
 def _reindex(options: argparse.Namespace) -> int:
@@ -137,7 +139,7 @@ def _reindex(options: argparse.Namespace) -> int:
         return 0 if indexed == stored or not needed else 1
     print(
         f"{indexed} vectors in the index, {stored} in the database"
-        + ("" if needed else ": so few are searched without an index, and there is nothing to fill")
+        + ("" if needed else "; so few vectors are searched without an index")
     )
     return 0 if indexed == stored or not needed else 1
 

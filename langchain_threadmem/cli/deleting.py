@@ -46,7 +46,7 @@ def register(commands: Commands) -> None:
     )
     forget.add_argument("--max-units", metavar="N", type=int, help="only if the memory has more units")
     forget.add_argument(
-        "--purge", action="store_true", help="remove them from history and from the files too, for good"
+        "--purge", action="store_true", help="also remove them from history and from the files, permanently"
     )
     forget.add_argument("--yes", action="store_true", help="do not ask before --purge")
 
@@ -74,14 +74,14 @@ def register(commands: Commands) -> None:
 
 def _forget(options: argparse.Namespace) -> int:
     if (options.message is None) != (options.conversation is None):
-        raise InputError("--message and --conversation name one message together; pass both or neither")
+        raise InputError("--message requires --conversation; pass both or neither")
     if options.message is not None and (options.share is not None or options.max_units is not None):
-        raise InputError("--share and --max-units choose messages; leave them out, or leave --message out")
+        raise InputError("--share and --max-units cannot be combined with --message; leave out one of them")
     with open_memory(options) as system:
         if options.message is not None:
             conversation_of(system, options.conversation)
-        what = "the least important units" if options.message is None else f"message {options.message}"
-        if options.purge and not _confirmed(options, f"Remove {what} of {options.owner!r} for good?"):
+        subject = "the least important units" if options.message is None else f"message {options.message}"
+        if options.purge and not _confirmed(options, f"Remove {subject} of {options.owner!r} for good?"):
             return 1
         forgotten, left = (
             _forget_share(options, system) if options.message is None else _forget_message(options, system)
@@ -97,8 +97,8 @@ def _forget(options: argparse.Namespace) -> int:
 
 
 def _forget_share(options: argparse.Namespace, system: MemorySystem) -> tuple[int, int]:
-    done = system.forget(options.share, max_units=options.max_units, purge=options.purge)
-    return done.units, done.left
+    result = system.forget(options.share, max_units=options.max_units, purge=options.purge)
+    return result.units, result.left
 
 
 def _forget_message(options: argparse.Namespace, system: MemorySystem) -> tuple[int, int]:
@@ -113,7 +113,7 @@ def _forget_message(options: argparse.Namespace, system: MemorySystem) -> tuple[
 
 def _erase(options: argparse.Namespace) -> int:
     if options.everything == (options.conversation is not None or options.before is not None):
-        raise InputError("name what to erase: a conversation, --before TIME, or --everything")
+        raise InputError("nothing to erase is named; pass a conversation, --before TIME, or --everything")
     before = None if options.before is None else _time(options.before)
     with open_memory(options) as system:
         if options.conversation is not None and not _has_trees(system, options.conversation):
@@ -124,42 +124,42 @@ def _erase(options: argparse.Namespace) -> int:
     if options.json:
         from dataclasses import asdict
 
-        found = asdict(receipt) | {"tables": receipt.rows, "ok": receipt.ok, "scrubbed": receipt.scrubbed}
-        del found["trees"]
-        print_json(found)
+        record = asdict(receipt) | {"tables": receipt.rows, "ok": receipt.ok, "scrubbed": receipt.scrubbed}
+        del record["trees"]
+        print_json(record)
     else:
         _print_receipt(receipt, options.db)
     return 0 if receipt.ok else 1
 
 
 def _described(options: argparse.Namespace) -> str:
-    from langchain_threadmem.storage.urls import shown
+    from langchain_threadmem.storage.urls import quoted
 
-    what = "all data" if options.conversation is None else f"conversation {options.conversation!r}"
+    subject = "all data" if options.conversation is None else f"conversation {options.conversation!r}"
     if options.before is not None:
-        what = f"{'all messages' if options.conversation is None else what} before {options.before}"
-    return f"Erase {what} of {options.owner!r} from {shown(options.db)}"
+        subject = f"{'all messages' if options.conversation is None else subject} before {options.before}"
+    return f"Erase {subject} of {options.owner!r} from {quoted(options.db)}"
 
 
 def _has_trees(system: MemorySystem, conversation: str) -> bool:
-    """Whether a conversation has data: it may have checkpoints without a message."""
+    """Whether a conversation has data, such as checkpoints without messages."""
     from langchain_threadmem.removal import tables
 
     return bool(system.runtime.database.read(lambda conn: tables.trees_of(conn, system.owner, conversation)))
 
 
 def _print_receipt(receipt: Receipt, database: str) -> None:
-    from langchain_threadmem.storage.urls import shown
+    from langchain_threadmem.storage.urls import quoted
 
-    what = "all data" if receipt.conversation is None else f"conversation {receipt.conversation!r}"
-    when = "" if receipt.before is None else f" before {receipt.before.isoformat()}"
-    print(f"erased {what}{when} of {receipt.owner!r} from {shown(database)}:")
+    subject = "all data" if receipt.conversation is None else f"conversation {receipt.conversation!r}"
+    before = "" if receipt.before is None else f" before {receipt.before.isoformat()}"
+    print(f"erased {subject}{before} of {receipt.owner!r} from {quoted(database)}:")
     for name, count in receipt.tables:
         print(f"  {count:>7} {name}")
     print(f"  {receipt.vectors:>7} vectors in the index outside of the database")
     _print_unscrubbed(receipt.unscrubbed)
-    for rest in receipt.left:
-        print(f"left: {visible(rest)}")
+    for remainder in receipt.left:
+        print(f"left: {visible(remainder)}")
     if receipt.ok:
         print("checked: nothing is left")
 
@@ -175,15 +175,15 @@ def _time(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(f"--before {text!r} is no time; write 2026-01-31 or 2026-01-31T18:00") from None
+        raise InputError(f"--before {text!r} is not a time; write 2026-01-31 or 2026-01-31T18:00") from None
 
 
 def _confirmed(options: argparse.Namespace, question: str) -> bool:
-    """Whether the user agrees: by `--yes`, or in the terminal."""
+    """Whether the user agrees, by `--yes` or in the terminal."""
     if options.yes:
         return True
     if not sys.stdin.isatty():
-        raise InputError(f"{question} There is no terminal to ask in; pass --yes to agree")
+        raise InputError(f"{question} The input is not a terminal; pass --yes to agree")
     print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     agreed = sys.stdin.readline().strip().lower() in ("y", "yes")
     if not agreed:

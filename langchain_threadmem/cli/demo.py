@@ -1,4 +1,4 @@
-"""The `threadmem demo` command: a conversation is sorted into threads, turn by turn."""
+"""The `threadmem demo` command, which sorts a conversation into threads turn by turn."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def demo(
     Args:
         file: JSON or JSON Lines as for `parse_conversation`; `None` for the sample.
         index: Position of the conversation in the file, from 0.
-        out: Directory for `tree.mmd` and `tree.html`; it is made if it does not exist.
+        out: Directory for `tree.mmd` and `tree.html`; created if it does not exist.
         database: As for `MemorySystem`; by default `memory.db` in `out`.
         owner: The owner of the conversation.
 
@@ -134,7 +134,7 @@ def play(
         Played(shown=6, total=6, followed=0, covered=0)
     """
     shown = total = history = followed = covered = 0
-    ends: dict[str, str | None] = {}
+    last_of_topic: dict[str, str | None] = {}
     for (first, *answers), topic in zip(turns, chain(topics, repeat("")), strict=False):
         last = memory.append([first])
         history += count_tokens_approximately([first])
@@ -142,20 +142,20 @@ def play(
             view = memory.messages
             shown += count_tokens_approximately(view)
             total += history
-            if topic in ends:
+            if topic in last_of_topic:
                 followed += 1
-                covered += ends[topic] in {message.id for message in view}
+                covered += last_of_topic[topic] in {message.id for message in view}
         if answers:
             last = memory.append(answers)
             history += count_tokens_approximately(answers)
         if topic:
-            ends[topic] = last[-1].message.id
+            last_of_topic[topic] = last[-1].message.id
         after_each()
     return Played(shown, total, followed, covered)
 
 
 def questions_for(history: Sequence[ConversationNode], how_many: int = 2) -> list[str]:
-    """Queries made of the most distinctive words of the longest threads.
+    """Queries of the most distinctive words of the longest threads.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -192,15 +192,15 @@ def _check_folder(out: Path) -> None:
     nearest = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
     if not nearest.is_dir():
         raise PersistenceError(
-            f"Cannot write to {str(out)!r}: {str(nearest)!r} is no directory; choose another --out"
+            f"Cannot write to {str(out)!r}: {str(nearest)!r} is not a directory; choose another --out"
         )
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise PersistenceError(f"Cannot write to {str(out)!r}; check its permissions or choose another --out")
 
 
 def _free_name(system: MemorySystem, name: str) -> str:
-    taken = set(system.conversations())
-    return next(free for n in count(1) if (free := name if n == 1 else f"{name}-{n}") not in taken)
+    existing = set(system.conversations())
+    return next(unused for n in count(1) if (unused := name if n == 1 else f"{name}-{n}") not in existing)
 
 
 def _play_with_bar(
@@ -221,8 +221,8 @@ def _play_with_bar(
 def _saving(played: Played) -> Text:
     shown, total, followed, covered = played
     share = f", {100 * shown / total:.0f} % of the {total:,} tokens of the full history" if total else ""
-    found = f"; {covered} of {followed} follow-ups see the turn that they continue" if followed else ""
-    return Text(f"\nOver all turns, a model reads {shown:,} tokens{share}{found}.")
+    coverage = f"; {covered} of {followed} follow-ups see the turn that they continue" if followed else ""
+    return Text(f"\nOver all turns, a model reads {shown:,} tokens{share}{coverage}.")
 
 
 def _print(console: Console, heading: str, content: object) -> None:
@@ -231,7 +231,7 @@ def _print(console: Console, heading: str, content: object) -> None:
 
 
 QUESTIONS = ("How long should the dough rise in a warm kitchen?", "Why are the leaves getting brown spots?")
-"""Two questions that the sample answers; their words differ from those of the sample."""
+"""Two questions that the sample answers in other words."""
 
 
 def everyday() -> str:

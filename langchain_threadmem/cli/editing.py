@@ -37,9 +37,9 @@ def register(commands: Commands) -> None:
         json="the moves and the number of threads",
     )
     sort.add_argument("conversation", metavar="CONVERSATION", help="the conversation to sort")
-    either = sort.add_mutually_exclusive_group()
-    either.add_argument("--dry-run", action="store_true", help="list the moves without making them")
-    either.add_argument("--undo", action="store_true", help="move the sorted messages back")
+    mode = sort.add_mutually_exclusive_group()
+    mode.add_argument("--dry-run", action="store_true", help="list the moves without making them")
+    mode.add_argument("--undo", action="store_true", help="move the sorted messages back")
 
     place = add_command(
         commands,
@@ -57,15 +57,15 @@ def register(commands: Commands) -> None:
     place.add_argument(
         "node", metavar="MESSAGE", type=int, help="number of the message, as `threadmem show` prints it"
     )
-    where = place.add_mutually_exclusive_group(required=True)
-    where.add_argument("--parent", metavar="N", type=int, help="the message continues message N")
-    where.add_argument(
+    target = place.add_mutually_exclusive_group(required=True)
+    target.add_argument("--parent", metavar="N", type=int, help="the message continues message N")
+    target.add_argument(
         "--thread",
         metavar="N",
         type=int,
         help="the message continues thread N, as `threadmem list CONVERSATION` prints it",
     )
-    where.add_argument("--new", action="store_true", help="the message begins a new thread")
+    target.add_argument("--new", action="store_true", help="the message begins a new thread")
 
     summarize = add_command(
         commands,
@@ -141,26 +141,28 @@ def _place(options: argparse.Namespace) -> int:
             | {"parent": node.parent_id, "threads": threads}
         )
         return 0
-    where = "begins a thread" if node.parent_id is None else f"continues message {node.parent_id}"
+    position = "begins a thread" if node.parent_id is None else f"continues message {node.parent_id}"
     if node.id == options.node:
-        print(f"message {node.id} stays: it {where}")
+        print(f"message {node.id} stays: it {position}")
     else:
-        print(f"message {options.node} is now message {node.id}: it {where}; {plural(threads, 'thread')} now")
+        print(
+            f"message {options.node} is now message {node.id}: it {position}; {plural(threads, 'thread')} now"
+        )
     return 0
 
 
 def _end_of_thread(memory: ChatMemory, thread: int) -> int:
-    """The last message of a thread, by which the thread is named."""
+    """The last message of a thread, whose number is the number of the thread."""
     ends = [path[-1].id for path in memory.threads()]
     if thread not in ends:
-        shown = ", ".join(map(str, ends[:10])) + (" ..." if len(ends) > 10 else "")
-        raise InputError(f"there is no thread {thread} in {memory.conversation_id!r}; there is {shown}")
+        listed = ", ".join(map(str, ends[:10])) + (" ..." if len(ends) > 10 else "")
+        raise InputError(f"there is no thread {thread} in {memory.conversation_id!r}; there is {listed}")
     return thread
 
 
 def _summarize(options: argparse.Namespace) -> int:
     if options.thread is not None and options.conversation is None:
-        raise InputError(f"--thread {options.thread} is a thread of a conversation; pass its name too")
+        raise InputError(f"--thread {options.thread} requires a conversation; pass its name")
     model = None if options.model is None else _chat_model(options.model)
     with open_memory(options, embeddings=False, model=model) as system, progress_bar("summarize") as update:
         if options.conversation is None:
@@ -201,7 +203,7 @@ def _chat_model(name: str) -> BaseChatModel:
         from langchain.chat_models import init_chat_model
     except ImportError as error:
         raise InputError(
-            f"--model {name!r} needs the package langchain; install it with "
+            f"--model {name!r} requires the package langchain; install it with "
             'pip install "langchain-threadmem[agents]"'
         ) from error
     try:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from langchain_threadmem.memory_system import MemorySystem
 
 _FORMAT = "json"
-"""The format if neither `--format` nor the suffix of `--out` names one."""
+"""The format if neither `--format` nor the suffix of `--out` is a format."""
 _LINES = ".jsonl"
-"""The suffix of formats whose texts of several conversations are one text."""
+"""The suffix of formats in which one file may contain several conversations."""
 _UNSAFE = re.compile(r"[^\w.-]+")
 _LONGEST_NAME = 100
 
@@ -54,7 +54,7 @@ def register(commands: Commands) -> None:
         "--format",
         metavar="NAME",
         help="json, jsonl, jsonl-messages, fine-tuning, markdown, text, mermaid, graphml, html or svg; "
-        "default: that of the suffix of --out, else json",
+        "default: the format of the suffix of --out, else json",
     )
     export.add_argument(
         "--out",
@@ -78,10 +78,10 @@ def _export(options: argparse.Namespace) -> int:
     suffix = formats.SUFFIXES.get(format, ".txt")  # "plain_text" is another name of "text".
     is_single = options.conversation is not None
     if out is None and options.json:
-        raise InputError("--json describes the files that are written; name a file or a folder with --out")
+        raise InputError("--json lists the written files; pass a file or a folder with --out")
     if out is None and not is_single and suffix != _LINES:
         raise InputError(
-            f"the format {format!r} needs a file for each conversation; name a folder with --out, or one "
+            f"the format {format!r} requires a file for each conversation; pass a folder with --out, or one "
             "conversation"
         )
     with open_memory(options, read_only=True) as system, progress_bar("export") as update:
@@ -115,7 +115,9 @@ def _format(name: str | None, out: Path | None) -> str:
     if name is not None:
         return name.replace("-", "_")
     suffix = out.suffix if out is not None else ""
-    return next((format for format, known in formats.SUFFIXES.items() if known == suffix), _FORMAT)
+    return next(
+        (format for format, known_suffix in formats.SUFFIXES.items() if known_suffix == suffix), _FORMAT
+    )
 
 
 def _texts(system: MemorySystem, names: Sequence[str], format: str) -> Iterator[str]:

@@ -38,7 +38,7 @@ exit codes:
        problem that is left; no summary was written; or a question was
        answered with no
   2    an argument, a file or a database cannot be used: one line on stderr
-       names it and the next step
+       names the cause and the next step
   130  interrupted
 
 `threadmem COMMAND --help` shows options and examples.
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Args:
-        arguments: The arguments after `threadmem`; by default those of the process.
+        arguments: The arguments after `threadmem`; by default the arguments of the process.
 
     Returns:
         The exit code: 0 for success, 1 if a problem was found or is left, 2 for unusable input, 130 for an
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_error(str(error))
         return 2
     except BrokenPipeError:
-        # Python writes the rest of the output at its end, and must not fail there.
+        # Python writes the rest of the output at exit, which must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # A name that is too long, a full disk behind the output.

@@ -34,8 +34,8 @@ def register(commands: Commands) -> None:
         database="argument",
         json="an array of conversations or of threads",
     )
-    add_conversation(listing, "list the threads of this one")
-    listing.add_argument("--limit", metavar="N", type=int, default=50, help="how many; default: 50")
+    add_conversation(listing, "the conversation whose threads are listed")
+    listing.add_argument("--limit", metavar="N", type=int, default=50, help="the maximum number; default: 50")
     listing.add_argument("--archived", action="store_true", help="list archived conversations too")
 
     show = add_command(
@@ -66,7 +66,7 @@ def register(commands: Commands) -> None:
     )
     search.add_argument("query", metavar="QUERY", help="a question, or words")
     search.add_argument(
-        "--conversation", metavar="NAME", help="search this conversation; default: all of the owner"
+        "--conversation", metavar="NAME", help="search this conversation; default: all conversations"
     )
     search.add_argument("--limit", metavar="N", type=int, default=5, help="the number of hits; default: 5")
     search.add_argument(
@@ -114,7 +114,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     if options.doubtful and options.conversation is None:
-        raise InputError("--doubtful lists messages of one conversation; pass its name after the database")
+        raise InputError("--doubtful requires a conversation; pass its name after the database")
     from rich.console import Console
 
     from langchain_threadmem.cli import terminal
@@ -209,23 +209,27 @@ def _message(node: ConversationNode) -> dict[str, Any]:
 
 
 def _doubt(doubt: Doubt) -> dict[str, Any]:
-    other = doubt.runner_up
+    alternative = doubt.runner_up
     return _message(doubt.node) | {
         "reason": doubt.reason,
         "probability": doubt.probability,
-        "other": {"parent": other.parent_id, "probability": other.probability, "title": other.title},
+        "other": {
+            "parent": alternative.parent_id,
+            "probability": alternative.probability,
+            "title": alternative.title,
+        },
     }
 
 
 def _hit(hit: Recollection) -> dict[str, Any]:
-    why = hit.why
+    reason = hit.why
     return {
         "conversation": hit.conversation_id,
         "rank": hit.rank,
         "score": round(float(hit.score), 6),
-        "why": str(why),
-        "terms": list(why.terms),
-        "similarity": None if why.similarity is None else round(float(why.similarity), 6),
+        "why": str(reason),
+        "terms": list(reason.terms),
+        "similarity": None if reason.similarity is None else round(float(reason.similarity), 6),
         "message": _message(hit.node),
         "context": [_message(node) for node in hit.thread if node.id != hit.node.id],
     }

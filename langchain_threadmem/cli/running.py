@@ -46,7 +46,7 @@ def register(commands: Commands) -> None:
     server.add_argument(
         "--write",
         action="store_true",
-        help="offer the tools remember and forget too, and make a database that does not exist; "
+        help="also offer the tools remember and forget, and create a database that does not exist; "
         "default: open the database read-only",
     )
 

@@ -30,10 +30,10 @@ Nodes = Sequence[ConversationNode]
 
 COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 """Colours of the threads, in turn."""
-DOUBT = "bold yellow"
-"""Style of the mark of a message whose place is doubtful."""
-WIDEST = 400
-"""Characters of a message that are formatted; rich then cuts them to the width of the terminal."""
+DOUBT_STYLE = "bold yellow"
+"""Style of the mark of a message in a doubtful place."""
+MAX_WIDTH = 400
+"""The number of formatted characters of a message, which rich cuts to the width of the terminal."""
 
 
 def draw_tree(history: Nodes, *, reasons: bool = False) -> RenderableType:
@@ -51,24 +51,24 @@ def draw_tree(history: Nodes, *, reasons: bool = False) -> RenderableType:
     def line(node: ConversationNode) -> Text:
         line = message_line(node, COLORS[layout.strand_of[node.id] % len(COLORS)])
         if is_doubtful(node):
-            mark = Text("? ", style=DOUBT, no_wrap=True, overflow="ellipsis")
+            mark = Text("? ", style=DOUBT_STYLE, no_wrap=True, overflow="ellipsis")
             return mark.append_text(line)
         return line
 
-    def add(node: ConversationNode, below: Tree) -> Tree:
-        branch = below.add(line(node))
+    def add(node: ConversationNode, parent: Tree) -> Tree:
+        branch = parent.add(line(node))
         if reasons and node.placement is not None:
-            reason = one_line(str(node.placement), WIDEST)
+            reason = one_line(str(node.placement), MAX_WIDTH)
             branch.add(Text(reason, style="dim italic", no_wrap=True, overflow="ellipsis"))
         return branch
 
-    def draw(first: ConversationNode, below: Tree) -> None:
-        branch = last = add(first, below)
+    def draw(first: ConversationNode, parent: Tree) -> None:
+        branch = last = add(first, parent)
         node: ConversationNode | None = first
         while node is not None:
             branches, node = layout.fork(node)
-            for other in branches:
-                draw(other, last)
+            for branch_start in branches:
+                draw(branch_start, last)
             if node is not None:
                 last = add(node, branch)
 
@@ -86,23 +86,23 @@ def message_line(node: ConversationNode, color: str = "default") -> Text:
         '7 User: Hello [bold]there'
     """
     style = color if node.message.type == "human" else "dim"
-    return Text(line_of(node, WIDEST), style=style, no_wrap=True, overflow="ellipsis")
+    return Text(line_of(node, MAX_WIDTH), style=style, no_wrap=True, overflow="ellipsis")
 
 
 def list_doubts(doubts: Sequence[Doubt]) -> RenderableType:
-    """Messages whose place is doubtful: each with its place, and with the likeliest other place."""
+    """Messages in doubtful places, each with its place and with the most probable other place."""
     if not doubts:
         return Text("no place is doubtful")
     lines = Table.grid(padding=(0, 1))
     for doubt in doubts:
-        other = doubt.runner_up
-        parent = "a new thread" if other.parent_id is None else f"below node {other.parent_id} in"
-        lines.add_row(Text("?", style=DOUBT), message_line(doubt.node))
-        for share, place in (
+        alternative = doubt.runner_up
+        parent = "a new thread" if alternative.parent_id is None else f"below node {alternative.parent_id} in"
+        lines.add_row(Text("?", style=DOUBT_STYLE), message_line(doubt.node))
+        for share, text in (
             (doubt.probability, doubt.reason),
-            (other.probability, f"or {parent} {other.title!r}"),
+            (alternative.probability, f"or {parent} {alternative.title!r}"),
         ):
-            reason = Text(one_line(place, WIDEST), style="dim italic", no_wrap=True, overflow="ellipsis")
+            reason = Text(one_line(text, MAX_WIDTH), style="dim italic", no_wrap=True, overflow="ellipsis")
             lines.add_row("", Text(f"{100 * share:3.0f} % ", style="dim").append_text(reason))
     return lines
 
@@ -134,7 +134,7 @@ def list_moves(moves: Sequence[Move]) -> Table:
     table = _table("message", "from", "to", "sure", "reason")
     for move in moves:
         sure = "" if move.probability is None else f"{100 * move.probability:.0f} %"
-        text = Text(one_line(text_of(move.message), WIDEST), no_wrap=True, overflow="ellipsis")
+        text = Text(one_line(text_of(move.message), MAX_WIDTH), no_wrap=True, overflow="ellipsis")
         table.add_row(
             text,
             str(move.old_parent_id or ""),
@@ -153,7 +153,7 @@ def list_infos(infos: Sequence[ConversationInfo | ThreadInfo]) -> RenderableType
     for info in infos:
         used = info.updated.astimezone().strftime("%Y-%m-%d %H:%M")
         table.add_row(
-            Text(one_line(str(info.id))), used, str(info.messages), Text(one_line(info.title, WIDEST))
+            Text(one_line(str(info.id))), used, str(info.messages), Text(one_line(info.title, MAX_WIDTH))
         )
     return table
 
@@ -171,9 +171,11 @@ def show_recall(question: str, hits: Sequence[Recollection], *, named: bool = Fa
         for node in hit.thread:
             if node.id != hit.node.id:
                 lines.add_row("", message_line(node))
-        lines.add_row("→", Text(line_of(hit.node, WIDEST)))
-        where = f"{one_line(hit.conversation_id)}, " if named and hit.conversation_id else ""
-        lines.add_row("", Text(f"{where}score {hit.score:.2f}: {one_line(str(hit.why))}\n", style="italic"))
+        lines.add_row("→", Text(line_of(hit.node, MAX_WIDTH)))
+        conversation = f"{one_line(hit.conversation_id)}, " if named and hit.conversation_id else ""
+        lines.add_row(
+            "", Text(f"{conversation}score {hit.score:.2f}: {one_line(str(hit.why))}\n", style="italic")
+        )
     body = lines if hits else Text(" nothing\n", style="dim")
     return Group(Text(one_line(question), style="bold"), body)
 
@@ -199,7 +201,7 @@ def _table(*headings: str) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for heading in headings:
         number = heading in ("from", "messages", "threads", "ends at", "number", "size")
-        # rich shrinks columns that may wrap; the texts in them do not wrap and are cut.
+        # rich shrinks columns that may wrap; their texts do not wrap and are cut.
         table.add_column(
             heading,
             justify="right" if number else "left",

@@ -27,8 +27,8 @@ def register(commands: Commands) -> None:
     )
     chats.add_argument("file", metavar="FILE", type=Path, help="an export: JSON, JSON Lines, ZIP or SQLite")
     chats.add_argument("--into", dest="db", metavar="DATABASE", help="the same as --db DATABASE")
-    chats.add_argument("--format", metavar="NAME", help="format of FILE; default: that of its contents")
-    chats.add_argument("--skip-bad", action="store_true", help="go on after a line or an item that is bad")
+    chats.add_argument("--format", metavar="NAME", help="format of FILE; default: detected from its contents")
+    chats.add_argument("--skip-bad", action="store_true", help="skip lines and items that cannot be imported")
     chats.add_argument(
         "--sort", action="store_true", help="sort conversations without branches into threads, once each"
     )
@@ -46,7 +46,7 @@ def register(commands: Commands) -> None:
         json="the counts and the differences",
     )
     importing.add_argument("source", metavar="FROM", help="a SQLite file or a URL; opened read-only")
-    importing.add_argument("target", metavar="TO", help="a file or a URL; made if it does not exist")
+    importing.add_argument("target", metavar="TO", help="a file or a URL; created if it does not exist")
     importing.add_argument(
         "--thread", metavar="ID", nargs="+", action="extend", default=[], help="threads to copy; default: all"
     )
@@ -87,9 +87,9 @@ def _import(options: argparse.Namespace) -> int:
     from langchain_threadmem.memory_system import MemorySystem
 
     registry.check(options.format)
-    Source(options.file).close()  # No database is made for a file that cannot be read.
+    Source(options.file).close()  # A file that cannot be read creates no database.
     with (
-        # An import embeds nothing; the sort compares texts by meaning.
+        # An import does not embed texts; the sort compares them by meaning.
         MemorySystem(options.db, owner=options.owner, embeddings=None if options.sort else False) as system,
         ExitStack() as bars,
     ):
@@ -146,7 +146,7 @@ def _import_checkpoints(options: argparse.Namespace) -> int:
         return 0 if imported.ok else 1
     print(
         f"{imported.threads} threads, {imported.checkpoints} checkpoints: {imported.copied} copied, "
-        f"{imported.checkpoints - imported.copied} there before, {imported.writes} pending writes copied, "
+        f"{imported.checkpoints - imported.copied} already copied, {imported.writes} pending writes copied, "
         f"{len(imported.differences) or 'no'} differences"
     )
     for difference in imported.differences:
@@ -175,22 +175,22 @@ def _convert(options: argparse.Namespace) -> int:
 
 
 def _backup(options: argparse.Namespace) -> int:
-    from langchain_threadmem.storage.urls import shown, sqlite_file
+    from langchain_threadmem.storage.urls import quoted, sqlite_file
     from langchain_threadmem.transfer.backup import backup
 
     with progress_bar("backup") as update:
         copy = backup(options.db, options.target, lambda table, done, total: update(done, total, table))
-    place, file = shown(options.target), sqlite_file(options.target)
+    name, file = quoted(options.target), sqlite_file(options.target)
     size = None if file is None else _size(file)
     if options.json:
-        print_json({"ok": not copy.problems, "target": place[1:-1], "bytes": size, "problems": copy.problems})
+        print_json({"ok": not copy.problems, "target": name[1:-1], "bytes": size, "problems": copy.problems})
         return 1 if copy.problems else 0
-    print(f"copied to {place}" + ("" if size is None else f": {size:,} bytes"))
+    print(f"copied to {name}" + ("" if size is None else f": {size:,} bytes"))
     for problem in copy.problems:
         print(f"  {visible(problem)}")
     return 1 if copy.problems else 0
 
 
-def _size(place: Path) -> int:
-    files = place.rglob("*") if place.is_dir() else [place]
+def _size(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
     return sum(file.stat().st_size for file in files if file.is_file())

@@ -32,15 +32,18 @@ def register(commands: Commands) -> None:
         "--port", metavar="N", type=int, default=0, help="port on 127.0.0.1; default: a free one"
     )
     view.add_argument("--no-browser", action="store_true", help="print the URL without opening a browser")
-    view.add_argument("--read-only", action="store_true", help="show a page that changes nothing")
+    view.add_argument("--read-only", action="store_true", help="show a page without controls for changes")
     view.add_argument(
-        "--static", metavar="FILE", type=Path, help="write one conversation as a self-contained page, and end"
+        "--static",
+        metavar="FILE",
+        type=Path,
+        help="write one conversation as a self-contained page, and exit",
     )
     view.add_argument(
         "--conversation",
         dest="only",
         metavar="NAME",
-        help="the conversation for --static; default: the one used last",
+        help="the conversation for --static; default: the conversation used last",
     )
 
 
@@ -49,7 +52,7 @@ def _view(options: argparse.Namespace) -> int:
         return _write(options)
     if options.only is not None:
         raise InputError(
-            "--conversation names the conversation for --static FILE; add --static, or leave it out"
+            "--conversation is an option of --static FILE; add --static, or leave out --conversation"
         )
     from langchain_threadmem.view.server import check_installed, serve
 
@@ -75,7 +78,7 @@ def _write(options: argparse.Namespace) -> int:
 
 
 def _used_last(system: MemorySystem) -> str:
-    found = system.list_conversations(limit=1, archived="both")
-    if not found:
+    conversations = system.list_conversations(limit=1, archived="both")
+    if not conversations:
         raise InputError(f"{system.owner!r} has no conversations to write")
-    return found[0].id
+    return conversations[0].id

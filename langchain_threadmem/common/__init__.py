@@ -1,1 +1,1 @@
-"""Caches, background threads and counters, which know nothing of memory."""
+"""Caches, background threads and counters, independent of memories."""

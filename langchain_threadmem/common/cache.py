@@ -16,7 +16,7 @@ _text_caches: list[Callable[[], None]] = []
 
 
 def cache_of_texts(size: int) -> Callable[[F], F]:
-    """`functools.lru_cache` for a function of texts: `forget_texts` empties its cache.
+    """Decorate a function of texts with `functools.lru_cache`; `forget_texts` empties the cache.
 
     Example:
         >>> @cache_of_texts(8)
@@ -38,7 +38,7 @@ def cache_of_texts(size: int) -> Callable[[F], F]:
 
 
 def forget_texts() -> None:
-    """Empty all caches of `cache_of_texts`, after a removal from a memory."""
+    """Empty all caches of `cache_of_texts` after texts were removed from a memory."""
     for clear in _text_caches:
         clear()
 
@@ -65,13 +65,13 @@ class LruCache(Generic[K, V]):
     def get(self, key: K) -> V | None:
         """The value, which becomes the most recently used; `None` if it is not cached."""
         with self._lock:
-            found = self._values.get(key)
-            if found is not None:
+            value = self._values.get(key)
+            if value is not None:
                 self._values.move_to_end(key)
-            return found
+            return value
 
     def put(self, key: K, value: V) -> None:
-        """Cache a value; the least recently used one may be dropped."""
+        """Cache a value; the least recently used value may be dropped."""
         with self._lock:
             self._values[key] = value
             self._values.move_to_end(key)
@@ -93,14 +93,14 @@ class LruCache(Generic[K, V]):
             self._dropped(*self._values.popitem(last=False))
 
     def _dropped(self, key: K, value: V) -> None:
-        """Called with each dropped value; for subclasses that store more beside it."""
+        """Called with each dropped value; subclasses override it to drop related data."""
 
     def setdefault(self, key: K, make: Callable[[], V]) -> V:
-        """The cached value, or a new one that is cached."""
-        found = self.get(key)
-        if found is None:
-            self.put(key, found := make())
-        return found
+        """The cached value; if there is none, the result of `make`, which is cached."""
+        value = self.get(key)
+        if value is None:
+            self.put(key, value := make())
+        return value
 
     def drop(self, key: K) -> None:
         """Drop a value, if it is cached."""

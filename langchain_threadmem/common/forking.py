@@ -1,9 +1,9 @@
 """Forked processes: locks and resources that a child process replaces.
 
 A child of `os.fork()` has one thread. A lock of another thread stays locked in the child, the work of other
-threads is never done, and a connection that both processes use breaks for both. So locks are made by `lock`
-and `rlock`, which are free in a child, and an object with a thread or a connection is a `Forkable`. On
-Windows, which has no fork, this module has no effect.
+threads is never done, and a connection that both processes use breaks in both. Locks are therefore created by
+`lock` and `rlock`, which are free in a child, and an object with a thread or a connection is a `Forkable`.
+Windows has no fork, so this module has no effect there.
 
 Example:
     >>> guard = lock()
@@ -25,17 +25,17 @@ _forking: list[Forkable] = []
 
 
 def lock() -> threading.Lock:
-    """A lock that is free in a forked child."""
-    made = threading.Lock()
-    _locks.add(made)
-    return made
+    """Create a lock that is free in a forked child."""
+    new_lock = threading.Lock()
+    _locks.add(new_lock)
+    return new_lock
 
 
 def rlock() -> threading.RLock:
-    """A reentrant lock that is free in a forked child."""
-    made = threading.RLock()
-    _locks.add(made)
-    return made
+    """Create a reentrant lock that is free in a forked child."""
+    new_lock = threading.RLock()
+    _locks.add(new_lock)
+    return new_lock
 
 
 class Forkable:
@@ -52,25 +52,25 @@ class Forkable:
         """Called in the child, whose locks are free, and in the parent."""
 
 
-def _before() -> None:
+def _before_fork() -> None:
     _forking[:] = _watched
-    for one in _forking:
-        one.before_fork()
+    for item in _forking:
+        item.before_fork()
 
 
 def _after_in_parent() -> None:
-    for one in _forking:
-        one.after_fork(child=False)
+    for item in _forking:
+        item.after_fork(child=False)
     _forking.clear()
 
 
 def _after_in_child() -> None:
-    for held in list(_locks):
-        held._at_fork_reinit()  # As `logging` and `concurrent.futures` do.
-    for one in _forking:
-        one.after_fork(child=True)
+    for lock_ in list(_locks):
+        lock_._at_fork_reinit()  # As `logging` and `concurrent.futures` do.
+    for item in _forking:
+        item.after_fork(child=True)
     _forking.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_in_parent, after_in_child=_after_in_child)

@@ -41,7 +41,7 @@ class Used:
 class Usage:
     """Counts model calls since the memory was opened; any thread may count and read.
 
-    A call without reported tokens counts as a call, and so does a failed one. Calls of your own selectors and
+    A call without reported tokens counts as a call, and so does a failed call. Calls of custom selectors and
     summarizers are not counted.
 
     Example:
@@ -63,8 +63,8 @@ class Usage:
 
         Args:
             purpose: The purpose.
-            conversation: The conversation's id; empty for calls about all of them.
-            tokens: The `usage_metadata` of the answer, if it has any.
+            conversation: The id of the conversation; empty for calls about all conversations.
+            tokens: The `usage_metadata` of the answer, if there is any.
         """
         counts = tokens or {}
         used = Used(1, int(counts.get("input_tokens") or 0), int(counts.get("output_tokens") or 0))
@@ -72,13 +72,13 @@ class Usage:
             self._used[purpose, conversation] = self._used.get((purpose, conversation), Used()) + used
 
     def of(self, purpose: Purpose | None = None, conversation: str | None = None) -> Used:
-        """The calls of a purpose, of a conversation, or of both; all calls without either."""
+        """The calls of a purpose, of a conversation, or of both; all calls by default."""
         with self._lock:
             return sum(
                 (
                     used
-                    for (what, where), used in self._used.items()
-                    if purpose in (None, what) and conversation in (None, where)
+                    for (used_for, used_in), used in self._used.items()
+                    if purpose in (None, used_for) and conversation in (None, used_in)
                 ),
                 Used(),
             )
@@ -96,12 +96,12 @@ class Usage:
         """The calls of each conversation."""
         return self._by(1)
 
-    def _by(self, part: int) -> dict[str, Used]:
-        found: dict[str, Used] = {}
+    def _by(self, index: int) -> dict[str, Used]:
+        sums: dict[str, Used] = {}
         with self._lock:
             for names, used in self._used.items():
-                found[names[part]] = found.get(names[part], Used()) + used
-        return found
+                sums[names[index]] = sums.get(names[index], Used()) + used
+        return sums
 
     def __repr__(self) -> str:
         return f"Usage({self.by_purpose()!r})"

@@ -1,4 +1,4 @@
-"""Background threads of the package: one queue of jobs, one periodic job.
+"""Background threads of the package.
 
 `Background` runs functions whose results a caller needs. `Gradual` runs jobs whose results no caller needs,
 in pieces: a job can stop between two pieces, and does not prevent the process from ending.
@@ -42,28 +42,28 @@ class Background(forking.Forkable):
         self.watch()
 
     def after_fork(self, *, child: bool) -> None:
-        """A child has no jobs: the parent runs them."""
+        """Drop the jobs in a child, since the parent runs them."""
         if child:
             self._pool = None
 
-    def submit(self, what: str, work: Callable[[], T]) -> Future[T]:
-        """Submit a function; its error is logged under `what`, and raised by the future's `result`.
+    def submit(self, name: str, function: Callable[[], T]) -> Future[T]:
+        """Submit a function; its error is logged under `name`, and raised by the future's `result`.
 
         Raises:
             ClosedError: After `close`.
         """
         with self._lock:
             if self._closed:
-                raise ClosedError(f"{what} cannot begin: the memory was closed; open it again")
+                raise ClosedError(f"{name} cannot start: the memory was closed; open it again")
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(1, thread_name_prefix="threadmem-background")
             # Model calls are child runs of the run whose context is copied.
-            future = self._pool.submit(copy_context().run, work)
-        future.add_done_callback(lambda done: _report(what, done))
+            future = self._pool.submit(copy_context().run, function)
+        future.add_done_callback(lambda finished: _report(name, finished))
         return future
 
     def close(self) -> None:
-        """Finish the running function, and drop the others."""
+        """Finish the running function, and drop the waiting functions."""
         with self._lock:
             self._closed = True
             pool, self._pool = self._pool, None
@@ -71,24 +71,24 @@ class Background(forking.Forkable):
             pool.shutdown(cancel_futures=True)
 
 
-def _report(what: str, done: Future[T]) -> None:
-    if not done.cancelled() and (error := done.exception()) is not None:
-        log.warning("%s failed: %r", what, error)
+def _report(name: str, future: Future[T]) -> None:
+    if not future.cancelled() and (error := future.exception()) is not None:
+        log.warning("%s failed: %r", name, error)
 
 
 class Gradual(forking.Forkable):
     """Runs jobs piece by piece, in a thread that ends when no job is left.
 
-    A job is a function that does the next piece and returns whether there is more. An error ends the job; it
-    is logged and stored for `failure`. The next call of `want` starts the job again.
+    A job is a function that does the next piece and returns whether pieces are left. An error ends the job;
+    it is logged and stored for `failure`. The next call of `start` starts the job again.
 
     Args:
-        what: The work, for the log and the name of the thread.
+        name: The name of the work, for the log and the thread.
 
     Example:
         >>> todo = ["b", "a"]
         >>> gradual = Gradual("emptying a list")
-        >>> gradual.want("list", lambda: bool(todo.pop() and todo))
+        >>> gradual.start("list", lambda: bool(todo.pop() and todo))
         >>> while gradual.busy("list"):
         ...     pass
         >>> todo
@@ -96,79 +96,79 @@ class Gradual(forking.Forkable):
         >>> gradual.close()
     """
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._jobs: dict[Hashable, Callable[[], bool]] = {}
         self._failed: dict[Hashable, Exception] = {}
-        self._gentle: set[Hashable] = set()
-        self._doing: Hashable = None
+        self._pausing: set[Hashable] = set()
+        self._running: Hashable = None
         self._dropped = False
         self._pieces = 0
         self._thread: threading.Thread | None = None
         self._closed = False
-        self._done = threading.Condition()
+        self._changed = threading.Condition()
         self.watch()
 
     def after_fork(self, *, child: bool) -> None:
-        """A child has no jobs: the parent runs them."""
+        """Drop the jobs in a child, since the parent runs them."""
         if child:
             self._jobs.clear()
-            self._doing, self._thread = None, None
-            self._done = threading.Condition()
+            self._running, self._thread = None, None
+            self._changed = threading.Condition()
 
-    def want(self, job: Hashable, piece: Callable[[], bool], *, gently: bool = False) -> None:
+    def start(self, name: Hashable, piece: Callable[[], bool], *, gently: bool = False) -> None:
         """Start a job; returns at once.
 
         Args:
-            job: Its name.
-            piece: Does the next piece, and returns whether there is more.
-            gently: Pause after each piece for as long as it took, for pieces that let no other thread run.
+            name: The name of the job.
+            piece: Does the next piece, and returns whether pieces are left.
+            gently: Pause after each piece for as long as the piece took, for pieces that block other threads.
         """
-        with self._done:
+        with self._changed:
             if self._closed:
                 return
-            self._jobs[job] = piece
+            self._jobs[name] = piece
             if gently:
-                self._gentle.add(job)
+                self._pausing.add(name)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
-                    target=self._work, name=f"threadmem {self._what}", daemon=True
+                    target=self._work, name=f"threadmem {self._name}", daemon=True
                 )
                 self._thread.start()
                 _working.add(self)
 
     def busy(self, name: Hashable) -> bool:
         """Whether a job waits or runs."""
-        with self._done:
-            return name in self._jobs or self._doing == name
+        with self._changed:
+            return name in self._jobs or self._running == name
 
     def failure(self, name: Hashable) -> Exception | None:
         """The error of a job since the last call, if the job has not succeeded after it."""
-        with self._done:
+        with self._changed:
             return self._failed.pop(name, None)
 
     def forget_failures(self) -> None:
         """Drop the errors of jobs that failed: an error refers to the texts that the job worked on."""
-        with self._done:
+        with self._changed:
             self._failed.clear()
 
     def drop(self, name: Hashable) -> None:
-        """Stop a job, and wait for the running piece of it: the caller continues the work."""
-        with self._done:
+        """Stop a job and wait for its running piece; the caller continues the work."""
+        with self._changed:
             self._jobs.pop(name, None)
-            self._dropped = self._dropped or self._doing == name
-            now = self._pieces
-            self._done.wait_for(lambda: self._doing != name or self._pieces != now)
+            self._dropped = self._dropped or self._running == name
+            pieces = self._pieces
+            self._changed.wait_for(lambda: self._running != name or self._pieces != pieces)
 
     def wait(self, name: Hashable) -> None:
         """Wait for the running piece of a job, if any."""
-        with self._done:
-            now = self._pieces
-            self._done.wait_for(lambda: self._doing != name or self._pieces != now)
+        with self._changed:
+            pieces = self._pieces
+            self._changed.wait_for(lambda: self._running != name or self._pieces != pieces)
 
     def close(self) -> None:
         """Stop all jobs; waits up to `GRACE` seconds for the running piece."""
-        with self._done:
+        with self._changed:
             self._closed = True
             self._jobs.clear()
             thread, self._thread = self._thread, None
@@ -179,48 +179,48 @@ class Gradual(forking.Forkable):
         while (job := self._next()) is not None:
             name, piece = job
             begin = time.monotonic()
-            more, error = False, None
+            has_more, error = False, None
             try:
-                more = piece()
+                has_more = piece()
             except Exception as raised:
                 error = raised
             finally:
-                self._finish(name, piece if more else None, error)
-            if name in self._gentle:
+                self._finish(name, piece if has_more else None, error)
+            if name in self._pausing:
                 time.sleep(min(time.monotonic() - begin, GRACE))
 
     def _next(self) -> tuple[Hashable, Callable[[], bool]] | None:
-        with self._done:
+        with self._changed:
             if not self._jobs:
                 self._thread = None
                 return None
             name = next(iter(self._jobs))
-            self._doing, self._dropped = name, False
+            self._running, self._dropped = name, False
             return name, self._jobs.pop(name)
 
-    def _finish(self, name: Hashable, more: Callable[[], bool] | None, error: Exception | None) -> None:
-        with self._done:
-            self._doing = None
+    def _finish(self, name: Hashable, piece: Callable[[], bool] | None, error: Exception | None) -> None:
+        with self._changed:
+            self._running = None
             self._pieces += 1
-            self._done.notify_all()
+            self._changed.notify_all()
             if self._closed:
                 return
-            if more is not None and not self._dropped:
-                self._jobs.setdefault(name, more)
+            if piece is not None and not self._dropped:
+                self._jobs.setdefault(name, piece)
             if error is None:
                 self._failed.pop(name, None)
             else:
                 self._jobs.pop(name, None)
                 self._failed[name] = error
         if error is not None:
-            log.warning("%s failed: %r", self._what, error)
+            log.warning("%s failed: %r", self._name, error)
 
 
 _working: WeakSet[Gradual] = WeakSet()
 
 
 @atexit.register
-def _rest() -> None:
-    """Stop all jobs: a thread that runs a model while the interpreter exits may crash the process."""
+def _close_all() -> None:
+    """Stop all jobs, since a thread that runs a model while the interpreter exits may crash the process."""
     for gradual in list(_working):
         gradual.close()

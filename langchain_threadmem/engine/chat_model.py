@@ -36,7 +36,7 @@ def check_model(model: Model) -> Model:
     """A chat model or the name of a model, checked.
 
     Raises:
-        InputError: The argument is neither.
+        InputError: The argument is neither a name nor a chat model.
     """
     if not (isinstance(model, str) or hasattr(model, "invoke")):
         raise InputError(f"{model!r} is no chat model; pass a BaseChatModel or the name of an OpenAI model")
@@ -73,9 +73,9 @@ def ask(
         model: A chat model, or the name of a model.
         messages: The question.
         schema: The schema of the answer.
-        usage: Counts the call, also if it fails.
+        usage: The statistics that count the call, even if it fails.
         purpose: The purpose of the call.
-        conversation: The conversation that the call is counted for, if there is one.
+        conversation: The conversation for which the call is counted, if any.
         run_name: The name of the call for callback handlers, see `child_runs.run_config`.
 
     Raises:
@@ -96,7 +96,7 @@ def ask(
         usage.add(purpose, conversation, None)
         raise
     usage.add(purpose, conversation, _tokens(answer))
-    return _read(answer, schema)
+    return _parsed(answer, schema)
 
 
 def _tokens(answer: Any) -> Mapping[str, Any] | None:
@@ -114,7 +114,7 @@ def _structured(model: Any, schema: type[S]) -> Any:
         return None  # The model has neither tools nor a JSON mode.
 
 
-def _read(answer: Any, schema: type[S]) -> S:
+def _parsed(answer: Any, schema: type[S]) -> S:
     raw = answer
     if isinstance(answer, dict) and "parsed" in answer:
         raw, answer, problem = answer.get("raw"), answer["parsed"], answer.get("parsing_error")

@@ -1,7 +1,7 @@
 """Child runs: names, tags and parents of model calls and calls of users' code for LangChain's callbacks.
 
-The run that surrounds a verb (a LangGraph node, a tool, a chain) is in LangChain's context variable, which
-model calls read. So callback handlers and LangSmith show these calls below it.
+The run that calls a verb (a LangGraph node, a tool, a chain) is in LangChain's context variable, which model
+calls read. So callback handlers and LangSmith show these calls below this run.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def run_config(name: str, conversation: str) -> RunnableConfig:
     """The configuration of a child run.
 
     Args:
-        name: The name without the prefix "threadmem.". LangGraph streams the messages of runs that are named
-            as their node; a node is hardly named with the prefix.
-        conversation: The conversation, for the metadata; empty if the run is about several.
+        name: The name without the prefix "threadmem.". The prefix distinguishes the run from its node, since
+            LangGraph streams the messages of runs with the name of their node.
+        conversation: The conversation, for the metadata; empty if the run concerns several conversations.
 
     Example:
         >>> run_config("select_thread", "monday")["run_name"]
@@ -42,12 +42,12 @@ def call_as_run(
     function: Callable[[], T],
     afunction: Callable[[], Awaitable[T]] | None = None,
 ) -> Call[T]:
-    """The step that calls users' code, as a child run if a run surrounds the verb.
+    """The step that calls users' code, as a child run if a run calls the verb.
 
     Args:
         name: As for `run_config`.
         conversation: As for `run_config`.
-        inputs: The inputs that the run shows.
+        inputs: The inputs of the run.
         function: As for `Call`.
         afunction: As for `Call`.
     """

@@ -1,8 +1,7 @@
 """The embedding model of a memory, whose vectors are float32 rows of unit length.
 
 `embeddings=None` means the local model if its files are installed, else no model, with one warning; `False`
-means no model. The dot product of two vectors is their cosine. Indexes get their vectors from here and embed
-no text themselves.
+means no model. The dot product of two vectors is their cosine. Indexes receive vectors and embed no text.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ class Embedder:
     """Embeds texts as unit vectors, or as vectors of no dimensions without a model.
 
     Args:
-        embeddings: A LangChain embedding model, `None` for the default, `False` for none.
-        remember: Number of texts whose vectors are cached.
+        embeddings: A LangChain embedding model, `None` for the default, `False` for no model.
+        remember: The number of texts whose vectors are cached.
 
     Raises:
-        InputError: `embeddings` is no embedding model.
+        InputError: `embeddings` is not an embedding model.
     """
 
     def __init__(self, embeddings: Embeddings | Literal[False] | None, remember: int = REMEMBERED) -> None:
@@ -42,11 +41,11 @@ class Embedder:
                 f"{embeddings!r} is no embedding model; pass a LangChain Embeddings object such as "
                 "OpenAIEmbeddings(), None for the local model, or False for none"
             )
-        self._given = embeddings
+        self._configured = embeddings
         self._dimensions: int | None = None
-        self._found: Embeddings | None = None
-        self.looked = False
-        """Whether the model was looked up; before that no text was embedded."""
+        self._model: Embeddings | None = None
+        self.is_resolved = False
+        """Whether the model was looked up, which the first embedding of a text requires."""
         self._recent = LruCache[tuple[str, bool], NDArray[np.float32]](remember)
 
     def forget(self) -> None:
@@ -56,15 +55,15 @@ class Embedder:
     @property
     def embeddings(self) -> Embeddings | None:
         """The model, or `None`; the first call looks it up."""
-        if not self.looked:
-            self._found = self._find()
-            self.looked = True
-        return self._found
+        if not self.is_resolved:
+            self._model = self._find()
+            self.is_resolved = True
+        return self._model
 
     @property
     def is_default(self) -> bool:
-        """Whether the model is the default, which knows English alone."""
-        return self._given is None
+        """Whether the model is the default model, which supports English only."""
+        return self._configured is None
 
     @property
     def model(self) -> str:
@@ -85,7 +84,7 @@ class Embedder:
 
         Args:
             texts: The texts.
-            query: Whether the texts are questions, which some models embed in another way.
+            query: Whether the texts are questions, which some models embed differently.
             remember: Whether the vectors are cached.
 
         Raises:
@@ -100,17 +99,17 @@ class Embedder:
                 rows = [model.embed_query(text) for text in missing] if query else _documents(model, missing)
             except Exception as error:
                 raise _failed(error) from error
-            made = self._checked(missing, rows)
-            vectors |= made
+            new = self._checked(missing, rows)
+            vectors |= new
             if remember:
-                self._cache(made, query)
+                self._cache(new, query)
         return _stack(texts, vectors)
 
     async def aembed(
         self, texts: Sequence[str], *, query: bool = False, remember: bool = True
     ) -> NDArray[np.float32]:
         """Async `embed`."""
-        if not self.looked:
+        if not self.is_resolved:
             await asyncio.to_thread(lambda: self.embeddings)
         model = self.embeddings
         if model is None:
@@ -125,16 +124,16 @@ class Embedder:
                 )
             except Exception as error:
                 raise _failed(error) from error
-            made = self._checked(missing, rows)
-            vectors |= made
+            new = self._checked(missing, rows)
+            vectors |= new
             if remember:
-                self._cache(made, query)
+                self._cache(new, query)
         return _stack(texts, vectors)
 
     def _cached(self, texts: Sequence[str], query: bool) -> tuple[dict[str, NDArray[np.float32]], list[str]]:
-        """The cached vectors of texts, and the texts without one.
+        """The cached vectors of texts, and the texts without a cached vector.
 
-        A message is embedded to select its thread, and again for recall.
+        Vectors are cached because a message is embedded to select its thread, and again for recall.
         """
         vectors = {text: row for text in texts if (row := self._recent.get((text, query))) is not None}
         return vectors, [text for text in dict.fromkeys(texts) if text not in vectors]
@@ -164,10 +163,10 @@ class Embedder:
             )
 
     def _find(self) -> Embeddings | None:
-        if self._given is False:
+        if self._configured is False:
             return None
-        if self._given is not None:
-            return self._given
+        if self._configured is not None:
+            return self._configured
         from langchain_threadmem.engine.local_embeddings import LocalEmbeddings
 
         if LocalEmbeddings.available():

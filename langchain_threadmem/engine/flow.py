@@ -1,8 +1,8 @@
 """Flows: generators of steps, and the drivers that run a flow sync or async.
 
-A flow lists steps in order; a step does one thing and knows a sync and an async way to do it. A verb is
-therefore written once. One `Sql` step is one transaction, and a flow holds plain values between its steps, so
-no transaction stays open while a model answers. Reads of one state of the database are a `snapshot`.
+A flow yields steps in order, and each step has a sync and an async implementation, so a verb is written once.
+An `Sql` step is one transaction. A flow holds plain values between its steps, so no transaction is open while
+a model answers. A `snapshot` reads one state of the database in several steps.
 
 An example: `conversations_of` is a flow, and `run` and `arun` drive it to its result.
 
@@ -19,7 +19,7 @@ An example: `conversations_of` is a flow, and `run` and `arun` drive it to its r
     []
     >>> runtime.close()
 
-A class with a `_runtime` makes two methods of a flow method: `verb` the sync one, `averb` the async one.
+In a class with a `_runtime`, `verb` makes the sync method of a flow method, and `averb` the async method.
 
     >>> class Owner:
     ...     def __init__(self, name: str) -> None:
@@ -39,8 +39,8 @@ A class with a `_runtime` makes two methods of a flow method: `verb` the sync on
 Rules, each checked by `tests/unit_tests/test_steps.py` or `test_flow_rules.py`:
 
 - Write `yield from` before a flow or a step: a generator that is not driven does nothing.
-- Catch `Exception` in a flow, never `BaseException`: cancellation must pass through.
-- Assign ids before the step that writes them: a queued write happens although its caller was cancelled.
+- Catch `Exception` in a flow, never `BaseException`, which includes cancellation.
+- Assign ids before the step that writes them: a queued write is executed even if its caller is cancelled.
 - Fill caches with the result of a step, not inside its function: the transaction may be rolled back.
 - Do not run a flow inside an `Sql` function; return its values and yield the next step.
 """
@@ -66,7 +66,7 @@ P = ParamSpec("P")
 
 
 class Step(Generic[T]):
-    """One thing to do, sync or async. `value = yield from step` gives its result, typed."""
+    """One operation, sync or async; `value = yield from step` returns its typed result."""
 
     __slots__ = ()
 
@@ -75,25 +75,26 @@ class Step(Generic[T]):
         return value
 
     def run(self, runtime: Runtime) -> T:
-        """Do the step in the calling thread."""
+        """Run the step in the calling thread."""
         raise DriverError(f"{type(self).__name__} has no run()")
 
     def arun(self, runtime: Runtime) -> Coroutine[Any, Any, T]:
-        """Do the step without blocking the event loop."""
+        """Run the step without blocking the event loop."""
         raise DriverError(f"{type(self).__name__} has no arun()")
 
 
 Flow = Generator[Step[Any], Any, T]
 """A generator of steps; its return value is the result."""
 Steps = Flow[T] | Step[T]
-"""A flow, or the only step of one: `yield from` and the drivers take either."""
+"""A flow or a single step: `yield from` and the drivers accept both."""
 
 
 class Sql(Step[T]):
     """One transaction.
 
     Args:
-        transaction: The function that runs in it; a write that was queued with one that failed runs again.
+        transaction: The function that runs in the transaction. A queued write may run twice, if another write
+            of its group fails.
         write: Whether the function writes.
     """
 
@@ -118,8 +119,8 @@ class Call(Step[T]):
     """A call of code that may take milliseconds outside of SQL: an index, a model, a selector, a summarizer.
 
     Args:
-        function: The sync way.
-        afunction: The async way; without it, `function` runs in a thread.
+        function: The sync implementation.
+        afunction: The async implementation; without it, `function` runs in a thread.
     """
 
     __slots__ = ("afunction", "function")
@@ -140,11 +141,11 @@ class Call(Step[T]):
 
 
 def snapshot(reads: Flow[T]) -> Sql[T]:
-    """The step that runs a flow of reads in one read transaction, so that all see the same state.
+    """The step that runs a flow of reads in one read transaction, so that all of them read one state.
 
     Args:
-        reads: A flow of `Sql` steps that read and of `Call` steps without an async way. Steps that write or
-            ask a model come before the snapshot.
+        reads: A flow of `Sql` steps that read and of `Call` steps without `afunction`. Steps that write or
+            call a model come before the snapshot.
 
     Raises:
         DriverError: The flow yields another step.
@@ -167,7 +168,7 @@ def run(flow: Steps[T], runtime: Runtime) -> T:
     """Drive a flow to its result in the calling thread.
 
     Raises:
-        DriverError: The call is inside an `Sql` function, or the flow yields a value that is no step.
+        DriverError: The call is inside an `Sql` function, or the flow yields a value that is not a step.
     """
     if inside_transaction.get():
         raise _refused(flow)
@@ -177,7 +178,7 @@ def run(flow: Steps[T], runtime: Runtime) -> T:
 
 
 def _driven(flow: Flow[T], do: Callable[[Step[Any]], object]) -> T:
-    """The result of a flow; `do` gives the result of each step."""
+    """The result of a flow; `do` returns the result of each step."""
     try:
         step = next(flow)
         while True:
@@ -248,17 +249,17 @@ S = TypeVar("S", bound=HasRuntime)
 
 
 def _of_call(target: S, args: tuple[Any, ...], kwargs: dict[str, Any]) -> S:
-    """The object that a verb runs on: `target`, or the one that its `_for_call` returns for the call."""
+    """The object on which a verb runs: `target`, or the result of its `_for_call`."""
     choose: Callable[..., S] | None = getattr(target, "_for_call", None)
     return target if choose is None else choose(*args, **kwargs)
 
 
 def verb(flow: Callable[Concatenate[S, P], Steps[T]]) -> Callable[Concatenate[S, P], T]:
-    """A method that runs a flow method; it has the parameters and the docstring of the flow method.
+    """A method that runs a flow method, with the parameters and the docstring of the flow method.
 
-    Type checkers and `inspect.signature` see the result in the place of the flow.
+    For type checkers and `inspect.signature` the method returns the result of the flow.
     """
-    # The annotation of the result is what the flow returns: "Flow[list[str]]" becomes "list[str]".
+    # The annotation "Flow[list[str]]" becomes "list[str]".
     flow.__annotations__["return"] = flow.__annotations__["return"].partition("[")[2].removesuffix("]")
 
     @wraps(flow)
@@ -270,7 +271,7 @@ def verb(flow: Callable[Concatenate[S, P], Steps[T]]) -> Callable[Concatenate[S,
 
 
 def averb(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
-    """The async form of a method that `verb` made, named with an `a` in front."""
+    """The async form of a method that `verb` made, whose name has the prefix `a`."""
     flow: Callable[Concatenate[S, P], Steps[T]] = method.__wrapped__  # type: ignore[attr-defined]
 
     @wraps(flow)

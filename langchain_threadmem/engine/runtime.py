@@ -1,8 +1,8 @@
 """`Resources` of a database, and the `Runtime` of each owner in it: registries of components.
 
-A `Runtime` is the argument of every flow: it has the database, the owner and the embedding model. All
-runtimes of a database share its `Resources`. Neither knows a capability: each capability defines
-`Component`s, of which a runtime has one each, and `SharedComponent`s, of which the resources have one each.
+A `Runtime` is the argument of every flow: it contains the database, the owner and the embedding model. All
+runtimes of a database share its `Resources`. Both are independent of the capabilities: a capability defines
+`Component`s, with one instance in each runtime, and `SharedComponent`s, with one instance in the resources.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ P = TypeVar("P", bound="_Lifecycle")
 S = TypeVar("S", bound="SharedComponent")
 CACHED_TREES = 256
 CACHED_OWNERS = 256
-"""Number of owners whose state stays in memory although no caller refers to it."""
+"""The number of owners whose state stays in memory without a reference of a caller."""
 
 
 class _Lifecycle:
@@ -58,21 +58,21 @@ class _Lifecycle:
         return False
 
     def settle(self) -> Flow[None]:
-        """Store values that are only in memory; called before the database closes."""
+        """Store values that are only in memory; called before the database is closed."""
         yield from ()
 
     def close(self) -> None:
-        """Release what is open, and drop what is cached; called after the database is closed."""
+        """Release resources and empty caches; called after the database is closed."""
 
     def survives_fork(self) -> bool:
-        """Whether a forked child keeps the component; if not, the child makes a new one."""
+        """Whether a forked child keeps the component; otherwise the child makes a new component."""
         return False
 
 
 class Component(_Lifecycle):
     """State of one capability for one owner: a cache, a queue, an index.
 
-    `runtime.get(Kind)` makes the component of a runtime at its first use and returns it from then on.
+    The first call of `runtime.get(Kind)` makes the component of a runtime, and later calls return it.
 
     Args:
         runtime: The runtime that the component belongs to.
@@ -96,7 +96,7 @@ class SharedComponent(_Lifecycle):
 class TreeCache(SharedComponent, Generic[V]):
     """A cache of values that are derived from one tree each; the first item of a key is the tree.
 
-    A tree belongs to one owner, so owners share the capacity and never a value.
+    A tree belongs to one owner, so owners share the capacity but no value.
     """
 
     capacity = CACHED_TREES
@@ -126,16 +126,16 @@ class Resources(forking.Forkable):
         self.database = database
         self.embedder = embedder
         self.read_only = False
-        """Whether nothing is written to the database, so that no index in it can be brought up to date."""
+        """Whether nothing is written to the database, so that its indexes cannot be updated."""
         self.parts = Parts()
-        """Writes and reads parts of messages that JSON does not know; a saver may replace it."""
+        """Writes and reads parts of messages that JSON cannot represent; a saver may replace it."""
         self.seal: Seal | None = None
-        """The encryption of owners whose runtime is made from now on."""
+        """The encryption of new runtimes."""
         self.ahead = Gradual("indexing in the background")
         """The background work: embedding, filling indexes."""
         self.embedders = WeakSet([embedder])
-        """The embedding models that texts are passed to; each caches vectors by text."""
-        self.gone: set[int] = set()
+        """The embedding models in use; each caches vectors by text."""
+        self.erased_trees: set[int] = set()
         """Erased trees: a conversation of an erased tree looks up its new tree."""
         self._components: dict[type[SharedComponent], SharedComponent] = {}
         self._recent = _RecentOwners(self)
@@ -156,7 +156,7 @@ class Resources(forking.Forkable):
     ) -> Resources:
         """Open the database behind a URL; see `MemorySystem` for the arguments.
 
-        On an event loop, which opening would block, the first transaction opens the database.
+        On an event loop the database is opened by the first transaction, so that the loop is not blocked.
         """
         database = unopened(url, pool_size=pool_size, max_overflow=max_overflow, read_only=read_only)
         resources = cls(database, Embedder(embeddings))
@@ -172,10 +172,10 @@ class Resources(forking.Forkable):
         return resources
 
     def encrypt(self, cipher: Cipher) -> Seal:
-        """The encryption with a cipher, which all runtimes that are made from now on use.
+        """The encryption with a cipher, which all new runtimes use.
 
         Raises:
-            InputError: `cipher` is no cipher, or has another key than the resources have.
+            InputError: `cipher` is not a cipher, or its key differs from the key of the resources.
         """
         if not (callable(getattr(cipher, "encrypt", None)) and callable(getattr(cipher, "decrypt", None))):
             raise InputError(
@@ -189,10 +189,10 @@ class Resources(forking.Forkable):
         return self.seal
 
     def runtime(self, owner: str) -> Runtime:
-        """The runtime of an owner, made if there is none; takes microseconds.
+        """The runtime of an owner, made at the first call; takes microseconds.
 
-        The runtimes of the `CACHED_OWNERS` owners used last stay in memory. That of another owner lives as
-        long as a caller refers to it.
+        The runtimes of the `CACHED_OWNERS` owners used last stay in memory. The runtime of another owner
+        lives as long as a caller refers to it.
 
         Raises:
             InputError: The name of the owner cannot be used.
@@ -218,14 +218,14 @@ class Resources(forking.Forkable):
             return component
 
     def drop(self, removed: Mapping[int, Collection[int]], trees: Iterable[int]) -> None:
-        """Drop from memory what owners share of removed nodes; see `Runtime.drop`."""
-        self.gone.update(trees)
+        """Drop values of removed nodes from the shared components; see `Runtime.drop`."""
+        self.erased_trees.update(trees)
         for component in list(self._components.values()):
             component.drop(removed)
         self._forget_texts()
 
     def _forget_texts(self) -> None:
-        """Empty the caches whose keys are texts, whatever conversation these are from."""
+        """Empty the caches whose keys are texts, for all conversations."""
         forget_texts()
         self.ahead.forget_failures()
         for embedder in list(self.embedders):
@@ -234,9 +234,9 @@ class Resources(forking.Forkable):
             self.seal.forget()
 
     def after_fork(self, *, child: bool) -> None:
-        """Let a child make most components anew: another thread may have been changing them."""
+        """Drop most components in a child, because another thread may have been changing them."""
         if child:
-            self._components = _kept(self._components)
+            self._components = _surviving(self._components)
 
     def close(self) -> None:
         """Store values that are only in memory, close the database and the vector indexes.
@@ -276,7 +276,7 @@ class Resources(forking.Forkable):
 
 
 class _RecentOwners(LruCache[str, "Runtime"]):
-    """The runtimes of the owners used last; the values in memory of a dropped runtime are stored."""
+    """The runtimes of the owners used last; a dropped runtime stores its values."""
 
     def __init__(self, resources: Resources) -> None:
         super().__init__(CACHED_OWNERS)
@@ -288,7 +288,7 @@ class _RecentOwners(LruCache[str, "Runtime"]):
             return False
 
         if value.unsettled:
-            self._resources.ahead.want(("storing", key), store)
+            self._resources.ahead.start(("storing", key), store)
 
 
 class Runtime(forking.Forkable):
@@ -303,11 +303,11 @@ class Runtime(forking.Forkable):
         self.resources = resources
         self.owner = owner
         self.database: SqliteDatabase | OwnedDatabase = self._owned(resources.seal)
-        """The database as the owner uses it."""
+        """The database, with the encryption and the row security of the owner."""
         self.embedder = resources.embedder
         self.embedders = resources.embedders
         self.ahead = resources.ahead
-        self.gone = resources.gone
+        self.erased_trees = resources.erased_trees
         self.usage = Usage()
         self._components: dict[type[_Lifecycle], _Lifecycle] = {}
         self._lock = forking.rlock()
@@ -320,14 +320,14 @@ class Runtime(forking.Forkable):
             with self._lock:
                 component = self._components.get(kind)
                 if component is None:
-                    made = self.resources.get(kind) if issubclass(kind, SharedComponent) else kind(self)
-                    component = self._components[kind] = made
+                    new = self.resources.get(kind) if issubclass(kind, SharedComponent) else kind(self)
+                    component = self._components[kind] = new
         assert isinstance(component, kind)
         return component
 
     @property
     def parts(self) -> Parts:
-        """Writes and reads parts of messages that JSON does not know."""
+        """Writes and reads parts of messages that JSON cannot represent."""
         return self.resources.parts
 
     def drop(self, removed: Mapping[int, Collection[int]], trees: Iterable[int] = ()) -> None:
@@ -345,10 +345,12 @@ class Runtime(forking.Forkable):
         return [part for part in list(self._components.values()) if isinstance(part, Component)]
 
     def after_fork(self, *, child: bool) -> None:
-        """Let a child make most components anew: another thread may have been changing them."""
+        """Drop most components in a child, because another thread may have been changing them."""
         if child:
-            own = {kind: part for kind, part in self._components.items() if isinstance(part, Component)}
-            self._components = _kept(own)
+            components = {
+                kind: part for kind, part in self._components.items() if isinstance(part, Component)
+            }
+            self._components = _surviving(components)
 
     @classmethod
     def open(
@@ -373,10 +375,10 @@ class Runtime(forking.Forkable):
         return runtime
 
     def encrypt(self, cipher: Cipher) -> None:
-        """Encrypt the owner's data from now on, and refuse data without encryption.
+        """Encrypt the owner's data, and refuse data without encryption.
 
         Raises:
-            InputError: The data is encrypted with another key, or `cipher` is no cipher.
+            InputError: The data is encrypted with another key, or `cipher` is not a cipher.
             EncryptionError: The stored data was written with another key.
         """
         if self.seal is not None:
@@ -386,7 +388,9 @@ class Runtime(forking.Forkable):
         self.admit()
 
     def admit(self) -> None:
-        """Compare the key of an encrypted memory with the stored data, unless that would block an event loop.
+        """Compare the key of an encrypted memory with the stored data.
+
+        On an event loop a database that is not open is compared at the first transaction.
 
         Raises:
             EncryptionError: The stored data was written with another key.
@@ -409,7 +413,7 @@ class Runtime(forking.Forkable):
 
     @property
     def encrypted(self) -> bool:
-        """Whether messages are encrypted; an index on disk must not contain their text then."""
+        """Whether messages are encrypted; indexes on disk contain no encrypted text."""
         return self.seal is not None
 
     @property
@@ -423,7 +427,7 @@ class Runtime(forking.Forkable):
         return not (self.encrypted or self.read_only)
 
     def close(self) -> None:
-        """Close the resources, and so the runtimes of all owners."""
+        """Close the resources, including the runtimes of all owners."""
         self.resources.close()
 
     async def aclose(self) -> None:
@@ -446,7 +450,7 @@ class Runtime(forking.Forkable):
             component.close()
 
 
-def _kept(components: Mapping[type[P], P]) -> dict[type[P], P]:
+def _surviving(components: Mapping[type[P], P]) -> dict[type[P], P]:
     return {kind: component for kind, component in components.items() if component.survives_fork()}
 
 

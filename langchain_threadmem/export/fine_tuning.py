@@ -62,7 +62,7 @@ def to_fine_tuning(nodes: Sequence[ConversationNode]) -> str:
         if text := (own or [*systems.values()] or [""])[-1]:
             records[:0] = [{"role": "system", "content": text}]
         if {"user", "assistant"} <= {record["role"] for record in records}:
-            # Threads that differ after their last answer alone are the same line.
+            # Threads that differ only after their last answer give the same line.
             lines[dumps({"messages": records}, f"the thread of node {thread[-1].id}")] = None
     return "\n".join(lines)
 
@@ -75,7 +75,7 @@ def _answered(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _records(messages: Iterable[BaseMessage]) -> list[dict[str, Any]]:
-    found = []
+    records = []
     open_calls: set[str | None] = set()
     for message in whole_exchanges(list(messages)):
         if isinstance(message, ToolMessage):
@@ -83,13 +83,13 @@ def _records(messages: Iterable[BaseMessage]) -> list[dict[str, Any]]:
             if message.tool_call_id in open_calls:
                 open_calls.discard(message.tool_call_id)
                 result = {"role": "tool", "tool_call_id": message.tool_call_id, "content": text_of(message)}
-                found.append(result)
+                records.append(result)
         elif isinstance(message, AIMessage):
             open_calls = {call["id"] for call in message.tool_calls}
-            found += _answer(message)
+            records += _answer(message)
         else:
-            found += _question(message)
-    return found
+            records += _question(message)
+    return records
 
 
 def _answer(message: AIMessage) -> list[dict[str, Any]]:
@@ -111,7 +111,7 @@ def _answer(message: AIMessage) -> list[dict[str, Any]]:
 
 
 def _question(message: BaseMessage) -> list[dict[str, Any]]:
-    """A message of a user, or of a speaker with a role of its own; other messages are left out."""
+    """A message of a user, or of a speaker with another role; other messages are omitted."""
     name = message.name
     if isinstance(message, ChatMessage):
         kind = TYPES.get(message.role, "chat")
@@ -124,7 +124,7 @@ def _question(message: BaseMessage) -> list[dict[str, Any]]:
         return []
     content: Any = text_of(message)
     if isinstance(message.content, list):
-        blocks = [block for given in message.content for block in _block(given)]
+        blocks = [block for item in message.content for block in _block(item)]
         content = blocks if any(block["type"] != "text" for block in blocks) else content
     if not content:
         return []
@@ -133,7 +133,7 @@ def _question(message: BaseMessage) -> list[dict[str, Any]]:
 
 
 def _block(block: str | Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A block of a content as OpenAI accepts it; none for other blocks than text and images."""
+    """A content block in OpenAI's format; an empty list for blocks that are not text or images."""
     if isinstance(block, str):
         return [{"type": "text", "text": block}]
     if block.get("type") == "text" and isinstance(block.get("text"), str):

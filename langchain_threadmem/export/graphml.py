@@ -42,8 +42,8 @@ def to_graphml(nodes: Sequence[ConversationNode]) -> str:
     for _, values in tree.nodes(data=True):
         node: ConversationNode = values.pop("node")
         values |= {
-            "role": _written(role_of(node.message)),
-            "text": _written(text_of(node.message)),
+            "role": _as_text(role_of(node.message)),
+            "text": _as_text(text_of(node.message)),
             "time": node.timestamp.isoformat(),
             "state": State(node.state).name.lower(),
         }
@@ -55,5 +55,5 @@ def to_graphml(nodes: Sequence[ConversationNode]) -> str:
     return file.getvalue().decode()
 
 
-def _written(text: str) -> str:
+def _as_text(text: str) -> str:
     return visible(text).translate(_NOT_IN_XML)

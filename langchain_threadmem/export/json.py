@@ -223,14 +223,16 @@ def from_jsonl(text: str) -> list[list[BaseMessage]]:
     """
     threads: list[list[BaseMessage]] = []
     single: list[BaseMessage] = []
-    for where, line in _lines(text):
-        record = as_object(loads(line, where), where)
+    for position, text_line in _lines(text):
+        record = as_object(loads(text_line, position), position)
         if "messages" in record:
-            threads.append([message_from(item, at) for at, item in _items(record, where)])
+            threads.append(
+                [message_from(item, item_position) for item_position, item in _items(record, position)]
+            )
         else:
             if not single:
                 threads.append(single)
-            single.append(message_from(record, where))
+            single.append(message_from(record, position))
     return threads
 
 
@@ -258,21 +260,21 @@ def parse_conversation(text: str, *, index: int = 0) -> list[BaseMessage]:
     if text.lstrip().startswith("["):
         records = [(f"element {n}", item) for n, item in enumerate(loads(text, "the text"), 1)]
     else:
-        records = [(where, loads(line, where)) for where, line in _lines(text)]
+        records = [(position, loads(line, position)) for position, line in _lines(text)]
     conversations = [(at, item) for at, item in records if isinstance(item, dict) and "messages" in item]
     if not 0 <= index < max(len(conversations), 1):
         count = max(len(conversations), 1)
         raise InputError(f"there is no conversation {index!r}; choose from 0 to {count - 1}")
     if conversations:
-        where, chosen = conversations[index]
-        records = _items(chosen, where)
+        position, conversation = conversations[index]
+        records = _items(conversation, position)
     if not records:
         raise InputError("there are no messages; pass at least one")
-    messages = [message_from(item, where) for where, item in records]
-    for message, (where, _) in zip(messages, records, strict=True):
+    messages = [message_from(item, position) for position, item in records]
+    for message, (position, _) in zip(messages, records, strict=True):
         blank = message.content.strip() == "" if isinstance(message.content, str) else not message.content
         if blank and not getattr(message, "tool_calls", None):
-            raise InputError(f"{where} has empty content; give it text or leave the message out")
+            raise InputError(f"{position} has empty content; give it text or leave the message out")
     return messages
 
 
@@ -334,16 +336,16 @@ def _read_node(value: object, n: int) -> ConversationNode:
     )
 
 
-def _placement(value: object, where: str) -> Placement | None:
+def _placement(value: object, position: str) -> Placement | None:
     if value is None:
         return None
-    record = as_object(value, f"'placement' of {where}")
+    record = as_object(value, f"'placement' of {position}")
     reason, title = record.get("reason"), record.get("title", "")
-    chances = as_list(record.get("chances") or [], f"'chances' of {where}")
+    chances = as_list(record.get("chances") or [], f"'chances' of {position}")
     if not (isinstance(reason, str) and isinstance(title, str) and all(map(_is_chance, chances))):
         raise InputError(
-            f"{where} has a bad placement {value!r:.80}; give it a 'reason', and 'chances': pairs of a node "
-            "id or null and a probability"
+            f"{position} has a bad placement {value!r:.80}; give it a 'reason', and 'chances': pairs of a "
+            "node id or null and a probability"
         )
     return Placement(reason, tuple((candidate, float(chance)) for candidate, chance in chances), title)
 
@@ -355,29 +357,33 @@ def _is_chance(pair: object) -> bool:
     return False
 
 
-def _node_message(record: dict[str, Any], where: str) -> BaseMessage:
+def _node_message(record: dict[str, Any], position: str) -> BaseMessage:
     message_id = record.get("message_id")
     if not isinstance(message_id, str | None):
-        raise InputError(f"{where} has the message_id {message_id!r}; give text or leave it out")
+        raise InputError(f"{position} has the message_id {message_id!r}; give text or leave it out")
     if record.get("message") is None:
-        return message_from({**record, "type": None, "data": None, "id": message_id}, where)
-    body = as_object(record["message"], f"'message' of {where}")
-    data = {"content": record.get("content"), **as_object(body.get("data"), f"'data' of {where}")}
+        return message_from({**record, "type": None, "data": None, "id": message_id}, position)
+    body = as_object(record["message"], f"'message' of {position}")
+    data = {"content": record.get("content"), **as_object(body.get("data"), f"'data' of {position}")}
     body = {**body, "data": {name: value for name, value in data.items() if name not in ("id", "type")}}
     try:
         message = clone(decode([("", json.dumps(body))], other=_untrusted)[0], id=message_id)
         # The result is dropped, since a validator may change the values of the message.
         type(message).model_validate(dict(message))
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise InputError(f"{where} has a 'message' that cannot be read: {reason(error)}") from error
+        raise InputError(f"{position} has a 'message' that cannot be read: {reason(error)}") from error
     role, stated = role_of(message), record.get("role")
     if stated != role and TYPES.get(str(stated)) != TYPES.get(role, ""):
-        raise InputError(f"{where} has the role {stated!r} but a message of role {role!r}; make them agree")
+        raise InputError(
+            f"{position} has the role {stated!r} but a message of role {role!r}; make them agree"
+        )
     return message
 
 
-def _untrusted(part: Opaque) -> Opaque:
-    return part if part.format.startswith(UNTRUSTED) else replace(part, format=UNTRUSTED + part.format)
+def _untrusted(opaque: Opaque) -> Opaque:
+    return (
+        opaque if opaque.format.startswith(UNTRUSTED) else replace(opaque, format=UNTRUSTED + opaque.format)
+    )
 
 
 def _validated(nodes: Iterable[ConversationNode]) -> list[ConversationNode]:
@@ -419,9 +425,9 @@ def _iso(time: datetime | None) -> str | None:
 
 def _lines(text: str) -> list[tuple[str, str]]:
     lines = text.removeprefix("\ufeff").split("\n")
-    return [(f"line {n}", line) for n, line in enumerate(lines, 1) if line.strip()]
+    return [(f"line {n}", text_line) for n, text_line in enumerate(lines, 1) if text_line.strip()]
 
 
-def _items(record: dict[str, Any], where: str) -> list[tuple[str, Any]]:
-    items = as_list(record["messages"], f"'messages' of {where}")
-    return [(f"{where}, message {n}", item) for n, item in enumerate(items, 1)]
+def _items(record: dict[str, Any], position: str) -> list[tuple[str, Any]]:
+    items = as_list(record["messages"], f"'messages' of {position}")
+    return [(f"{position}, message {n}", item) for n, item in enumerate(items, 1)]

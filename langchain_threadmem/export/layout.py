@@ -97,10 +97,10 @@ class Layout:
         return f"{plural(len(self.nodes), 'message')} in {plural(self.threads, 'thread')}"
 
     def fork(self, node: ConversationNode) -> tuple[list[ConversationNode], ConversationNode | None]:
-        """The children of a node to indent, and the child that goes straight on, if any."""
+        """The children of a node that are indented, and the child that is not, if any."""
         children = self._children[node.id]
-        below = self.size[node.id] - 1
-        main = next((child for child in children if 2 * self.size[child.id] > below), None)
+        descendants = self.size[node.id] - 1
+        main = next((child for child in children if 2 * self.size[child.id] > descendants), None)
         return [child for child in children if child is not main], main
 
     def straight(self, first: ConversationNode) -> list[ConversationNode]:
@@ -115,7 +115,7 @@ class Layout:
         return sorted(self.strands[: self.threads], key=attrgetter("tip.timestamp", "tip.id"), reverse=True)
 
     def title(self, node: ConversationNode) -> str:
-        """A title of the messages from a node on: given, of a summary, or the first informative words.
+        """A title of the messages from a node on: of a model, of a summary, or the first informative words.
 
         Example:
             >>> from langchain_core.messages import HumanMessage
@@ -125,9 +125,11 @@ class Layout:
         """
         # The first node may be a system message.
         opening = [node, *self._children[node.id][:1]]
-        given = next((one.placement.title for one in opening if one.placement and one.placement.title), None)
-        about = node.summary.title if node.summary else title_of_thread(one.message for one in opening)
-        title = given or about or content_of(node.message)
+        model_title = next(
+            (item.placement.title for item in opening if item.placement and item.placement.title), None
+        )
+        about = node.summary.title if node.summary else title_of_thread(item.message for item in opening)
+        title = model_title or about or content_of(node.message)
         return one_line(title, 70) or label_of(node.message)
 
     def lanes(self, rows: Mapping[int, int] | None = None) -> list[int]:
@@ -147,21 +149,21 @@ class Layout:
             [0, 1, 0, 1, 0]
         """
         # A moved node may have a higher number than its children.
-        begins: dict[int, int] = {}
-        ends = [0] * len(self.strands)
+        first_rows: dict[int, int] = {}
+        last_rows = [0] * len(self.strands)
         for node in self.nodes:
-            strand, above = self.strand_of[node.id], node.parent_id or node.id
-            row, before = (node.id, above) if rows is None else (rows[node.id], rows[above])
-            begins[strand] = min(begins.get(strand, row), row, before + (before < row))
-            ends[strand] = max(ends[strand], row, before)
+            strand, parent = self.strand_of[node.id], node.parent_id or node.id
+            row, parent_row = (node.id, parent) if rows is None else (rows[node.id], rows[parent])
+            first_rows[strand] = min(first_rows.get(strand, row), row, parent_row + (parent_row < row))
+            last_rows[strand] = max(last_rows[strand], row, parent_row)
         lanes = [0] * len(self.strands)
         free: list[int] = []
-        taken: list[tuple[int, int]] = []
-        for strand in sorted(begins, key=begins.__getitem__):
-            while taken and taken[0][0] < begins[strand]:
-                heapq.heappush(free, heapq.heappop(taken)[1])
-            lanes[strand] = heapq.heappop(free) if free else len(taken)
-            heapq.heappush(taken, (ends[strand], lanes[strand]))
+        occupied: list[tuple[int, int]] = []
+        for strand in sorted(first_rows, key=first_rows.__getitem__):
+            while occupied and occupied[0][0] < first_rows[strand]:
+                heapq.heappush(free, heapq.heappop(occupied)[1])
+            lanes[strand] = heapq.heappop(free) if free else len(occupied)
+            heapq.heappush(occupied, (last_rows[strand], lanes[strand]))
         return lanes
 
     def parent(self, node: ConversationNode) -> ConversationNode | None:
@@ -173,17 +175,17 @@ class Layout:
         for node in self.order:
             depth[node.id] = depth[node.parent_id] + 1
         live = [leaf for leaf in graph.leaves(self.nodes) if leaf.parent_id or leaf.message.type != "system"]
-        ends = {node.id: node for node in live}
-        ends |= {node.id: node for node in self.nodes if not self._children[node.id]}
+        tips = {node.id: node for node in live}
+        tips |= {node.id: node for node in self.nodes if not self._children[node.id]}
         self.threads = len(live)
         self.strands: list[Strand] = []
         self.strand_of: dict[int, int] = {}
-        for tip in ends.values():
+        for tip in tips.values():
             first = tip
-            above: ConversationNode | None = tip
-            while above is not None and above.id not in self.strand_of:
-                self.strand_of[above.id] = len(self.strands)
-                first, above = above, self.parent(above)
+            ancestor: ConversationNode | None = tip
+            while ancestor is not None and ancestor.id not in self.strand_of:
+                self.strand_of[ancestor.id] = len(self.strands)
+                first, ancestor = ancestor, self.parent(ancestor)
             self.strands.append(Strand(first, tip, depth[tip.id]))
 
 

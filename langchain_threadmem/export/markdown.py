@@ -65,29 +65,29 @@ def to_markdown(nodes: Sequence[ConversationNode], *, title: str = "Conversation
         <BLANKLINE>
     """
     layout = Layout(nodes)
-    below: dict[int, list[ConversationNode]] = defaultdict(list)
+    nodes_of: dict[int, list[ConversationNode]] = defaultdict(list)
     for node in layout.order:
-        below[layout.strand_of[node.id]].append(node)
-    blocks = [f"# {_plain(title)}", layout.counts]
+        nodes_of[layout.strand_of[node.id]].append(node)
+    blocks = [f"# {_without_markup(title)}", layout.counts]
     for number, strand in sorted(enumerate(layout.strands), key=lambda each: each[1].first.timestamp):
-        blocks += _strand(layout, strand, below[number])
+        blocks += _strand(layout, strand, nodes_of[number])
     return "\n\n".join(blocks) + "\n"
 
 
 def _strand(layout: Layout, strand: Strand, nodes: Sequence[ConversationNode]) -> Iterator[str]:
-    yield f"## {_plain(layout.title(strand.first))}"
+    yield f"## {_without_markup(layout.title(strand.first))}"
     parent = layout.parent(strand.first)
     if parent is not None:
         yield f"*Continues message {parent.id}.*"
     for node in nodes:
         state = "" if node.state == State.LIVE else f" ({State(node.state).name.lower()})"
         time = "" if node.timestamp == EPOCH else f", {node.timestamp.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-        yield f"**{node.id} {_plain(label_of(node.message))}**{state}{time}"
+        yield f"**{node.id} {_without_markup(label_of(node.message))}**{state}{time}"
         yield from _quotes(node.message)
 
 
 def _quotes(message: BaseMessage) -> Iterator[str]:
-    """The parts of a message, each a block quote of its own: what one leaves open ends with it."""
+    """The parts of a message, each in its own block quote, which ends any markup that it leaves open."""
     text = visible(text_of(message)).replace("\r\n", "\n").replace("\r", "\n")
     if isinstance(message, ToolMessage | FunctionMessage):
         yield _quote(_fenced(text))
@@ -97,11 +97,11 @@ def _quotes(message: BaseMessage) -> Iterator[str]:
         for block in message.content:
             kind = block.get("type", "block") if isinstance(block, dict) else "text"
             if kind not in ("text", "tool_use", "tool_call"):
-                yield _quote(f"*{_plain(str(kind))}*")
+                yield _quote(f"*{_without_markup(str(kind))}*")
     if isinstance(message, AIMessage):
         for call in message.tool_calls:
             arguments = json.dumps(call["args"], ensure_ascii=False, indent=2, default=str)
-            yield _quote(f"Calls {_plain(call['name'])}:\n" + _fenced(visible(arguments), "json"))
+            yield _quote(f"Calls {_without_markup(call['name'])}:\n" + _fenced(visible(arguments), "json"))
 
 
 def _quote(text: str) -> str:
@@ -113,40 +113,40 @@ def _fenced(code: str, language: str = "") -> str:
     return f"{fence}{language}\n{code}\n{fence}"
 
 
-def _plain(text: str) -> str:
+def _without_markup(text: str) -> str:
     """A text on one line without markup."""
-    return _MARKUP.sub(lambda found: f"\\{found[0]}", one_line(text)).strip()
+    return _MARKUP.sub(lambda match: f"\\{match[0]}", one_line(text)).strip()
 
 
 def _without_html(text: str) -> str:
     """Markdown in which tags are text; code is unchanged."""
     if not _MAYBE_HTML.search(text):
         return text
-    # Imported here, since the import of the package shall stay fast.
+    # Imported here, so that the import of the package is fast.
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark")
     for _ in range(_ROUNDS):
-        lines, found = text.split("\n"), False
+        lines, has_html = text.split("\n"), False
         for token in parser.parse(text):
             is_block = token.type == "html_block"
             if token.map and (is_block or any(c.type == "html_inline" for c in token.children or ())):
-                found = True
+                has_html = True
                 first, last = token.map
                 block = "\n".join(lines[first:last])
                 lines[first:last] = (_escaped(block) if is_block else _outside_code(block)).split("\n")
-        if not found:
+        if not has_html:
             return text
         text = "\n".join(lines)
     return _escaped(text)
 
 
 def _outside_code(text: str) -> str:
-    parts, end = [], 0
+    pieces, end = [], 0
     for code in _CODE_SPAN.finditer(text):
-        parts += [_escaped(text[end : code.start()]), code[0]]
+        pieces += [_escaped(text[end : code.start()]), code[0]]
         end = code.end()
-    return "".join([*parts, _escaped(text[end:])])
+    return "".join([*pieces, _escaped(text[end:])])
 
 
 def _escaped(text: str) -> str:

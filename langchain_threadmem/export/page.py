@@ -85,7 +85,7 @@ def to_html(
         )
         run = layout.straight(branch)
         for n, node in enumerate(run):
-            # A browser skips a whole part that is out of view.
+            # Browsers do not render parts that are out of view.
             if n % _PART == 0 and len(run) - n >= _PART:
                 body.append('<div class="part">\n')
             body.append(_article(node, layout, titles, active=node.id == active))
@@ -168,8 +168,8 @@ def _rows(layout: Layout, active: int | None) -> str:
         marks = _USER if role == "user" else 0 if role == "assistant" else _OTHER
         marks |= _REPLACED if node.state == State.SUPERSEDED else 0
         marks |= (_DOUBTFUL if is_doubtful(node) else 0) | (_ACTIVE if node.id == active else 0)
-        above = -1 if node.parent_id is None else row_of[node.parent_id]
-        rows.append((node.id, above, lanes[strand], _hue(strand), marks))
+        parent_row = -1 if node.parent_id is None else row_of[node.parent_id]
+        rows.append((node.id, parent_row, lanes[strand], _hue(strand), marks))
     return json.dumps(rows, separators=(",", ":"))
 
 
@@ -222,7 +222,7 @@ def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: i
             lines.append(f'<path d="{course}" stroke="{color}" stroke-width="{strong}"{dashed}/>')
         hue = _hue(layout.strand_of[node.id])
         dots.append(_dot(node, x, y, text_x, hue, ring=node.id == active, doubtful=doubtful))
-    more = (
+    hidden_note = (
         f'<text x="8" y="18" opacity=".7">{plural(hidden, "earlier message")} not shown</text>'
         if hidden
         else ""
@@ -231,7 +231,7 @@ def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: i
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{layout.counts}" width="{width}" '
         f'height="{height}" viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif" '
         f'font-size="12" fill="currentColor" class="threadmem-tree" style="background:#fff;color:#26282c">'
-        f"<style>{_DARK}</style>{more}"
+        f"<style>{_DARK}</style>{hidden_note}"
         f'<g fill="none">{"".join(lines)}</g>{"".join(dots)}</svg>'
     )
 
@@ -250,30 +250,34 @@ def _article(node: ConversationNode, layout: Layout, titles: Sequence[str], *, a
         note = f"<small>{State(node.state).name.lower()}</small>"
     about = f"<small>{escape(node.summary.title)}</small>" if node.summary else ""
     mark = "<mark>doubtful:</mark> " if doubtful else ""
-    why = f'<div class="why">{mark}{_reason(node.placement, layout, titles)}</div>' if node.placement else ""
+    reason = (
+        f'<div class="why">{mark}{_reason(node.placement, layout, titles)}</div>' if node.placement else ""
+    )
     text = content_of(node.message)
-    shown = f'<div class="text">{escape(text)}</div>'
+    body = f'<div class="text">{escape(text)}</div>'
     if len(text) > _LONG:
         first = f"<span>{escape(one_line(text, 240))}</span> <small>{len(text):,} characters</small>"
-        shown = f"<details><summary>{first}</summary>{shown}</details>"
+        body = f"<details><summary>{first}</summary>{body}</details>"
     return (
         f'<article id="n{node.id}" class="{" ".join(classes)}"><div class="meta">'
         f"<h3>{escape(label_of(node.message))}</h3>{about}{note}{_time(node)}"
-        f'<a href="#n{node.id}">{node.id}</a></div>{shown}{why}</article>\n'
+        f'<a href="#n{node.id}">{node.id}</a></div>{body}{reason}</article>\n'
     )
 
 
 def _reason(placement: Placement, layout: Layout, titles: Sequence[str]) -> str:
     """The reason for a place, and the probabilities of the threads that were considered."""
-    weighed = []
+    probabilities = []
     for candidate, chance in placement.chances:
-        place = "new thread"
+        candidate_name = "new thread"
         if candidate is not None and candidate in layout.strand_of:
-            place = f'<a href="#n{candidate}">{titles[layout.strand_of[candidate]]}</a> ({candidate})'
+            candidate_name = (
+                f'<a href="#n{candidate}">{titles[layout.strand_of[candidate]]}</a> ({candidate})'
+            )
         elif candidate is not None:
-            place = f"message {candidate}"
-        weighed.append(f"{place} {100 * chance:.0f} %")
-    return "; ".join(filter(None, [escape(placement.reason), ", ".join(weighed)]))
+            candidate_name = f"message {candidate}"
+        probabilities.append(f"{candidate_name} {100 * chance:.0f} %")
+    return "; ".join(filter(None, [escape(placement.reason), ", ".join(probabilities)]))
 
 
 def _time(node: ConversationNode) -> str:

@@ -89,13 +89,13 @@ def to_mermaid(
     drawn = _drawn(nodes, show_summaries, max_content_length, role, max_text_size, max_edges)
     drawn.sort(key=attrgetter("id"))
     hidden = _excess(drawn, max_text_size, max_edges)
-    rest = drawn[hidden:]
-    ids = {message.id for message in rest}
+    visible_nodes = drawn[hidden:]
+    ids = {message.id for message in visible_nodes}
     lines = ["graph TD"]
     lines += [f'    earlier["{plural(hidden, "earlier message")} not shown"]'] if hidden else []
-    lines += [message.label for message in rest]
-    lines += [message.edge for message in rest if message.parent in ids]
-    lines += [message.style for message in rest]
+    lines += [message.label for message in visible_nodes]
+    lines += [message.edge for message in visible_nodes if message.parent in ids]
+    lines += [message.style for message in visible_nodes]
     lines += ["    style earlier fill:#e0e0e0"] if hidden else []
     return "\n".join([*lines, *([_INK] if drawn else [])])
 
@@ -151,13 +151,13 @@ def to_mermaid_parts(
         for attempt in range(2):
             parent = message.parent
             away = parent is not None and part_of[parent] < len(parts)
-            # Counted for each message, although messages below the same node share its lines.
+            # Stubs are counted for each message, although messages below the same node share a stub.
             size = _size(message[2:]) + (_STUB if away else 0)
             if text + size <= most_text and edges + (parent is not None) <= most_edges:
                 break
             if attempt or not parts[-1]:
                 raise InputError(
-                    f"max_text_size={max_text_size!r} and max_edges={max_edges!r} do not admit message "
+                    f"max_text_size={max_text_size!r} and max_edges={max_edges!r} are too small for message "
                     f"{message.id}; use larger limits, or a smaller max_content_length"
                 )
             parts.append([])

@@ -3,12 +3,12 @@
 A filter has one of two equivalent forms:
 
 - `{"source": {"$eq": "ai"}, "rank": {"$gte": 1}}`, with `$and`, `$or` and `$not` around such dictionaries;
-- `[("source", "==", "ai"), ("rank", ">=", 1)]`, all of which must hold.
+- `[("source", "==", "ai"), ("rank", ">=", 1)]`, which are joined by AND.
 
 `parse` checks a filter against the existing fields and returns a `Condition`. An unknown field or operator,
-or an operand of the wrong type, raises an `InputError` before anything is read; if it were ignored, the
-result would contain too much. No part of a filter becomes part of a statement (CVE-2025-67644,
-CVE-2025-8709): conditions are evaluated here, and `filters.sql` binds their values.
+or an operand of the wrong type, raises an `InputError` before any row is read; if it were ignored, the result
+would contain too many rows. No part of a filter becomes part of a statement (CVE-2025-67644, CVE-2025-8709):
+conditions are evaluated here, and `filters.sql` binds their values.
 
 A missing value matches only `None`. Text that represents a number is ordered as a number, and values without
 a common order do not match.
@@ -80,7 +80,7 @@ class Condition(ABC):
 
     @abstractmethod
     def holds(self, record: object) -> bool:
-        """Whether the record passes."""
+        """Whether the record satisfies the condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Comparison(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Every(Condition):
-    """A condition that all of several conditions hold."""
+    """The conjunction of several conditions."""
 
     parts: tuple[Condition, ...]
 
@@ -132,7 +132,7 @@ class Every(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Either(Condition):
-    """A condition that at least one of several conditions holds."""
+    """The disjunction of several conditions."""
 
     parts: tuple[Condition, ...]
 
@@ -150,18 +150,18 @@ class Inverse(Condition):
         return not self.part.holds(record)
 
 
-def parse(wanted: FieldFilter | None, fields: Fields) -> Condition | None:
+def parse(filter_: FieldFilter | None, fields: Fields) -> Condition | None:
     """Parse a filter in either form.
 
     Args:
-        wanted: The filter; `None`, `{}` and `[]` are the empty filter.
+        filter_: The filter; `None`, `{}` and `[]` are the empty filter.
         fields: The existing fields.
 
     Returns:
         The condition, or `None` for the empty filter.
 
     Raises:
-        InputError: The filter has another form, an unknown field or operator, or an operand of a wrong type.
+        InputError: The filter has another form, an unknown field or operator, or a wrong type of operand.
 
     Example:
         >>> fields = {"source": Kind.TEXT, "rank": Kind.NUMBER, "metadata": Kind.MAP}
@@ -174,22 +174,22 @@ def parse(wanted: FieldFilter | None, fields: Fields) -> Condition | None:
         Traceback (most recent call last):
         langchain_threadmem.errors.InputError: there is no field 'soruce' to filter by; use source, rank, ...
     """
-    if wanted is None or (isinstance(wanted, Mapping | list | tuple) and not wanted):
+    if filter_ is None or (isinstance(filter_, Mapping | list | tuple) and not filter_):
         return None
     try:
-        return _parse(wanted, fields)
+        return _parse(filter_, fields)
     except RecursionError as error:
         raise InputError("a filter contains itself, or has too many levels; flatten it") from error
 
 
-def _parse(wanted: object, fields: Fields) -> Condition:
-    if isinstance(wanted, Mapping) and wanted:
-        return _every(_entry(key, part, fields) for key, part in wanted.items())
-    if isinstance(wanted, list | tuple) and wanted:
-        return _every(_triple(part, fields) for part in wanted)
+def _parse(filter_: object, fields: Fields) -> Condition:
+    if isinstance(filter_, Mapping) and filter_:
+        return _every(_entry(key, item, fields) for key, item in filter_.items())
+    if isinstance(filter_, list | tuple) and filter_:
+        return _every(_triple(item, fields) for item in filter_)
     raise InputError(
         'a filter is a dictionary like {"source": {"$eq": "ai"}} or a list like [("source", "==", "ai")], '
-        f"not {wanted!r:.200}"
+        f"not {filter_!r:.200}"
     )
 
 
@@ -198,25 +198,25 @@ def _every(parts: Iterable[Condition]) -> Condition:
     return conditions[0] if len(conditions) == 1 else Every(conditions)
 
 
-def _entry(key: object, part: object, fields: Fields) -> Condition:
+def _entry(key: object, value: object, fields: Fields) -> Condition:
     if key == "$not":
-        return Inverse(_parse(part, fields))
+        return Inverse(_parse(value, fields))
     if key in ("$and", "$or"):
-        if not isinstance(part, list | tuple) or not part:
-            raise InputError(f"{key} needs a non-empty list of filters, not {part!r:.200}")
-        parts = tuple(_parse(item, fields) for item in part)
+        if not isinstance(value, list | tuple) or not value:
+            raise InputError(f"{key} needs a non-empty list of filters, not {value!r:.200}")
+        parts = tuple(_parse(item, fields) for item in value)
         return Every(parts) if key == "$and" else Either(parts)
-    if not isinstance(part, Mapping):
-        return _comparison(key, "$eq", part, fields)
-    if not part:
+    if not isinstance(value, Mapping):
+        return _comparison(key, "$eq", value, fields)
+    if not value:
         raise InputError(f"the filter of {key!r} has no operator; use one of {', '.join(OPERATORS)}")
-    return _every(_comparison(key, operator, operand, fields) for operator, operand in part.items())
+    return _every(_comparison(key, operator, operand, fields) for operator, operand in value.items())
 
 
-def _triple(part: object, fields: Fields) -> Condition:
-    if not isinstance(part, list | tuple) or len(part) != 3:
-        raise InputError(f'each part of a filter is like ("source", "==", "ai"), not {part!r:.200}')
-    key, sign, operand = part
+def _triple(item: object, fields: Fields) -> Condition:
+    if not isinstance(item, list | tuple) or len(item) != 3:
+        raise InputError(f'each part of a filter is like ("source", "==", "ai"), not {item!r:.200}')
+    key, sign, operand = item
     if not isinstance(sign, str) or sign not in _SIGNS:
         raise InputError(f"{sign!r:.200} is not an operator of a filter; use one of {', '.join(_SIGNS)}")
     return _comparison(key, _SIGNS[sign], operand, fields)
@@ -342,11 +342,11 @@ def equal(value: Any, operand: Any) -> bool:
     try:
         return bool(value == operand)
     except ArithmeticError:
-        return False  # a signalling NaN raises an error
+        return False  # A signalling NaN raises an error.
 
 
 def ordered(value: Any, operand: Any, compare: Callable[[Any, Any], bool]) -> bool:
-    """Whether two numbers, texts or times have an order; values without a common order have none."""
+    """Compare the order of two numbers, texts or times; `False` for values without a common order."""
     left, right = number_of(value), number_of(operand)
     if left is not None and right is not None:
         return compare(left, right)

@@ -1,7 +1,7 @@
 """SQL expressions for filter conditions, as far as SQL can evaluate them.
 
 Conditions that SQL cannot evaluate exactly like `filters.conditions` (on a key of a dictionary, a pattern, or
-the order of texts, which depends on the locale of the server) are left out, so the caller evaluates the whole
+the order of texts, which depends on the locale of the server) are omitted, so the caller evaluates the whole
 condition on the returned rows. Values are bound, and the caller provides the columns: no text of a filter is
 part of a statement.
 """
@@ -16,12 +16,12 @@ from sqlalchemy import ColumnElement, and_, literal_column, not_, or_
 
 from langchain_threadmem.filters.conditions import ORDER, Comparison, Condition, Either, Every, Inverse, Kind
 
-_LARGEST = (1 << 63) - 1
-_INSTANT = 1e-5
+_MAX_INTEGER = (1 << 63) - 1
+_TIME_TOLERANCE = 1e-5
 """The tolerance of times in seconds, since stored microseconds are rounded."""
-_MOST = 500
+_MAX_OPERANDS = 500
 """The maximum number of operands of a list that are bound."""
-_NEVER: ColumnElement[bool] = literal_column("1 = 0")
+_FALSE: ColumnElement[bool] = literal_column("1 = 0")
 
 Columns = Mapping[str, ColumnElement[Any]]
 """The columns of fields; times are in seconds since 1970."""
@@ -39,7 +39,7 @@ def where(condition: Condition | None, columns: Columns) -> list[ColumnElement[b
 
     Args:
         condition: The result of `filters.conditions.parse`.
-        columns: The fields that are columns; conditions on other fields are left out.
+        columns: The fields that are columns; conditions on other fields are omitted.
 
     Returns:
         One expression; an empty list if SQL cannot evaluate any part of the condition.
@@ -85,14 +85,14 @@ def _comparison(condition: Comparison, columns: Columns) -> _Part | None:
     operands = operand if operator in ("$in", "$nin") else (operand,)
     if condition.kind is Kind.TIME:
         return _time(column, operator, operand)
-    if condition.kind is Kind.FLAG or len(operands) > _MOST or not all(map(_is_bindable, operands)):
+    if condition.kind is Kind.FLAG or len(operands) > _MAX_OPERANDS or not all(map(_is_bindable, operands)):
         return None
     exists = column.is_not(None)
     values = [value for value in operands if value is not None]
     match operator:
         case "$eq" | "$in":
             # Not IN: a list that SQLAlchemy expands needs all values of the statement at once.
-            matches = and_(exists, or_(_NEVER, *(column == value for value in values)))
+            matches = and_(exists, or_(_FALSE, *(column == value for value in values)))
             return _Part(matches if None not in operands else or_(column.is_(None), matches), True)
         case "$ne" | "$nin":
             return _Part(and_(exists, *(column != value for value in values)), True)
@@ -108,11 +108,11 @@ def _time(column: ColumnElement[Any], operator: str, operand: Any) -> _Part | No
     seconds = operand.timestamp()
     match operator:
         case "$eq":
-            return _Part(column.between(seconds - _INSTANT, seconds + _INSTANT), False)
+            return _Part(column.between(seconds - _TIME_TOLERANCE, seconds + _TIME_TOLERANCE), False)
         case "$gt" | "$gte":
-            return _Part(column >= seconds - _INSTANT, False)
+            return _Part(column >= seconds - _TIME_TOLERANCE, False)
         case "$lt" | "$lte":
-            return _Part(column <= seconds + _INSTANT, False)
+            return _Part(column <= seconds + _TIME_TOLERANCE, False)
     return None
 
 
@@ -121,5 +121,5 @@ def _is_bindable(value: object) -> bool:
     if value is None:
         return True
     if isinstance(value, int):
-        return -_LARGEST <= value <= _LARGEST
+        return -_MAX_INTEGER <= value <= _MAX_INTEGER
     return isinstance(value, str) and "\0" not in value and value.encode(errors="ignore").decode() == value

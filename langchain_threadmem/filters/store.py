@@ -1,8 +1,8 @@
 """The filter dialect of LangGraph's store, on values of any shape.
 
-A filter has the meaning that it has in LangGraph's own stores. A filter that those ignore or fail on raises
-an `InputError` before anything is read. Filters are evaluated in Python, so no key and no operator becomes
-part of a statement (CVE-2025-67644, CVE-2025-8709).
+A filter has the same meaning as in LangGraph's own stores. A filter that those stores ignore or fail on
+raises an `InputError` before any item is read. Filters are evaluated in Python, so no key and no operator
+becomes part of a statement (CVE-2025-67644, CVE-2025-8709).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 _LEAVES = (str, int, float, bytes, date, Decimal, UUID, type(None))
 
 
-def check_filter(wanted: object) -> None:
+def check_filter(filter_: object) -> None:
     """Check a filter of store items.
 
     Raises:
@@ -37,21 +37,21 @@ def check_filter(wanted: object) -> None:
     Example:
         >>> check_filter({"score": {"$gte": 3}, "color": "red"})
     """
-    if wanted is None:
+    if filter_ is None:
         return
-    if not isinstance(wanted, Mapping):
-        raise InputError(f'a filter is a dictionary like {{"color": "red"}}, not {wanted!r}')
+    if not isinstance(filter_, Mapping):
+        raise InputError(f'a filter must be a dictionary like {{"color": "red"}}, not {filter_!r}')
     try:
-        _check_data(dict(wanted))
+        _check_value(dict(filter_))
     except RecursionError as error:
         raise InputError("a filter contains itself, or has too many levels; flatten it") from error
 
 
-def _check(wanted: object) -> None:
-    if not isinstance(wanted, Mapping) or not any(_is_operator(key) for key in wanted):
-        _check_data(wanted)
+def _check_operand(condition: object) -> None:
+    if not isinstance(condition, Mapping) or not any(_is_operator(key) for key in condition):
+        _check_value(condition)
         return
-    for name, operand in wanted.items():
+    for name, operand in condition.items():
         if name not in _OPERATORS:
             raise InputError(
                 f"{name!r} is not an operator of a filter; use {', '.join(_OPERATORS)} without other keys; "
@@ -63,29 +63,29 @@ def _check(wanted: object) -> None:
             raise InputError(f"{name} compares numbers or text, not {operand!r}")
 
 
-def _check_data(wanted: object, check: Callable[[object], None] = _check) -> None:
-    if isinstance(wanted, Mapping):
-        for key, part in wanted.items():
+def _check_value(value: object, check: Callable[[object], None] = _check_operand) -> None:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
             if not isinstance(key, str):
-                raise InputError(f"a key of a filter is text, not {key!r}")
-            check(part)
-    elif isinstance(wanted, list | tuple):
-        for part in wanted:
-            check(part)
-    elif isinstance(wanted, set | frozenset):
+                raise InputError(f"a key of a filter must be text, not {key!r}")
+            check(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            check(item)
+    elif isinstance(value, set | frozenset):
         return
-    elif not isinstance(wanted, _LEAVES):
+    elif not isinstance(value, _LEAVES):
         raise InputError(
-            f"a store item cannot contain {wanted!r}; compare with text, numbers, lists or dictionaries"
+            f"a store item cannot contain {value!r}; compare with text, numbers, lists or dictionaries"
         )
 
 
-def _check_plain(wanted: object) -> None:
-    _check_data(wanted, _check_plain)
+def _check_plain(value: object) -> None:
+    _check_value(value, _check_plain)
 
 
-def passes(value: Mapping[str, Any], wanted: Filter | None) -> bool:
-    """Whether a stored value passes a checked filter; a missing key counts as `None`.
+def passes(value: Mapping[str, Any], filter_: Filter | None) -> bool:
+    """Whether a stored value matches a checked filter; a missing key counts as `None`.
 
     Text that represents a number is ordered as a number; values without a common order do not match.
 
@@ -93,21 +93,23 @@ def passes(value: Mapping[str, Any], wanted: Filter | None) -> bool:
         >>> passes({"score": 4.5, "color": "red"}, {"score": {"$gt": 4, "$lt": 5}, "color": "red"})
         True
     """
-    return not wanted or all(_passes(value.get(key), part) for key, part in wanted.items())
+    return not filter_ or all(_matches(value.get(key), condition) for key, condition in filter_.items())
 
 
-def _passes(value: Any, wanted: Any) -> bool:
-    if isinstance(wanted, Mapping):
-        if any(map(_is_operator, wanted)):
-            return all(_OPERATORS[name](value, operand) for name, operand in wanted.items())
-        return isinstance(value, dict) and all(_passes(value.get(key), part) for key, part in wanted.items())
-    if isinstance(wanted, list | tuple):
+def _matches(value: Any, condition: Any) -> bool:
+    if isinstance(condition, Mapping):
+        if any(map(_is_operator, condition)):
+            return all(_OPERATORS[name](value, operand) for name, operand in condition.items())
+        return isinstance(value, dict) and all(
+            _matches(value.get(key), inner) for key, inner in condition.items()
+        )
+    if isinstance(condition, list | tuple):
         return (
             isinstance(value, list | tuple)
-            and len(value) == len(wanted)
-            and all(_passes(item, part) for item, part in zip(value, wanted, strict=True))
+            and len(value) == len(condition)
+            and all(_matches(item, inner) for item, inner in zip(value, condition, strict=True))
         )
-    return equal(value, wanted)
+    return equal(value, condition)
 
 
 def _is_operator(key: object) -> bool:

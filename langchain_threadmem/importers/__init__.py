@@ -1,1 +1,1 @@
-"""Importers: chats of other programs as conversations."""
+"""Importers of chats from other programs as conversations."""

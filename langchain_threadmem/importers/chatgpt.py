@@ -1,8 +1,8 @@
 """ChatGPT's export: `conversations.json`, in which `mapping` is a tree of messages.
 
-Every branch is kept. Hidden messages, such as custom instructions, and messages without content become nodes
-that recall does not find (`State.ASIDE`). Images and other files are kept by reference: the export names
-them, and their bytes lie beside `conversations.json`.
+Every branch is imported. Hidden messages, such as custom instructions, and messages without content become
+nodes that recall does not find (`State.ASIDE`). Images and other files are imported as references: the export
+names them, and their bytes are in files beside `conversations.json`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from langchain_threadmem.storage.schema import State
 
 _HIDDEN = "is_visually_hidden_from_conversation"
 _TEXTS = ("text", "result", "content", "model_set_context", "user_profile", "user_instructions")
-"""The fields of contents without parts that have text."""
+"""The fields with text in contents without parts."""
 
 Nodes = Mapping[str, Mapping[str, Any]]
 
@@ -49,45 +49,52 @@ def chats(source: Source) -> Chats:
             yield Bad(str(error))
 
 
-def _chat(record: dict[str, Any], where: str) -> Chat:
+def _chat(record: dict[str, Any], position: str) -> Chat:
     name = text_or_none(record.get("conversation_id")) or text_or_none(record.get("id"))
     if name is None:
-        raise InputError(f"{where} has no 'conversation_id' and no 'id'; it is no conversation of ChatGPT")
+        raise InputError(
+            f"{position} has no 'conversation_id' and no 'id'; it is not a conversation of ChatGPT"
+        )
     nodes = {
-        key: as_object(node, f"node {key!r} of {where}")
-        for key, node in as_object(record.get("mapping"), f"'mapping' of {where}").items()
+        key: as_object(node, f"node {key!r} of {position}")
+        for key, node in as_object(record.get("mapping"), f"'mapping' of {position}").items()
     }
-    said = {key: node for key, node in nodes.items() if node.get("message")}
-    created, updated = (seconds(record.get(field), where) for field in ("create_time", "update_time"))
+    with_message = {key: node for key, node in nodes.items() if node.get("message")}
+    created, updated = (seconds(record.get(field), position) for field in ("create_time", "update_time"))
     current = text_or_none(record.get("current_node"))
     return Chat(
-        where,
+        position,
         name,
-        [*said],
-        partial(_entries, nodes, said, where),
+        [*with_message],
+        partial(_entries, nodes, with_message, position),
         text_or_none(record.get("title")),
-        _parent(nodes, current) if current in nodes and current not in said else current,
+        _parent(nodes, current) if current in nodes and current not in with_message else current,
         created,
         updated or created if record.get("is_archived") else None,
     )
 
 
-def _entries(nodes: Nodes, said: Nodes, where: str) -> list[Entry]:
-    for key, node in said.items():
-        as_object(node["message"], f"'message' of node {key!r} of {where}")
-    parents = {key: _parent(nodes, key) for key in said}
-    calls = _calls(said, parents)
-    return [_entry(key, parents[key], calls, node["message"]) for key, node in said.items()]
+def _entries(nodes: Nodes, with_message: Nodes, position: str) -> list[Entry]:
+    for key, node in with_message.items():
+        as_object(node["message"], f"'message' of node {key!r} of {position}")
+    parents = {key: _parent(nodes, key) for key in with_message}
+    calls = _calls(with_message, parents)
+    return [_entry(key, parents[key], calls, node["message"]) for key, node in with_message.items()]
 
 
 def _parent(nodes: Nodes, key: str) -> str | None:
-    """The nearest ancestor with a message; a circle ends at the node itself."""
-    above = text_or_none(nodes[key].get("parent"))
-    seen = {key}
-    while above is not None and above in nodes and not nodes[above].get("message") and above not in seen:
-        seen.add(above)
-        above = text_or_none(nodes[above].get("parent"))
-    return above
+    """The nearest ancestor with a message; the search ends at a circle."""
+    ancestor = text_or_none(nodes[key].get("parent"))
+    visited = {key}
+    while (
+        ancestor is not None
+        and ancestor in nodes
+        and not nodes[ancestor].get("message")
+        and ancestor not in visited
+    ):
+        visited.add(ancestor)
+        ancestor = text_or_none(nodes[ancestor].get("parent"))
+    return ancestor
 
 
 def _role(message: Mapping[str, Any]) -> str:
@@ -98,22 +105,26 @@ def _role(message: Mapping[str, Any]) -> str:
     return role
 
 
-def _calls(said: Nodes, parents: Mapping[str, str | None]) -> dict[str, str]:
-    """The call of each result of a tool, and each call itself, by their keys.
+def _calls(with_message: Nodes, parents: Mapping[str, str | None]) -> dict[str, str]:
+    """The key of the call, by the keys of each tool result and of each call.
 
-    A message to a tool is a call if a result follows it: model providers refuse a call without results.
+    A message to a tool is a call only if a result follows it, since providers refuse a call without results.
     """
     calls: dict[str, str] = {}
-    for key, node in said.items():
+    for key, node in with_message.items():
         if _role(node["message"]) != "tool":
             continue
-        above: Any = parents[key]
-        seen = {key}
-        while above in said and above not in seen and _role(said[above]["message"]) == "tool":
-            seen.add(above)
-            above = parents[above]
-        if above in said and _is_call(said[above]["message"]):
-            calls[key] = calls[above] = above
+        ancestor: Any = parents[key]
+        visited = {key}
+        while (
+            ancestor in with_message
+            and ancestor not in visited
+            and _role(with_message[ancestor]["message"]) == "tool"
+        ):
+            visited.add(ancestor)
+            ancestor = parents[ancestor]
+        if ancestor in with_message and _is_call(with_message[ancestor]["message"]):
+            calls[key] = calls[ancestor] = ancestor
     return calls
 
 
@@ -146,33 +157,33 @@ def _message(record: Mapping[str, Any], call: str | None) -> BaseMessage:
         extra["attachments"] = metadata["attachments"]
     if metadata.get(_HIDDEN):
         extra["hidden"] = True
-    said: Any = _content(content)
+    text: Any = _content(content)
     fields: dict[str, Any] = {"additional_kwargs": extra}
     name = record["author"].get("name")
     if role == "user":
-        return HumanMessage(said, **fields)
+        return HumanMessage(text, **fields)
     if role == "assistant":
         if isinstance(model := metadata.get("model_slug"), str):
             fields["response_metadata"] = {"model_name": model}
         if call is None:
-            return AIMessage(said, **fields)
-        arguments = said if isinstance(said, str) else ""
+            return AIMessage(text, **fields)
+        arguments = text if isinstance(text, str) else ""
         calls = [{"name": str(record["recipient"]), "args": _arguments(arguments), "id": call}]
-        return AIMessage("" if arguments else said, tool_calls=calls, **fields)
+        return AIMessage("" if arguments else text, tool_calls=calls, **fields)
     if role == "tool":
         if isinstance(name, str):
             fields["name"] = name
         status = "error" if kind == "system_error" else "success"
-        return ToolMessage(said, tool_call_id=call or "", status=status, **fields)
+        return ToolMessage(text, tool_call_id=call or "", status=status, **fields)
     if role == "system":
-        return SystemMessage(said, **fields)
-    return ChatMessage(content=said, role=role, **fields)
+        return SystemMessage(text, **fields)
+    return ChatMessage(content=text, role=role, **fields)
 
 
 def _arguments(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError):  # Code, or a query: most tools take text.
+    except (ValueError, RecursionError):  # Most tools take text, such as code or a query.
         value = None
     return value if isinstance(value, dict) else {"input": text}
 
@@ -182,8 +193,8 @@ def _content(content: Any) -> str | list[Any]:
     if not isinstance(content, dict):
         return content if isinstance(content, str) else ""
     if "parts" in content:
-        parts = as_list(content["parts"] or [], "'parts' of a message")
-        blocks = [block for part in parts for block in _blocks(part)]
+        content_parts = as_list(content["parts"] or [], "'parts' of a message")
+        blocks = [block for item in content_parts for block in _blocks(item)]
         if all(block["type"] == "text" for block in blocks):
             return "\n\n".join(block["text"] for block in blocks)
         return blocks
@@ -199,19 +210,19 @@ def _content(content: Any) -> str | list[Any]:
     return [{"type": "non_standard", "value": content}]
 
 
-def _blocks(part: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(part, str):
-        if part.strip():
-            yield {"type": "text", "text": part}
-    elif isinstance(part, dict):
-        kind = str(part.get("content_type") or "")
+def _blocks(item: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(item, str):
+        if item.strip():
+            yield {"type": "text", "text": item}
+    elif isinstance(item, dict):
+        kind = str(item.get("content_type") or "")
         medium = next(
             (name for name in ("image", "audio", "video") if kind.startswith(f"{name}_asset")), None
         )
-        if isinstance(part.get("text"), str):
-            yield {"type": "text", "text": part["text"]}
-        elif medium is not None and isinstance(part.get("asset_pointer"), str):
-            rest = {name: value for name, value in part.items() if name != "asset_pointer"}
-            yield {"type": medium, "file_id": part["asset_pointer"], "extras": rest}
+        if isinstance(item.get("text"), str):
+            yield {"type": "text", "text": item["text"]}
+        elif medium is not None and isinstance(item.get("asset_pointer"), str):
+            extras = {name: value for name, value in item.items() if name != "asset_pointer"}
+            yield {"type": medium, "file_id": item["asset_pointer"], "extras": extras}
         else:
-            yield {"type": "non_standard", "value": part}
+            yield {"type": "non_standard", "value": item}

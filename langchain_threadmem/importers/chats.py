@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.ids import kept_text
+from langchain_threadmem.messages.ids import storable
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.graph import circular, parents_first
 from langchain_threadmem.tree.node import MessageSummary, Placement
 
-AT_ONCE = 5_000
-"""The number of messages of an endless list that form one piece of a conversation."""
+PIECE_SIZE = 5_000
+"""The number of messages in a piece of a long list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,15 @@ class Entry:
 
     Attributes:
         key: The id of the entry in the export, unique in the conversation.
-        parent: The `key` of the entry that it continues. An entry whose parent does not exist is a root.
-        make: Builds the message. Called for new messages only, since it takes most of the time.
+        parent: The `key` of the parent entry. An entry whose parent does not exist is a root.
+        make: Builds the message. Called for new messages only, since building takes most of the time.
         time: The time of the message, in seconds since 1970; `None` if the export has no time.
         message_id: The id of the message, if it differs from `key`.
         state: See `State`.
         superseded_by: The `key` of the entry that replaced it.
         summary: The summary of the message.
         placement: The reason for the place of the message; the text of a candidate is the `key` of an entry.
-        number: The number that the node gets in a new conversation; by default in the order of time.
+        number: The number of the node in a new conversation; by default in the order of time.
     """
 
     key: str
@@ -69,7 +69,7 @@ class Chat:
             the newest entry.
         created: The time of the conversation, in seconds since 1970, if the export has one.
         archived: The time of archiving, if the conversation is archived.
-        goes_on: Whether the chat is a further piece of a conversation, whose first piece was read before.
+        goes_on: Whether the chat is a later piece of a conversation.
     """
 
     where: str
@@ -83,9 +83,9 @@ class Chat:
     goes_on: bool = False
 
 
-def chat_of(where: str, name: str, entries: Sequence[Entry], title: str | None = None) -> Chat:
+def chat_of(position: str, name: str, entries: Sequence[Entry], title: str | None = None) -> Chat:
     """A conversation whose messages were read."""
-    return Chat(where, name, [entry.id for entry in entries], lambda: entries, title)
+    return Chat(position, name, [entry.id for entry in entries], lambda: entries, title)
 
 
 class Bad(NamedTuple):
@@ -101,15 +101,15 @@ def ordered(chat: Chat, default: float) -> list[Entry]:
     """The entries of a conversation with times: parents before children, otherwise by number and time.
 
     Args:
-        chat: The conversation. An entry without a time has that of its parent.
+        chat: The conversation. An entry without a time has the time of its parent.
         default: The time of roots without a time.
 
     Raises:
         InputError: An entry is its own ancestor, or two entries have the same key.
     """
-    given = chat.read()
-    entries = {entry.key: entry for entry in given}
-    if len(entries) < len(given):
+    read = chat.read()
+    entries = {entry.key: entry for entry in read}
+    if len(entries) < len(read):
         raise InputError(f"{chat.where} has two messages with the same id; remove one of them")
     parents = {key: entry.parent for key, entry in entries.items()}
     if circle := circular(parents):
@@ -129,16 +129,16 @@ def ordered(chat: Chat, default: float) -> list[Entry]:
     ]
 
 
-def shown(tip: str | None, entries: Sequence[Entry]) -> str | None:
+def tip_shown(tip: str | None, entries: Sequence[Entry]) -> str | None:
     """The nearest entry at or above an entry that is not aside, if there is one."""
-    found = {entry.key: entry for entry in entries}
-    while tip in found and found[tip].state == State.ASIDE:
-        tip = found[tip].parent
-    return tip if tip in found else None
+    by_key = {entry.key: entry for entry in entries}
+    while tip in by_key and by_key[tip].state == State.ASIDE:
+        tip = by_key[tip].parent
+    return tip if tip in by_key else None
 
 
 def threads(entries: Sequence[Entry]) -> int:
-    """The number of threads of a conversation: of live entries without a live entry below them.
+    """The number of threads of a conversation: live entries without a live entry below them.
 
     Example:
         >>> parents = {"a": None, "b": "a", "c": "a"}
@@ -149,15 +149,15 @@ def threads(entries: Sequence[Entry]) -> int:
     live = [entry for entry in entries if entry.state == State.LIVE]
     continued: set[str | None] = set()
     for entry in live:
-        above = entry.parent
-        while above in parents and above not in continued:
-            continued.add(above)
-            above = parents[above]
+        ancestor = entry.parent
+        while ancestor in parents and ancestor not in continued:
+            continued.add(ancestor)
+            ancestor = parents[ancestor]
     return sum(entry.key not in continued for entry in live)
 
 
 def chained_id(before: str | None, record: Any) -> str:
-    """The id of a message that has none: a hash of its record and of the id of the message before it.
+    """An id for a message without an id: a hash of its record and of the id of the previous message.
 
     Example:
         >>> chained_id(None, {"role": "user", "content": "Hello"})
@@ -167,7 +167,7 @@ def chained_id(before: str | None, record: Any) -> str:
     return f"import-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
-def seconds(value: object, where: str) -> float | None:
+def seconds(value: object, position: str) -> float | None:
     """A time of an export in seconds since 1970: a number, or ISO text; without a zone in UTC.
 
     Raises:
@@ -183,14 +183,14 @@ def seconds(value: object, where: str) -> float | None:
         if isinstance(value, str):
             time = datetime.fromisoformat(value)
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            time = datetime.fromtimestamp(value, UTC)  # A time out of range is refused here, not when read.
+            time = datetime.fromtimestamp(value, UTC)  # A time out of range raises an error here.
         else:
-            raise TypeError("it is neither a number nor text")
+            raise TypeError("the value is neither a number nor text")
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
     except (TypeError, ValueError, OverflowError, OSError) as error:
-        raise InputError(f"{where} has the time {value!r:.80}: {error}; use ISO 8601") from error
+        raise InputError(f"{position} has the time {value!r:.80}: {error}; use ISO 8601") from error
 
 
 def text_or_none(value: object) -> str | None:
     """A title or a name as text that a database can store; `None` for other values and empty text."""
-    return kept_text(value).strip() or None if isinstance(value, str) else None
+    return storable(value).strip() or None if isinstance(value, str) else None

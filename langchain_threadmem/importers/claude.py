@@ -1,7 +1,7 @@
 """Claude's export: `conversations.json`, in which each conversation has a list of `chat_messages`.
 
-A message with calls of tools and their results becomes a message for each call and each result, and its text
-after them. Attachments are kept by reference, with the text that the export has of them.
+A message with tool calls and results becomes a message for each call and each result, followed by its text.
+Attachments are imported as references, with the text that the export contains.
 """
 
 from __future__ import annotations
@@ -37,37 +37,39 @@ def chats(source: Source) -> Chats:
             yield Bad(str(error))
 
 
-def _chat(record: dict[str, Any], where: str) -> Chat:
+def _chat(record: dict[str, Any], position: str) -> Chat:
     name = text_or_none(record.get("uuid"))
     if name is None:
-        raise InputError(f"{where} has no 'uuid'; it is no conversation of Claude")
+        raise InputError(f"{position} has no 'uuid'; it is not a conversation of Claude")
     entries: list[Entry] = []
-    for number, item in enumerate(as_list(record.get("chat_messages"), f"'chat_messages' of {where}"), 1):
-        at = f"{where}, message {number}"
-        message = as_object(item, at)
-        before = entries[-1].key if entries else None
-        entries += _entries(message, at, message.get(_PARENT) if _PARENT in message else before)
+    for number, item in enumerate(as_list(record.get("chat_messages"), f"'chat_messages' of {position}"), 1):
+        message_position = f"{position}, message {number}"
+        message = as_object(item, message_position)
+        previous = entries[-1].key if entries else None
+        entries += _entries(
+            message, message_position, message.get(_PARENT) if _PARENT in message else previous
+        )
     return Chat(
-        where,
+        position,
         name,
         [entry.key for entry in entries],
         lambda: entries,
         text_or_none(record.get("name")),
         text_or_none(record.get("current_leaf_message_uuid")),
-        seconds(record.get("created_at"), where),
+        seconds(record.get("created_at"), position),
     )
 
 
-def _entries(message: Record, where: str, parent: str | None) -> list[Entry]:
-    """The entries of a message; the last has the id of the message, so that the next can continue it."""
+def _entries(message: Record, position: str, parent: str | None) -> list[Entry]:
+    """The entries of a message; the last entry has the id of the message, to which others refer."""
     key = text_or_none(message.get("uuid"))
     if key is None:
-        raise InputError(f"{where} has no 'uuid'")
+        raise InputError(f"{position} has no 'uuid'")
     if message.get("sender") not in ("human", "assistant"):
-        raise InputError(f"{where} has the sender {message.get('sender')!r}; use human or assistant")
-    time = seconds(message.get("created_at"), where)
+        raise InputError(f"{position} has the sender {message.get('sender')!r}; use human or assistant")
+    time = seconds(message.get("created_at"), position)
     files = {name: message[name] for name in ("attachments", "files") if message.get(name)}
-    parts = _parts(message, key, where)
+    parts = _parts(message, key, position)
     entries: list[Entry] = []
     for number, part in enumerate(parts, 1):
         is_last = number == len(parts)
@@ -98,10 +100,10 @@ class _Part(NamedTuple):
     result: tuple[str, Record] | None = None
 
 
-def _parts(message: Record, key: str, where: str) -> list[_Part]:
-    """The parts of a message. The export has no ids of calls: the first result answers the first call."""
-    what = f"'content' of {where}"
-    blocks = [as_object(block, what) for block in as_list(message.get("content") or [], what)]
+def _parts(message: Record, key: str, position: str) -> list[_Part]:
+    """The parts of a message. The export has no call ids, so results are matched to calls in order."""
+    subject = f"'content' of {position}"
+    blocks = [as_object(block, subject) for block in as_list(message.get("content") or [], subject)]
     text = message.get("text")
     if not blocks and isinstance(text, str):
         blocks = [{"type": "text", "text": text}]
@@ -113,10 +115,10 @@ def _parts(message: Record, key: str, where: str) -> list[_Part]:
         kind = block.get("type")
         if kind == "tool_use" and calls < answered:
             calls += 1
-            before = {} if content or not parts else parts[-1].calls
+            earlier_calls = {} if content or not parts else parts[-1].calls
             part = _Part(content, {f"{key}-call-{calls}": block})
-            if before:
-                part = parts.pop()._replace(calls={**before, **part.calls})
+            if earlier_calls:
+                part = parts.pop()._replace(calls={**earlier_calls, **part.calls})
             parts.append(part)
             content = []
         elif kind == "tool_result" and results < calls:
@@ -132,9 +134,9 @@ def _parts(message: Record, key: str, where: str) -> list[_Part]:
 def _message(sender: str, part: _Part, files: Record) -> BaseMessage:
     if part.result is not None:
         call, result = part.result
-        said = result.get("content") or ""
+        output = result.get("content") or ""
         return ToolMessage(
-            _joined([_block(block) for block in said]) if isinstance(said, list) else str(said),
+            _joined([_block(block) for block in output]) if isinstance(output, list) else str(output),
             tool_call_id=call,
             name=text_or_none(result.get("name")),
             status="error" if result.get("is_error") else "success",
@@ -150,8 +152,8 @@ def _message(sender: str, part: _Part, files: Record) -> BaseMessage:
     return AIMessage(content, tool_calls=calls, additional_kwargs=files)
 
 
-def _arguments(given: Any) -> Record:
-    return given if isinstance(given, dict) else {"input": given}
+def _arguments(arguments: Any) -> Record:
+    return arguments if isinstance(arguments, dict) else {"input": arguments}
 
 
 def _block(block: Any) -> Record:
@@ -164,7 +166,7 @@ def _block(block: Any) -> Record:
 
 
 def _joined(blocks: list[Record]) -> Any:
-    """The text of blocks that are text, else the blocks."""
+    """The joined text, if all blocks are text; otherwise the blocks."""
     if all(block["type"] == "text" for block in blocks):
         return "\n\n".join(block["text"] for block in blocks)
     return blocks

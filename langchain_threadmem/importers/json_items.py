@@ -15,12 +15,12 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.records import as_object
 
 CHUNK = 1 << 20
-LONGEST = 1 << 28
+MAX_LENGTH = 1 << 28
 """The length of the longest item in characters or bytes."""
 _FIRST_LINE = 1 << 24
-"""The number of bytes of the first line that are read to find out whether it is a JSON text of its own."""
+"""The number of bytes of the first line that are read to decide whether the line is a JSON document."""
 _TOKEN = 16
-"""No token of JSON but a string is longer: an error before the last characters is not due to missing text."""
+"""The maximum length of JSON tokens except strings: an earlier error is not due to a cut text."""
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 
@@ -68,42 +68,42 @@ def object_of(item: Item) -> dict[str, Any]:
 
 
 def _is_lines(stream: BinaryIO) -> bool:
-    """Whether the first line is a JSON text of its own, and not the only one if it is an array."""
+    """Whether the first line is a JSON document and, if it is an array, not the only line."""
     line = b"\n"
     while line and not line.removeprefix(codecs.BOM_UTF8).strip():
         line = stream.readline(_FIRST_LINE)
-    rest = b"\n"
-    while rest and not rest.strip():
-        rest = stream.readline(_FIRST_LINE)
+    second = b"\n"
+    while second and not second.strip():
+        second = stream.readline(_FIRST_LINE)
     stream.seek(0)
     line = line.removeprefix(codecs.BOM_UTF8)
     if line.lstrip()[:1] not in (b"[", b"{"):
-        return bool(rest)
+        return bool(second)
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
-        # A document begins with "{" or with the first name; a damaged first line has more.
-        return line.lstrip()[:1] == b"{" and rest.lstrip()[:1] == b"{"
-    return isinstance(value, dict) or bool(rest)
+        # The first line of a document is "{", perhaps with the first name; a damaged line is longer.
+        return line.lstrip()[:1] == b"{" and second.lstrip()[:1] == b"{"
+    return isinstance(value, dict) or bool(second)
 
 
 def _lines(stream: BinaryIO) -> Iterator[Item]:
     number = 0
-    while line := stream.readline(LONGEST):
+    while line := stream.readline(MAX_LENGTH):
         number += 1
-        where = f"line {number}"
-        if len(line) == LONGEST:
-            raise InputError(f"{where} is longer than {LONGEST:,} bytes; split the file")
+        position = f"line {number}"
+        if len(line) == MAX_LENGTH:
+            raise InputError(f"{position} is longer than {MAX_LENGTH:,} bytes; split the file")
         line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         if line.strip():
-            yield Item(where, _parsed(line, where))
+            yield Item(position, _parsed(line, position))
 
 
-def _parsed(line: bytes, where: str) -> Any:
+def _parsed(line: bytes, position: str) -> Any:
     try:
         return json.loads(line.decode())
     except (ValueError, RecursionError) as error:
-        return InputError(f"{where} is not JSON: {error}")
+        return InputError(f"{position} is not JSON: {error}")
 
 
 def _elements(text: _Text) -> Iterator[Item]:
@@ -113,7 +113,7 @@ def _elements(text: _Text) -> Iterator[Item]:
     if first != "[":
         yield Item("the document", text.value("the document"))
         if text.next_character():
-            raise InputError("the document has text after its end; write one JSON document, or one on a line")
+            raise InputError("the document is followed by text; write one JSON document, or one per line")
         return
     text.at += 1
     number = 0
@@ -121,19 +121,21 @@ def _elements(text: _Text) -> Iterator[Item]:
         return
     while True:
         number += 1
-        where = f"item {number}"
-        yield Item(where, text.value(where))
+        position = f"item {number}"
+        yield Item(position, text.value(position))
         following = text.next_character()
         if following == "]":
             return
         if following != ",":
-            found = repr(following) if following else "the end of the file"
-            raise InputError(f"after {where} there is {found} instead of ',' or ']'; the file is damaged")
+            character = repr(following) if following else "the end of the file"
+            raise InputError(
+                f"after {position} there is {character} instead of ',' or ']'; the file is damaged"
+            )
         text.at += 1
 
 
 class _Text:
-    """The text of a stream, of which the part from `at` on is in memory."""
+    """The text of a stream, of which a part beginning at `at` is in memory."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -145,13 +147,13 @@ class _Text:
     def next_character(self) -> str:
         """The next character that is not a space; empty at the end."""
         while True:
-            found = _SPACE.match(self._text, self.at)
-            self.at = found.end() if found else self.at
+            match = _SPACE.match(self._text, self.at)
+            self.at = match.end() if match else self.at
             if self.at < len(self._text) or self._ended:
                 return self._text[self.at : self.at + 1]
             self._more(CHUNK)
 
-    def value(self, where: str) -> Any:
+    def value(self, position: str) -> Any:
         """The next JSON value."""
         self.next_character()
         size = CHUNK
@@ -161,21 +163,21 @@ class _Text:
             except json.JSONDecodeError as error:
                 cut = error.pos >= len(self._text) - _TOKEN or error.msg.startswith("Unterminated string")
                 if self._ended and cut:
-                    raise InputError(f"the file ends in {where}; get the complete file") from error
+                    raise InputError(f"the file ends in {position}; get the complete file") from error
                 if not cut:
                     raise InputError(
-                        f"{where} is not JSON: {error.msg}; what follows cannot be read"
+                        f"{position} is not JSON: {error.msg}; what follows cannot be read"
                     ) from error
             except RecursionError as error:
-                raise InputError(f"{where} is nested too deeply") from error
+                raise InputError(f"{position} is nested too deeply") from error
             else:
-                if end < len(self._text) or self._ended:  # A number could go on.
+                if end < len(self._text) or self._ended:  # A number may continue in the next chunk.
                     self.at = end
                     return value
-            if len(self._text) - self.at > LONGEST:
-                raise InputError(f"{where} is longer than {LONGEST:,} characters; split the file")
+            if len(self._text) - self.at > MAX_LENGTH:
+                raise InputError(f"{position} is longer than {MAX_LENGTH:,} characters; split the file")
             self._more(size)
-            size *= 2  # Else the time for a long item would grow with the square of its length.
+            size *= 2  # Otherwise the time for an item would grow with the square of its length.
 
     def _more(self, size: int) -> None:
         data = self._stream.read(size)

@@ -8,7 +8,7 @@ chats = message_lists.chats
 
 
 def is_item(value: object) -> bool:
-    """Whether an item of a JSON file is a message of `messages_to_dict`, or a conversation of such."""
+    """Whether an item of a JSON file is a message of `messages_to_dict`, or a list of such messages."""
     if isinstance(value, dict) and "messages" in value:
         value = value["messages"]
     first = value[0] if isinstance(value, list) and value else value

@@ -1,4 +1,4 @@
-"""llamabot's JSON, which is also that of `ChatMemory.save`: a document with nodes and edges."""
+"""llamabot's JSON, which is also the format of `ChatMemory.save`: a document with nodes and edges."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_item(value: object) -> bool:
 
 
 def chats(source: Source) -> Chats:
-    """The conversations of a file, most often one."""
+    """The conversations of a file, in most cases one."""
     for number, item in enumerate(source.items(), 1):
         try:
             yield _chat(
@@ -31,14 +31,14 @@ def chats(source: Source) -> Chats:
             yield Bad(f"{item.where}: {error}")
 
 
-def _chat(value: object, where: str, name: str) -> Chat:
+def _chat(value: object, position: str, name: str) -> Chat:
     document = read_document(value)
     if document.nodes and document.nodes[-1].id > HIGHEST_ID:
         raise InputError(f"the node id {document.nodes[-1].id} is too high; use ids up to {HIGHEST_ID}")
     entries = [_entry(node) for node in document.nodes]
     tip = document.metadata.get("tip")
     return Chat(
-        where,
+        position,
         text_or_none(document.metadata.get("conversation_id")) or name,
         [entry.id for entry in entries],
         lambda: entries,

@@ -1,7 +1,7 @@
 """SQL: MemForest's memories: its SQLite database, or its `memory_units.json`.
 
-Messages (rank 0) are imported, each session as a conversation, with their links to the message before.
-Summaries are not: `MemorySystem.summarize_session` writes them anew.
+Messages (rank 0) are imported, each session as a conversation, with their links to the previous message.
+Summaries are not imported; `MemorySystem.summarize_session` writes new summaries.
 """
 
 from __future__ import annotations
@@ -53,8 +53,10 @@ def chats(source: Source) -> Chats:
         for unit in units:
             if not unit.get("rank"):
                 messages.setdefault(text_or_none(unit.get("group_id")) or source.name, []).append(unit)
-        for name, found in messages.items():
-            yield from _chat(name, sorted(found, key=lambda unit: str(unit.get("creation_time") or "")))
+        for name, units_of_session in messages.items():
+            yield from _chat(
+                name, sorted(units_of_session, key=lambda unit: str(unit.get("creation_time") or ""))
+            )
 
 
 def _rows(source: Source) -> Iterator[Unit]:
@@ -78,8 +80,8 @@ def _rows(source: Source) -> Iterator[Unit]:
 
 
 def _chat(name: str, units: Iterable[Unit]) -> Chats:
-    """The conversation of a session; a message without a link continues the message before it in time."""
-    where = f"session {name!r}"
+    """The conversation of a session; a message without a link continues the previous message in time."""
+    position = f"session {name!r}"
     entries: list[Entry] = []
     ordered = list(units)
     ids = {unit.get("id") for unit in ordered}
@@ -87,23 +89,23 @@ def _chat(name: str, units: Iterable[Unit]) -> Chats:
         for unit in ordered:
             key = text_or_none(unit.get("id"))
             if key is None:
-                raise InputError(f"{where} has a unit without an id")
-            before = unit.get("pre_id")
-            parent = before if before in ids else entries[-1].key if entries else None
+                raise InputError(f"{position} has a unit without an id")
+            link = unit.get("pre_id")
+            parent = link if link in ids else entries[-1].key if entries else None
             time = seconds(unit.get("creation_time"), f"unit {key!r}")
             entries.append(Entry(key, parent, partial(_message, unit), time))
-        yield chat_of(where, name, entries)
+        yield chat_of(position, name, entries)
     except InputError as error:
         yield Bad(str(error))
 
 
 def _message(unit: Unit) -> BaseMessage:
-    metadata, where = unit.get("metadata") or {}, f"unit {unit['id']!r}"
+    metadata, position = unit.get("metadata") or {}, f"unit {unit['id']!r}"
     if isinstance(metadata, str):
         try:
             metadata = json.loads(metadata)
         except ValueError as error:
-            raise InputError(f"the metadata of {where} is not JSON: {error}") from error
+            raise InputError(f"the metadata of {position} is not JSON: {error}") from error
     if not isinstance(unit.get("content"), str):
-        raise InputError(f"{where} has the content {unit.get('content')!r:.80}, which is not text")
-    return message_from(unit["content"], str(unit.get("source") or "ai"), as_object(metadata, f"{where}"))
+        raise InputError(f"{position} has the content {unit.get('content')!r:.80}, which is not text")
+    return message_from(unit["content"], str(unit.get("source") or "ai"), as_object(metadata, f"{position}"))

@@ -2,8 +2,8 @@
 
 The messages have the format of OpenAI (`role`, `content`, `tool_calls`), of Anthropic (content blocks with
 `tool_use` and `tool_result`) or of LangChain (`messages_to_dict`). A conversation without an id is named
-after the file and its line; a message without an id gets a hash of itself and of what precedes it, so that a
-longer list later adds its new messages only.
+after the file and its line; the id of a message without an id is a hash of the message and its predecessors,
+so that a later import of a longer list adds the new messages only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.importers.chats import (
-    AT_ONCE,
+    PIECE_SIZE,
     Bad,
     Chat,
     Chats,
@@ -33,9 +33,9 @@ from langchain_threadmem.messages.records import as_list, as_object, message_fro
 from langchain_threadmem.messages.roles import TYPES
 
 _NAMES = ("conversation_id", "session_id", "thread_id", "chat_id", "id", "uuid")
-"""The fields that name a conversation beside its messages, the first first."""
+"""The fields with the name of a conversation beside its messages, in the order of preference."""
 _NAMES_OF_MESSAGES = _NAMES[:4]
-"""The fields of a message that name its conversation."""
+"""The fields of a message with the name of its conversation."""
 _TIMES = ("timestamp", "created_at", "create_time", "created")
 
 
@@ -60,26 +60,26 @@ def is_message(value: object) -> bool:
 def chats(source: Source) -> Chats:
     """The conversations of a file."""
     lists: dict[str, List] = {}
-    waiting = 0
+    pending = 0
     for item in source.items():
-        where, value = item
+        position, value = item
         try:
             if isinstance(value, list) or (isinstance(value, dict) and "messages" in value):
-                yield _conversation(value, f"{source.name}-{_number(where)}", where)
+                yield _conversation(value, f"{source.name}-{_number(position)}", position)
                 continue
             name = _name(object_of(item), _NAMES_OF_MESSAGES) or source.name
-            found = lists.setdefault(name, List(name))
-            before = len(found.entries)
-            found.add(value, where)
-            waiting += len(found.entries) - before
+            messages = lists.setdefault(name, List(name))
+            count = len(messages.entries)
+            messages.add(value, position)
+            pending += len(messages.entries) - count
         except InputError as error:
             yield Bad(str(error))
-        if waiting >= AT_ONCE:
-            waiting = 0
-            for found in lists.values():
-                yield from found.pieces()
-    for found in lists.values():
-        yield from found.pieces()
+        if pending >= PIECE_SIZE:
+            pending = 0
+            for messages in lists.values():
+                yield from messages.pieces()
+    for messages in lists.values():
+        yield from messages.pieces()
 
 
 @dataclass
@@ -98,28 +98,28 @@ class List:
     _keys: set[str] = field(default_factory=set)
     _goes_on: bool = False
 
-    def add(self, record: Any, where: str, *, later: bool = False) -> None:
+    def add(self, record: Any, position: str, *, later: bool = False) -> None:
         """Add the messages of a record.
 
         Args:
             record: The record.
-            where: Its position.
-            later: Whether the messages are built when they are written; a bad record is then found there.
+            position: The position of the record, for errors.
+            later: Whether the messages are built, and checked, when they are written.
 
         Raises:
             InputError: The record is not a message.
         """
         makers: list[Callable[[], BaseMessage]]
-        record = _normal(record, where)
+        record = _normalized(record, position)
         if later and not _has_results(record):
-            makers = [partial(_message, record, where)]
+            makers = [partial(_message, record, position)]
         else:
-            makers = [partial(_given, message) for message in _messages(record, where)]
-        own = _own_id(record)
-        time = next((seconds(record[name], where) for name in _TIMES if record.get(name)), None)
-        self._where = self._where or where
+            makers = [partial(_return_message, message) for message in _messages(record, position)]
+        own_id = _own_id(record)
+        time = next((seconds(record[name], position) for name in _TIMES if record.get(name)), None)
+        self._where = self._where or position
         for number, make in enumerate(makers):
-            key = own if own is not None and number == len(makers) - 1 else None
+            key = own_id if own_id is not None and number == len(makers) - 1 else None
             if key is None or key in self._keys:
                 key = chained_id(self._last, [number, record])
             self._keys.add(key)
@@ -133,26 +133,26 @@ class List:
             self.entries, self._keys, self._where, self._goes_on = [], set(), "", True
 
 
-def _conversation(value: Any, name: str, where: str) -> Chat:
+def _conversation(value: Any, name: str, position: str) -> Chat:
     record = {"messages": value} if isinstance(value, list) else value
-    found = List(_name(record, _NAMES) or name)
+    messages = List(_name(record, _NAMES) or name)
     if record.get("system"):  # Anthropic's requests have it beside the messages.
-        found.add({"role": "system", "content": record["system"]}, where)
-    for number, item in enumerate(as_list(record["messages"], f"'messages' of {where}"), 1):
-        found.add(item, f"{where}, message {number}", later=True)
-    if not found.entries:
-        raise InputError(f"{where} has no messages")
+        messages.add({"role": "system", "content": record["system"]}, position)
+    for number, item in enumerate(as_list(record["messages"], f"'messages' of {position}"), 1):
+        messages.add(item, f"{position}, message {number}", later=True)
+    if not messages.entries:
+        raise InputError(f"{position} has no messages")
     title = text_or_none(record.get("title")) or text_or_none(record.get("name"))
-    return chat_of(where, found.name, found.entries, title)
+    return chat_of(position, messages.name, messages.entries, title)
 
 
-def _number(where: str) -> str:
-    return where.rpartition(" ")[2] if where[-1].isdigit() else "1"
+def _number(position: str) -> str:
+    return position.rpartition(" ")[2] if position[-1].isdigit() else "1"
 
 
 def _name(record: dict[str, Any], fields: tuple[str, ...]) -> str | None:
     values = (record.get(name) for name in fields)
-    return next((found for value in values if (found := text_or_none(value))), None)
+    return next((name_ for value in values if (name_ := text_or_none(value))), None)
 
 
 def _own_id(record: dict[str, Any]) -> str | None:
@@ -160,9 +160,9 @@ def _own_id(record: dict[str, Any]) -> str | None:
     return text_or_none((data if isinstance(data, dict) else record).get("id"))
 
 
-def _normal(value: Any, where: str) -> dict[str, Any]:
-    """A record in the form of OpenAI's newer messages."""
-    record = as_object(value, where)
+def _normalized(value: Any, position: str) -> dict[str, Any]:
+    """Convert a record to the form of OpenAI's newer messages."""
+    record = as_object(value, position)
     if record.get("role") == "developer":
         record = {**record, "role": "system"}
     if isinstance(call := record.get("function_call"), dict) and not record.get("content"):
@@ -179,27 +179,27 @@ def _is(block: Any, kind: str) -> bool:
     return isinstance(block, dict) and block.get("type") == kind
 
 
-def _given(message: BaseMessage) -> BaseMessage:
+def _return_message(message: BaseMessage) -> BaseMessage:
     return message
 
 
-def _message(record: dict[str, Any], where: str) -> BaseMessage:
-    return _messages(record, where)[-1]
+def _message(record: dict[str, Any], position: str) -> BaseMessage:
+    return _messages(record, position)[-1]
 
 
-def _messages(record: dict[str, Any], where: str) -> list[BaseMessage]:
-    """The messages of a record: of Anthropic's results of tools, one for each result, and the rest."""
+def _messages(record: dict[str, Any], position: str) -> list[BaseMessage]:
+    """The messages of a record: one for each tool result of Anthropic, and one for the other content."""
     content = record.get("content")
     if not isinstance(content, list):
-        return [message_from(record, where)]
+        return [message_from(record, position)]
     calls = [
         {"name": block.get("name"), "args": block.get("input") or {}, "id": block.get("id")}
         for block in content
         if _is(block, "tool_use")
     ]
     results = [block for block in content if _is(block, "tool_result")]
-    rest = [block for block in content if not _is(block, "tool_result")]
-    made = [
+    others = [block for block in content if not _is(block, "tool_result")]
+    messages = [
         message_from(
             {
                 "role": "tool",
@@ -207,11 +207,11 @@ def _messages(record: dict[str, Any], where: str) -> list[BaseMessage]:
                 "tool_call_id": block.get("tool_use_id"),
                 "status": "error" if block.get("is_error") else "success",
             },
-            where,
+            position,
         )
         for block in results
     ]
-    if rest or not results:
+    if others or not results:
         fields = {"tool_calls": calls} if calls and not record.get("tool_calls") else {}
-        made.append(message_from({**record, "content": rest, **fields}, where))
-    return made
+        messages.append(message_from({**record, "content": others, **fields}, position))
+    return messages

@@ -1,4 +1,4 @@
-"""SQL: which messages of imported conversations are stored, and the writing of the others."""
+"""SQL: the stored messages of imported conversations, and the writing of new messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MESSAGES = Statement(
 )
 
 SORTED = "sorted"
-"""The field of the metadata of a linear conversation that says whether `sort` has moved its messages."""
+"""The metadata field of a linear conversation: whether `sort` has moved its messages."""
 
 
 class Place(NamedTuple):
@@ -39,7 +39,7 @@ class Place(NamedTuple):
 
 
 class NewNode(NamedTuple):
-    """A node to be written; the fields are those of `importers.chats.Entry`, with the message encoded."""
+    """A node to be written, with the fields of `importers.chats.Entry` and the encoded message."""
 
     key: str
     parent: str | None
@@ -83,10 +83,10 @@ class Added(NamedTuple):
     messages: int
 
 
-def known(conn: Conn, owner: str, names: Iterable[str]) -> dict[str, set[str]]:
-    """The ids of the stored messages of conversations, by name; new conversations are left out."""
-    found = {name: trees.find(conn, owner, name) for name in dict.fromkeys(names)}
-    return {name: set(_places(conn, tree)) for name, tree in found.items() if tree is not None}
+def stored_ids(conn: Conn, owner: str, names: Iterable[str]) -> dict[str, set[str]]:
+    """The ids of the stored messages of conversations, by name; new conversations are omitted."""
+    tree_of = {name: trees.find(conn, owner, name) for name in dict.fromkeys(names)}
+    return {name: set(_places(conn, tree)) for name, tree in tree_of.items() if tree is not None}
 
 
 def add(conn: Conn, owner: str, chats: Iterable[NewNodes]) -> Added:
@@ -96,7 +96,7 @@ def add(conn: Conn, owner: str, chats: Iterable[NewNodes]) -> Added:
         InputError: The owner has a conversation of the same name with other messages.
     """
     conversations = messages = 0
-    # In one order in all processes, which prevents deadlocks.
+    # All processes lock conversations in the order of names, which prevents deadlocks.
     for chat in sorted(chats, key=lambda chat: chat.name):
         tree = trees.find_or_create(conn, owner, chat.name, chat.created)
         trees.lock(conn, tree)
@@ -112,12 +112,12 @@ def add(conn: Conn, owner: str, chats: Iterable[NewNodes]) -> Added:
 
 def unsorted(conn: Conn, owner: str, names: Iterable[str]) -> dict[str, int]:
     """The numbers of messages of the conversations that are not sorted yet, by name."""
-    found = {}
+    counts = {}
     for name in names:
         tree = trees.find(conn, owner, name)
         if tree is not None and catalogue.profile_of(conn, tree).metadata.get(SORTED) is False:
-            found[name] = trees.head(conn, tree).next_seq - 1
-    return found
+            counts[name] = trees.head(conn, tree).next_seq - 1
+    return counts
 
 
 def mark_sorted(conn: Conn, owner: str, name: str) -> None:
@@ -125,17 +125,17 @@ def mark_sorted(conn: Conn, owner: str, name: str) -> None:
     tree = trees.find(conn, owner, name)
     if tree is not None:
         trees.lock(conn, tree)
-        _mark(conn, tree, done=True)
+        _mark(conn, tree, is_sorted=True)
 
 
-def _mark(conn: Conn, tree: int, done: bool) -> None:
-    old = catalogue.profile_of(conn, tree)
-    if old.metadata.get(SORTED) is not None and old.metadata[SORTED] is not done:
-        catalogue.put_profile(conn, tree, old._replace(metadata={**old.metadata, SORTED: done}))
+def _mark(conn: Conn, tree: int, is_sorted: bool) -> None:
+    profile = catalogue.profile_of(conn, tree)
+    if profile.metadata.get(SORTED) is not None and profile.metadata[SORTED] is not is_sorted:
+        catalogue.put_profile(conn, tree, profile._replace(metadata={**profile.metadata, SORTED: is_sorted}))
 
 
 def _places(conn: Conn, tree: int) -> dict[str, Place]:
-    """The places of messages by their ids: the live node, else the newest."""
+    """The places of messages by their ids: the live node or, if there is none, the newest node."""
     rows = conn.all(_MESSAGES, tree)
     rows.sort(key=lambda row: (row[3] == State.LIVE, row[2]))
     return {message: Place(key, seq) for message, key, seq, _ in rows}
@@ -165,7 +165,7 @@ def _fill(conn: Conn, tree: int, chat: NewNodes) -> int:
 
 
 def _renumbered(placement: Placement | None, numbers: Mapping[str, int]) -> Placement | None:
-    """A placement whose candidates are the stored nodes; `numbers` are those of the entries of the file."""
+    """A placement whose candidates are stored nodes; `numbers` has their numbers by the keys of entries."""
     if placement is None:
         return None
     chances = [
@@ -190,18 +190,18 @@ def _extend(conn: Conn, tree: int, head: trees.Head, chat: NewNodes) -> int:
     added = []
     for new in chat.nodes:
         if new.message in stored:
-            continue  # Another import has written it since.
-        above = places.get(chat.ids.get(new.parent or "", new.parent or ""))
-        after = places.get(chat.ids.get(new.superseded_by or "", ""))
+            continue  # Another import has written the message since.
+        parent = places.get(chat.ids.get(new.parent or "", new.parent or ""))
+        successor = places.get(chat.ids.get(new.superseded_by or "", ""))
         key = writer.add(
-            None if above is None else above.key,
-            None if above is None else above.seq,
+            None if parent is None else parent.key,
+            None if parent is None else parent.seq,
             new.message,
             new.role,
             new.body,
             new.created,
             int(new.state),
-            None if after is None else after.seq,
+            None if successor is None else successor.seq,
         )
         places[new.message] = Place(key, writer.newest)
         added.append((key, new))
@@ -217,11 +217,11 @@ def _extend(conn: Conn, tree: int, head: trees.Head, chat: NewNodes) -> int:
     # A thread that was continued here stays the active thread.
     if is_imported:
         live = [key for key, new in added if new.state == State.LIVE]
-        wanted = places.get(chat.ids.get(chat.tip or "", ""))
-        tip = wanted.key if wanted is not None else live[-1] if live else tip
+        file_tip = places.get(chat.ids.get(chat.tip or "", ""))
+        tip = file_tip.key if file_tip is not None else live[-1] if live else tip
     trees.settle(conn, tree, tip, system)
-    if chat.profile.title and (old := catalogue.profile_of(conn, tree)).title is None:
-        catalogue.put_profile(conn, tree, old._replace(title=chat.profile.title))
+    if chat.profile.title and (profile := catalogue.profile_of(conn, tree)).title is None:
+        catalogue.put_profile(conn, tree, profile._replace(title=chat.profile.title))
     if added:
-        _mark(conn, tree, done=False)
+        _mark(conn, tree, is_sorted=False)
     return len(added)

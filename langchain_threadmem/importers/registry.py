@@ -21,7 +21,7 @@ from langchain_threadmem.importers.chats import Chats
 from langchain_threadmem.importers.source import Source
 
 _ITEMS = 20
-"""The number of items of a file that are looked at."""
+"""The number of items of a file from which its format is detected."""
 
 
 def _never(value: object) -> bool:
@@ -32,11 +32,11 @@ class Format(NamedTuple):
     """A format.
 
     Attributes:
-        name: Its name in arguments.
-        contents: Its contents in a few words.
+        name: The name of the format in arguments.
+        contents: The contents of the files in a few words.
         chats: Reads the conversations of a file.
         is_item: Whether an item of a JSON file has the format, if the format is JSON.
-        is_database: Whether an SQLite database has the format, if the format is one.
+        is_database: Whether an SQLite database has the format, if the format is a database.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Format(NamedTuple):
         return self.is_database(source) if source.is_database else any(map(self.is_item, values))
 
     def can_be(self, source: Source) -> bool:
-        """Whether a file is of the kind of the format: a database with its tables, or JSON."""
+        """Whether a file is of the type of the format: a database with its tables, or JSON."""
         return self.is_database(source) if source.is_database else self.is_item is not _never
 
 
@@ -76,24 +76,24 @@ FORMATS = (
         is_database=sql_history.is_database,
     ),
 )
-"""All formats; the first that fits a file is its format."""
+"""All formats; a file has the first format that fits."""
 
 
 def check(name: str | None) -> None:
-    """Refuse an unknown name of a format.
+    """Check the name of a format.
 
     Raises:
-        InputError: The name is not that of a format; the error lists the names.
+        InputError: The name is unknown; the error lists the names.
     """
     if name is not None and name not in [format.name for format in FORMATS]:
         raise InputError(f"unknown format {name!r}; use one of {', '.join(f.name for f in FORMATS)}")
 
 
-def chosen(source: Source, name: str | None, path: str | Path) -> Format:
-    """The format with a name, or that of a file.
+def format_of(source: Source, name: str | None, path: str | Path) -> Format:
+    """The format with a name, or the detected format of a file.
 
     Raises:
-        InputError: The file has none of the formats, or is not of the kind of the named format.
+        InputError: The file has none of the formats, or is not of the type of the named format.
     """
     values = [] if name is not None or source.is_database else _first_values(source)
     for format in FORMATS:
@@ -103,8 +103,8 @@ def chosen(source: Source, name: str | None, path: str | Path) -> Format:
             return format
         if name is None and format.fits(source, values):
             return format
-    known = "; ".join(f"{format.name}: {format.contents}" for format in FORMATS)
-    raise InputError(f"{str(path)!r} has none of the formats that can be imported ({known})")
+    formats = "; ".join(f"{format.name}: {format.contents}" for format in FORMATS)
+    raise InputError(f"{str(path)!r} has none of the formats that can be imported ({formats})")
 
 
 def _first_values(source: Source) -> list[Any]:

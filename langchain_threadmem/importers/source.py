@@ -14,7 +14,7 @@ from langchain_threadmem.importers.json_items import Item, items_of
 
 _SQLITE = b"SQLite format 3\0"
 _MEMBER = "conversations"
-"""How the name of the member of an archive with the conversations begins."""
+"""The beginning of the name of the archive member with the conversations."""
 
 
 class Source:
@@ -28,8 +28,8 @@ class Source:
         PersistenceError: The file cannot be read.
 
     Attributes:
-        name: The name of the file without its suffix: the name of a conversation without a name.
-        time: The time of the last change, in seconds since 1970: that of messages without a time.
+        name: The name of the file without its suffix, for a conversation without a name.
+        time: The time of the last change, in seconds since 1970, for messages without a time.
         size: The size in bytes.
         tables: The columns of each table, if the file is an SQLite database.
     """
@@ -60,11 +60,11 @@ class Source:
 
     @property
     def position(self) -> int:
-        """The number of bytes that were read; of a database, all."""
+        """The number of bytes that were read; the size for a database."""
         return self.size if self.is_database else self._stream.tell()
 
     def items(self) -> Iterator[Item]:
-        """The items of the file from its beginning, each parsed; see `items_of`.
+        """The parsed items of the file from its beginning; see `items_of`.
 
         Raises:
             InputError: The file is damaged; the error names the item.

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.importers.chats import AT_ONCE, Bad, Chats, text_or_none
+from langchain_threadmem.importers.chats import PIECE_SIZE, Bad, Chats, text_or_none
 from langchain_threadmem.importers.message_lists import List
 from langchain_threadmem.importers.source import Source
 
@@ -37,20 +37,20 @@ def _chats_of(source: Source, table: str) -> Chats:
         if name is None:
             yield Bad(f"table {table!r} has messages without a session_id")
             continue
-        found = List(name)
+        messages = List(name)
         for _, number, text in of_session:
-            where = f"row {number} of table {table!r}"
+            position = f"row {number} of table {table!r}"
             try:
-                found.add(_parsed(text, where), where)
+                messages.add(_parsed(text, position), position)
             except InputError as error:
                 yield Bad(str(error))
-            if len(found.entries) >= AT_ONCE:
-                yield from found.pieces()
-        yield from found.pieces()
+            if len(messages.entries) >= PIECE_SIZE:
+                yield from messages.pieces()
+        yield from messages.pieces()
 
 
-def _parsed(text: object, where: str) -> object:
+def _parsed(text: object, position: str) -> object:
     try:
         return json.loads(str(text))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is not JSON: {error}") from error
+        raise InputError(f"{position} is not JSON: {error}") from error

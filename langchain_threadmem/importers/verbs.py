@@ -1,7 +1,7 @@
 """The verb that imports a file: batches of conversations are read, compared with the database and written.
 
 With `sort=True` the linear conversations of the file are then sorted into threads. Their metadata has
-`"sorted": false` until that is done, so that a later import goes on after an interruption.
+`"sorted": false` until they are sorted, so that a later import continues after an interruption.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, ThreadMemError
 from langchain_threadmem.importers import queries, registry
-from langchain_threadmem.importers.chats import Bad, Chat, Chats, ordered, shown, threads
+from langchain_threadmem.importers.chats import Bad, Chat, Chats, ordered, threads, tip_shown
 from langchain_threadmem.importers.queries import Added, NewNode, NewNodes
 from langchain_threadmem.importers.source import Source
 from langchain_threadmem.messages.codec import encode
@@ -78,20 +78,22 @@ def import_file(
     registry.check(format)
     source = yield from Call(lambda: Source(path))
     try:
-        chosen = yield from Call(lambda: registry.chosen(source, format, path))
-        chats, report = chosen.chats(source), ImportReport(chosen.name)
+        file_format = yield from Call(lambda: registry.format_of(source, format, path))
+        chats, report = file_format.chats(source), ImportReport(file_format.name)
         imported: dict[str, None] = {}
         while True:
             batch = yield from Call(partial(_next_batch, chats, skip_bad))
             names = [chat.name for chat in batch.chats]
-            stored = yield from Sql(partial(queries.known, owner=runtime.owner, names=names))
-            new = yield from Call(
-                partial(_new, batch, stored, source.time, chosen.name, runtime.parts.write, skip_bad)
+            stored = yield from Sql(partial(queries.stored_ids, owner=runtime.owner, names=names))
+            new_nodes = yield from Call(
+                partial(
+                    _new_nodes, batch, stored, source.time, file_format.name, runtime.parts.write, skip_bad
+                )
             )
             added = Added(0, 0)
-            if new:
-                added = yield from Sql(partial(queries.add, owner=runtime.owner, chats=new), write=True)
-            report = _counted(report, batch, added)
+            if new_nodes:
+                added = yield from Sql(partial(queries.add, owner=runtime.owner, chats=new_nodes), write=True)
+            report = _with_counts(report, batch, added)
             if sort:
                 imported |= dict.fromkeys(chat.name for chat in batch.chats)
             if on_progress is not None:
@@ -110,21 +112,23 @@ def _sort(
 ) -> Flow[ImportReport]:
     """Sort the conversations that are not sorted yet."""
     unsorted = yield from Sql(partial(queries.unsorted, owner=runtime.owner, names=names))
-    before, total = 0, sum(unsorted.values())
+    sorted_messages, total = 0, sum(unsorted.values())
     for name, messages in unsorted.items():
 
-        def update(done: int, turns: int, messages: int = messages, before: int = before) -> None:
+        def update(
+            done: int, turns: int, messages: int = messages, sorted_messages: int = sorted_messages
+        ) -> None:
             if on_sort is not None:
-                on_sort(before + messages * done // turns, total)
+                on_sort(sorted_messages + messages * done // turns, total)
 
-        made = yield from moves.sort(Conversation(runtime, name), progress=update)
+        sort_moves = yield from moves.sort(Conversation(runtime, name), progress=update)
         yield from Sql(partial(queries.mark_sorted, owner=runtime.owner, name=name), write=True)
-        before += messages
+        sorted_messages += messages
         report = replace(
             report,
             sorted=report.sorted + 1,
-            moved=report.moved + len(made),
-            opened=report.opened + sum(move.parent_id is None for move in made),
+            moved=report.moved + len(sort_moves),
+            opened=report.opened + sum(move.parent_id is None for move in sort_moves),
         )
     return report
 
@@ -146,11 +150,11 @@ class _Batch:
     is_last: bool = False
 
     def refuse(self, problem: str, skip: bool) -> None:
-        """Note a bad item, which ends the import if bad items are not skipped."""
+        """Add the problem of a bad item, which ends the import unless bad items are skipped."""
         self.problems.append(problem)
         if not skip and self.error is None:
             self.error = InputError(
-                f"{problem}. What precedes it is imported; --skip-bad (skip_bad=True) goes on without it"
+                f"{problem}. The items before it were imported; --skip-bad (skip_bad=True) skips this item"
             )
 
 
@@ -168,12 +172,12 @@ def _next_batch(chats: Chats, skip_bad: bool) -> _Batch:
             else:
                 batch.chats.append(chat)
                 count += len(chat.ids)
-    except ThreadMemError as error:  # The file is damaged; what was read before is imported.
+    except ThreadMemError as error:  # The file is damaged; the items before the damage are imported.
         batch.error = error
     return batch
 
 
-def _new(
+def _new_nodes(
     batch: _Batch,
     stored: Mapping[str, Collection[str]],
     default: float,
@@ -181,27 +185,27 @@ def _new(
     write: Writer,
     skip_bad: bool,
 ) -> list[NewNodes]:
-    """The new nodes of a batch; conversations that cannot be stored are taken out of the batch."""
-    found, chats = [], []
+    """The new nodes of a batch; conversations that cannot be stored are removed from the batch."""
+    new_nodes, chats = [], []
     for chat in batch.chats:
         try:
-            new = _new_of(chat, stored.get(chat.name, ()), default, format, write)
+            nodes = _nodes_of(chat, stored.get(chat.name, ()), default, format, write)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
-            # The fields of a message may have any type; validation raises one of these.
+            # The fields of a message may have any type; validation raises one of these errors.
             problem = str(error) if isinstance(error, InputError) else reason(error)
-            where = "" if problem.startswith(chat.where) else f"{chat.where}: "
-            batch.refuse(f"{where}{problem}", skip_bad)
+            prefix = "" if problem.startswith(chat.where) else f"{chat.where}: "
+            batch.refuse(f"{prefix}{problem}", skip_bad)
             if not skip_bad:
                 break
         else:
             chats.append(chat)
-            if new is not None:
-                found.append(new)
+            if nodes is not None:
+                new_nodes.append(nodes)
     batch.chats = chats
-    return found
+    return new_nodes
 
 
-def _new_of(
+def _nodes_of(
     chat: Chat, stored: Collection[str], default: float, format: str, write: Writer
 ) -> NewNodes | None:
     if all(id in stored for id in chat.ids):
@@ -238,7 +242,7 @@ def _new_of(
         chat.name,
         nodes,
         {entry.key: entry.id for entry in entries},
-        shown(chat.tip, entries),
+        tip_shown(chat.tip, entries),
         nodes[0].created if nodes and chat.created is None else chat.created or default,
         Profile(
             chat.title,
@@ -248,7 +252,7 @@ def _new_of(
     )
 
 
-def _counted(report: ImportReport, batch: _Batch, added: Added) -> ImportReport:
+def _with_counts(report: ImportReport, batch: _Batch, added: Added) -> ImportReport:
     return replace(
         report,
         conversations=report.conversations + sum(not chat.goes_on for chat in batch.chats),

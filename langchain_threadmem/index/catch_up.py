@@ -28,27 +28,28 @@ from langchain_threadmem.tree.rows import is_recallable, nodes_of
 from langchain_threadmem.units import memory
 
 WORDS_AT_ONCE = 5000
+"""The number of messages that are added to the lexicon in one transaction."""
 EXACT_BELOW = 20_000
-"""The number of vectors of an owner from which Chroma is searched; `benchmarks/owners.py` measures both.
+"""The number of vectors of an owner from which Chroma is searched; see `benchmarks/owners.py`.
 
 An exact search of 20,000 vectors takes 1 ms and 30 MB of memory, a search in Chroma 2 to 4 ms; an exact
-search is faster even with 50,000. Chroma takes 0.5 ms to add a vector, and 600 KB on disk for 200 vectors.
+search of 50,000 vectors is still faster. Chroma adds a vector in 0.5 ms, and stores 200 vectors in 600 KB.
 """
-FEW_TO_ENTER = 1_000
-"""The number of vectors that a search adds to Chroma, in 0.5 s. More vectors are added in the background, and
-searched exactly until all are added."""
-ENTERED_AT_ONCE = 300
+FEW_TO_ADD = 1_000
+"""The maximal number of vectors that a search adds to Chroma, in 0.5 s. More vectors are added in the
+background; until then all vectors are searched exactly."""
+ADDED_AT_ONCE = 300
 """The number of vectors that are added to Chroma in one step of 0.2 s; an erasure waits for the step."""
 
 
 class OwnerVectors(Component):
-    """The cache of all vectors of an owner with less than `EXACT_BELOW`."""
+    """The cache of all vectors of an owner with fewer than `EXACT_BELOW` vectors."""
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
         self.whole = Whole()
         self.filling = "filling the index", runtime.owner
-        """The background job that enters the vectors into Chroma."""
+        """The background job that adds the vectors to Chroma."""
 
     def drop(self, removed: Mapping[int, Collection[int]]) -> None:
         self.whole = Whole()
@@ -72,18 +73,18 @@ def catch_up_words(runtime: Runtime, tree: int) -> Flow[None]:
     """Add the new messages of a conversation to the lexicon."""
     lexicon_name = runtime.get(Indexes).lexicon
     if (yield from Sql(lambda conn: is_behind(conn, tree, lexicon_name))):
-        while (yield from Sql(lambda conn: _enter_words(conn, runtime, [tree]), write=True)):
+        while (yield from Sql(lambda conn: _add_words(conn, runtime, [tree]), write=True)):
             pass
 
 
-def _enter_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
-    """Add the next messages of trees to the lexicon; return whether a single tree may have more."""
+def _add_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
+    """Add the next messages of trees to the lexicon; return whether a single tree may have more of them."""
     name, owner = runtime.get(Indexes).lexicon, runtime.owner
     trees.lock_all(conn, chosen)
-    for tree, other in watermarks.other_lexicons(conn, chosen, name):
-        # The words of the tree are those of another language.
+    for tree, other_name in watermarks.other_lexicons(conn, chosen, name):
+        # The tree has words of another language in the lexicon.
         document_queries.forget_words(conn, tree, owner)
-        watermarks.drop(conn, tree, other)
+        watermarks.drop(conn, tree, other_name)
     at = {tree: reached.watermark for tree, reached in watermarks.of_trees(conn, name, chosen).items()}
     rows = nodes.after_marks(
         conn, name, {tree: watermark.seq for tree, watermark in at.items()}, WORDS_AT_ONCE
@@ -109,18 +110,18 @@ def _enter_words(conn: Conn, runtime: Runtime, chosen: Sequence[int]) -> bool:
 
 
 def catch_up_owner_words(runtime: Runtime) -> Flow[None]:
-    """Add the new messages of all conversations of the owner to the lexicon, unless nothing is written."""
+    """Add the new messages of all conversations of the owner to the lexicon, except in a read-only memory."""
     if runtime.read_only:
         return
     owner, name = runtime.owner, runtime.get(Indexes).lexicon
     unread = yield from Sql(lambda conn: watermarks.missing(conn, owner, name))
     for piece in in_pieces(unread, WORDS_AT_ONCE):
-        while (yield from Sql(lambda conn: _enter_words(conn, runtime, piece), write=True)):  # noqa: B023 - driven before the next turn
+        while (yield from Sql(lambda conn: _add_words(conn, runtime, piece), write=True)):  # noqa: B023 - driven before the next turn
             pass
 
 
 def words_of_new_messages(conn: Conn, runtime: Runtime) -> Iterator[tuple[int, Sequence[str]]]:
-    """The tree and the words of each message that the lexicon lacks, for a read-only memory."""
+    """The tree and the words of each message that is not in the lexicon, for a read-only memory."""
     name = runtime.get(Indexes).lexicon
     for piece in in_pieces(watermarks.missing(conn, runtime.owner, name), WORDS_AT_ONCE):
         at = {tree: reached.watermark.seq for tree, reached in watermarks.of_trees(conn, name, piece).items()}
@@ -135,16 +136,16 @@ def words_of_new_messages(conn: Conn, runtime: Runtime) -> Iterator[tuple[int, S
 def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorIndex | ExactIndex | None]:
     """Update lexicon, vectors and owner-wide index for all conversations of the owner.
 
-    Fewer than `EXACT_BELOW` vectors are searched exactly, in memory, unless the system was given an index, or
-    the index was filled when the owner had more vectors. Vectors are also searched exactly while many of them
-    are added to the index in the background.
+    Fewer than `EXACT_BELOW` vectors are searched exactly, in memory, unless the caller has passed an index or
+    the index was filled while the owner had more vectors. Vectors are also searched exactly while many of
+    them are added to the index in the background.
 
     Args:
         runtime: The owner's memory.
         wait: As in `index.embed.catch_up_vectors`.
 
     Returns:
-        The index to search; `None` without an embedding model, or if SQL has to be searched.
+        The index to search; `None` without an embedding model, or for a search in SQL.
     """
     owner, model, indexes = runtime.owner, (yield from model_of(runtime)), runtime.get(Indexes)
     runtime.get(EmbeddingQueue).searched = True
@@ -167,12 +168,12 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
         return None
     yield from _compare(runtime, index)
     if indexes.chooses_index:
-        made, indexed = yield from Sql(lambda conn: _counts(conn, owner, model))
-        if made - indexed > FEW_TO_ENTER:
-            left: dict[int, int] = {}
+        count, indexed = yield from Sql(lambda conn: _counts(conn, owner, model))
+        if count - indexed > FEW_TO_ADD:
+            rest: dict[int, int] = {}
             # Chroma blocks all other threads while it adds vectors.
             filling = runtime.get(OwnerVectors).filling
-            runtime.ahead.want(filling, lambda: run(_fill_some(runtime, index, left), runtime), gently=True)
+            runtime.ahead.start(filling, lambda: run(_add_some(runtime, index, rest), runtime), gently=True)
         if runtime.ahead.busy(runtime.get(OwnerVectors).filling):
             return (yield from _exact_of_owner(runtime))
     yield from _fill(runtime, index)
@@ -182,14 +183,14 @@ def catch_up_owner(runtime: Runtime, wait: bool | None = True) -> Flow[VectorInd
 def _fill(runtime: Runtime, index: VectorIndex) -> Flow[None]:
     """Add all missing vectors to an index."""
     lacking: dict[int, int] = {}
-    while (yield from _fill_some(runtime, index, lacking)):
+    while (yield from _add_some(runtime, index, lacking)):
         pass
 
 
 def _compare(runtime: Runtime, index: VectorIndex) -> Flow[None]:
-    """Empty an index that differs from SQL: it was deleted, restored from a copy, or missed a removal.
+    """Empty an index that differs from SQL because it was deleted, restored from a copy or not updated.
 
-    An index is compared once, and whenever it is empty.
+    An index is compared at its first use, and whenever it is empty.
     """
     indexes = runtime.get(Indexes)
     count = yield from Call(index.count)
@@ -202,7 +203,7 @@ def _compare(runtime: Runtime, index: VectorIndex) -> Flow[None]:
             yield from empty(index, runtime.owner)
 
 
-def _fill_some(runtime: Runtime, index: VectorIndex, lacking: dict[int, int]) -> Flow[bool]:
+def _add_some(runtime: Runtime, index: VectorIndex, lacking: dict[int, int]) -> Flow[bool]:
     """Add the next missing vectors to an index; return whether there may be more.
 
     Args:
@@ -213,8 +214,8 @@ def _fill_some(runtime: Runtime, index: VectorIndex, lacking: dict[int, int]) ->
     owner, model = runtime.owner, runtime.get(Indexes).model
     if not lacking:
         lacking.update((yield from Sql(lambda conn: watermarks.lacking(conn, owner, model, index.name))))
-    piece = next(in_pieces(lacking, ENTERED_AT_ONCE), [])
-    more = (yield from _enter_some(runtime, index, piece)) if piece else False
+    piece = next(in_pieces(lacking, ADDED_AT_ONCE), [])
+    more = (yield from _add_vectors(runtime, index, piece)) if piece else False
     if more is None:
         lacking.clear()
         return True
@@ -227,8 +228,8 @@ def _fill_some(runtime: Runtime, index: VectorIndex, lacking: dict[int, int]) ->
 def _counts(conn: Conn, owner: str, model: str) -> tuple[int, int]:
     """The number of vectors of an owner, and the number of them in the owner-wide index."""
     names = watermarks.embeddings_of(model), watermarks.index_of(model)
-    made, indexed = (watermarks.total(conn, owner, name).documents for name in names)
-    return made, indexed
+    embedded_count, indexed = (watermarks.total(conn, owner, name).documents for name in names)
+    return embedded_count, indexed
 
 
 def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
@@ -237,31 +238,31 @@ def _exact_of_owner(runtime: Runtime) -> Flow[ExactIndex]:
     name, vectors = watermarks.embeddings_of(model), runtime.get(OwnerVectors)
     whole = vectors.whole
 
-    def news(conn: Conn) -> tuple[dict[int, Reached], bool, list[Vectors]]:
-        now = watermarks.reached(conn, owner, name)
+    def read(conn: Conn) -> tuple[dict[int, Reached], bool, list[Vectors]]:
+        current = watermarks.reached(conn, owner, name)
         grown = all(
-            tree in now
-            and now[tree].epoch == old.epoch
-            and now[tree].watermark.documents >= old.watermark.documents
+            tree in current
+            and current[tree].epoch == old.epoch
+            and current[tree].watermark.documents >= old.watermark.documents
             for tree, old in whole.reached.items()
         )
         before = whole.reached if grown and whole.model == model else {}
-        news = [tree for tree in now if tree not in before]
-        # Trees with new vectors are read one by one: their number is at most that of the new messages.
+        new_trees = [tree for tree in current if tree not in before]
+        # Trees with new vectors are read one by one; there are at most as many as new messages.
         parts = [
             embedded(conn, tree, model, old.watermark.seq)
             for tree, old in before.items()
-            if old.watermark.seq < now[tree].watermark.seq
+            if old.watermark.seq < current[tree].watermark.seq
         ]
-        return now, bool(before), [embeddings.after_marks(conn, model, name, "", news)[0], *parts]
+        return current, bool(before), [embeddings.after_marks(conn, model, name, "", new_trees)[0], *parts]
 
-    now, more, parts = yield from Sql(news)
+    current, more, parts = yield from Sql(read)
     if more:
-        whole.add(parts, now)
+        whole.add(parts, current)
         return whole.index
     # The cache is empty, or vectors were removed.
     whole = vectors.whole = Whole(model)
-    whole.add(parts, now)
+    whole.add(parts, current)
     return whole.index
 
 
@@ -269,7 +270,7 @@ def empty(index: VectorIndex, owner: str) -> Flow[str]:
     """Empty an index; the next search fills it again.
 
     Returns:
-        The reason why bytes of its vectors may be left in files; empty if no bytes are left.
+        The reason if bytes of its vectors may be left in files; else an empty text.
     """
     yield from Sql(lambda conn: watermarks.clear(conn, owner, index.name), write=True)
     if isinstance(index, ClearableIndex):
@@ -279,48 +280,52 @@ def empty(index: VectorIndex, owner: str) -> Flow[str]:
     return f"the index {index.name!r}: it has no clear(), so its files may contain removed vectors"
 
 
-def _enter_some(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) -> Flow[bool | None]:
+def _add_vectors(runtime: Runtime, index: VectorIndex, chosen: Sequence[int]) -> Flow[bool | None]:
     """Add the next vectors of trees to an index; return whether a single tree may have more.
 
-    Returns `None` if the index was emptied, because some of these vectors were removed from SQL meanwhile.
+    Returns `None` if the index was emptied because vectors of the batch were removed from SQL meanwhile.
     """
     model, name = runtime.get(Indexes).model, index.name
-    made = watermarks.embeddings_of(model)
+    upper = watermarks.embeddings_of(model)
 
     def read(conn: Conn) -> tuple[dict[int, Reached], dict[int, int], Vectors, list[int]]:
         at = watermarks.of_trees(conn, name, chosen)
-        ends = {tree: one.watermark.seq for tree, one in watermarks.of_trees(conn, made, chosen).items()}
+        ends = {tree: state.watermark.seq for tree, state in watermarks.of_trees(conn, upper, chosen).items()}
         if len(at) > 1:
-            return at, ends, *embeddings.after_marks(conn, model, made, name, list(at))
-        for tree, one in at.items():
-            news = embedded(conn, tree, model, one.watermark.seq, ENTERED_AT_ONCE)
+            return at, ends, *embeddings.after_marks(conn, model, upper, name, list(at))
+        for tree, state in at.items():
+            news = embedded(conn, tree, model, state.watermark.seq, ADDED_AT_ONCE)
             return at, ends, news, [tree] * len(news.keys)
         return at, ends, NONE, []
 
     at, ends, news, of_tree = yield from Sql(read)
-    more = len(at) == 1 and len(of_tree) == ENTERED_AT_ONCE
+    more = len(at) == 1 and len(of_tree) == ADDED_AT_ONCE
     if more:
         ends[of_tree[0]] = int(news.seqs[-1])
-    entered: list[int] = news.keys.tolist()
-    yield from Call(lambda: index.add(entered, news.matrix))
+    keys: list[int] = news.keys.tolist()
+    yield from Call(lambda: index.add(keys, news.matrix))
 
     def record(conn: Conn) -> bool:
         trees.lock_all(conn, at)
-        now = watermarks.of_trees(conn, name, at)
-        same = {tree for tree, one in at.items() if tree in now and now[tree].epoch == one.epoch}
-        vectors = {key for key, model_of in embeddings.models_of(conn, entered) if model_of == model}
-        here = [tree for tree, key in zip(of_tree, entered, strict=True) if tree in same and key in vectors]
-        counts = Counter(here)
+        current = watermarks.of_trees(conn, name, at)
+        unchanged = {
+            tree for tree, state in at.items() if tree in current and current[tree].epoch == state.epoch
+        }
+        vectors = {key for key, model_of in embeddings.models_of(conn, keys) if model_of == model}
+        added = [
+            tree for tree, key in zip(of_tree, keys, strict=True) if tree in unchanged and key in vectors
+        ]
+        counts = Counter(added)
         reached = {
             tree: Watermark(ends[tree], at[tree].watermark.documents + counts[tree])
-            for tree in same
-            if now[tree].watermark == at[tree].watermark  # Otherwise another process has changed it.
+            for tree in unchanged
+            if current[tree].watermark == at[tree].watermark  # Else another process has changed it.
         }
         watermarks.put(conn, name, reached)
-        return len(here) < len(entered)
+        return len(added) < len(keys)
 
     if (yield from Sql(record, write=True)):
-        # After the removal of single vectors their bytes may be left in the files of an index.
+        # After the removal of single vectors the files of an index may contain their bytes.
         yield from empty(index, runtime.owner)
         return None
     return more
@@ -337,25 +342,25 @@ def is_behind(conn: Conn, tree: int, name: str) -> bool:
 
 
 def index_problems(runtime: Runtime) -> Flow[list[str]]:
-    """The differences between the owner-wide index and SQL; an index that was never filled is not opened."""
+    """The differences between the owner-wide index and SQL; an unused index is not opened."""
     owner, model = runtime.owner, (yield from model_of(runtime))
 
-    def used(conn: Conn) -> bool:
+    def is_used(conn: Conn) -> bool:
         return any(watermarks.indexed(conn, tree) for _, tree in trees.conversations(conn, owner))
 
-    index = (yield from Call(runtime.get(Indexes).index)) if model and (yield from Sql(used)) else None
+    index = (yield from Call(runtime.get(Indexes).index)) if model and (yield from Sql(is_used)) else None
     if index is None:
         return []
-    # Vectors that are added or removed during the comparison differ in SQL before and after.
+    # The keys are read before and after, because vectors may be added or removed during the comparison.
     before = yield from Sql(lambda conn: embeddings.entered(conn, owner, model, index.name))
     indexed = set((yield from Call(index.keys)))
-    after, made = yield from Sql(
+    after, embedded_keys = yield from Sql(
         lambda conn: (
             embeddings.entered(conn, owner, model, index.name),
             embeddings.of(conn, owner, model),
         )
     )
-    lacking, foreign = len((before & after) - indexed), len(indexed - before - made)
+    lacking, foreign = len((before & after) - indexed), len(indexed - before - embedded_keys)
     if not lacking and not foreign:
         return []
     return [f"the vector index lacks {lacking} vectors and has {foreign} too many; call reindex()"]
@@ -373,8 +378,8 @@ def reindex(runtime: Runtime) -> Flow[int]:
     yield from Call(lambda: runtime.ahead.drop(runtime.get(OwnerVectors).filling))
     yield from empty(index, runtime.owner)
     yield from catch_up_owner(runtime)
-    made, _ = yield from Sql(lambda conn: _counts(conn, runtime.owner, runtime.get(Indexes).model))
-    if needs_index(runtime, made):
+    count, _ = yield from Sql(lambda conn: _counts(conn, runtime.owner, runtime.get(Indexes).model))
+    if needs_index(runtime, count):
         yield from Call(lambda: runtime.ahead.drop(runtime.get(OwnerVectors).filling))
         yield from _fill(runtime, index)
     return (yield from Call(index.count))

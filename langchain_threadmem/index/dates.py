@@ -2,7 +2,7 @@
 
 The time of a message is `additional_kwargs["time"]` in a known format (ISO 8601, seconds since 1970,
 "2023/05/20 02:21", or a date with a month's name: "1:56 pm on 8 May, 2023", "March-15-2024"); otherwise the
-node's timestamp. A time without a zone is taken for UTC, since only the distance between times counts.
+node's timestamp. A time without a zone is read as UTC, since only differences of times matter.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ class Span(NamedTuple):
     end: float
 
 
-def said_at(given: object, months: Mapping[str, int]) -> float | None:
-    """A time as people and programs write it, in seconds since 1970; `None` for an unknown format.
+def said_at(time: object, months: Mapping[str, int]) -> float | None:
+    """A time in one of the known formats, in seconds since 1970; `None` for an unknown format.
 
     Example:
         >>> said_at("2 pm", {}), said_at("2024-03-15T10:00:00", {}), said_at("8 May, 2023", {"may": 5})
         (None, 1710496800.0, 1683504000.0)
     """
-    if isinstance(given, datetime):
-        return (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()
-    if isinstance(given, (int, float)) and not isinstance(given, bool):
-        return float(given) if abs(given) < 1e11 else None
-    if not isinstance(given, str):
+    if isinstance(time, datetime):
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    if isinstance(time, (int, float)) and not isinstance(time, bool):
+        return float(time) if abs(time) < 1e11 else None
+    if not isinstance(time, str):
         return None
     try:
-        return said_at(datetime.fromisoformat(given), months)
+        return said_at(datetime.fromisoformat(time), months)
     except ValueError:
         pass
-    clock = _CLOCK.search(given)
-    found = _named(_CLOCK.sub(" ", given.lower()), months)
-    if found is None or found[1] is None or found[2] is None or found[0] is None:
+    clock = _CLOCK.search(time)
+    named = _named(_CLOCK.sub(" ", time.lower()), months)
+    if named is None or named[1] is None or named[2] is None or named[0] is None:
         return None
     try:
-        day = datetime(found[0], found[1], found[2], tzinfo=UTC)
+        day = datetime(named[0], named[1], named[2], tzinfo=UTC)
     except ValueError:
         return None
     return (day + _time_of_day(clock)).timestamp()
@@ -66,17 +66,17 @@ def _time_of_day(clock: re.Match[str] | None) -> timedelta:
 
 
 def _named(text: str, months: Mapping[str, int]) -> tuple[int | None, int | None, int | None] | None:
-    """The year, month and day that a text in lower case names, as far as given; `None` without a date."""
+    """The year, month and day in a text in lower case, `None` for each absent part; `None` without a date."""
     iso = _ISO_DATE.search(text)
     if iso:
         return int(iso[1]), int(iso[3]), int(iso[4])
     year = _YEAR.search(text)
     for word in _LETTERS.finditer(text):
         month = months.get(word[0])
-        # "May" and "march" are also verbs; beside a number they are months.
+        # "May" and "march" are also verbs; near a number they are months.
         if month and re.search(r"\d", text[max(word.start() - 14, 0) : word.end() + 8]):
             beside = text[max(word.start() - 9, 0) : word.start()] + " " + text[word.end() : word.end() + 6]
-            day = next((int(one[1]) for one in _DAY.finditer(beside) if 1 <= int(one[1]) <= 31), None)
+            day = next((int(match[1]) for match in _DAY.finditer(beside) if 1 <= int(match[1]) <= 31), None)
             return int(year[1]) if year else None, month, day
         if (
             month
@@ -93,7 +93,7 @@ def span_of(question: str, months: Mapping[str, int], newest: float, now: float)
     Args:
         question: The question, in lower case.
         months: Numbers of the months by name; without them only years and ISO dates are read.
-        newest: The time of the newest message, which gives a date without a year its year.
+        newest: The time of the newest message, from which the year of a date without a year follows.
         now: The current time, for relative dates such as "yesterday".
 
     Example:
@@ -127,8 +127,8 @@ def span_of(question: str, months: Mapping[str, int], newest: float, now: float)
 
 
 def _relative(question: str, now: float) -> Span | None:
-    found = _RELATIVE.search(question)
-    if found is None:
+    match = _RELATIVE.search(question)
+    if match is None:
         return None
     today = datetime.fromtimestamp(now, UTC).date()
     week = today - timedelta(days=today.weekday())
@@ -142,7 +142,7 @@ def _relative(question: str, now: float) -> Span | None:
         "last week": (week - 7 * day, week),
         "this month": (month, today + day),
         "last month": (before, month),
-    }[found[0]]
+    }[match[0]]
     return Span(_seconds(first), _seconds(after))
 
 

@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.index.dates import said_at
 from langchain_threadmem.index.language import Language, split
-from langchain_threadmem.messages.ids import kept_text
+from langchain_threadmem.messages.ids import storable
 from langchain_threadmem.messages.roles import TYPES
 from langchain_threadmem.units.unit import MemoryUnit
 
@@ -125,9 +125,9 @@ def document_of(message: BaseMessage, text: str, created: float, language: Langu
     numbers = _count(_NUMBER, spoken, 7) + len([word for word in words if word in language.number_words])
     selfs = len([word for word in words if word in language.self_words])
     traits = Traits(int("?" in spoken), times, min(numbers, 7), min(selfs, 7), lead, length).pack()
-    given = message.additional_kwargs.get("time")
-    when = None if given is None else said_at(given, language.months)
-    return Document(terms, traits, speaker_of(message), created if when is None else when)
+    time = message.additional_kwargs.get("time")
+    parsed = None if time is None else said_at(time, language.months)
+    return Document(terms, traits, speaker_of(message), created if parsed is None else parsed)
 
 
 def _count(pattern: re.Pattern[str], text: str, most: int) -> int:
@@ -137,12 +137,12 @@ def _count(pattern: re.Pattern[str], text: str, most: int) -> int:
 
 def speaker_of(message: BaseMessage) -> str:
     """The name of a message's speaker in lower case; empty if the name is a role."""
-    name = kept_text((message.name or "").strip().lower())
+    name = storable((message.name or "").strip().lower())
     return "" if name in ROLES_AS_NAMES else name
 
 
 def document_of_unit(unit: MemoryUnit, language: Language) -> Document:
-    """The document of a unit, for units without a stored one."""
+    """The document of a unit without a stored document."""
     return document_of(unit.to_message(), unit.content, unit.creation_time.timestamp(), language)
 
 

@@ -2,8 +2,8 @@
 
 An append writes messages only. After the first search of vectors, one background thread for each memory
 embeds new messages (`embed_soon`). A verb that needs vectors embeds up to `FEW` missing messages itself; with
-more missing messages, recall finds those without a vector by their words. `flush` embeds all. If embedding
-fails, the messages stay stored and the watermark does not change, so the next call continues from there.
+more missing messages, recall finds those without a vector by their words. `flush` embeds all messages. After
+a failure of the model the watermark is unchanged, so the next call embeds the same messages.
 
 A batch takes two transactions and one call of the model. It contains messages of several conversations, so
 the cost grows with the number of messages, not of conversations. No transaction is open during the call.
@@ -38,11 +38,12 @@ from langchain_threadmem.units import memory
 from langchain_threadmem.units.queries import read_units
 
 VECTORS_AT_ONCE = 256
+"""The number of messages in a batch of a call."""
 AHEAD_AT_ONCE = 32
-"""The number of messages in a background batch: about 0.3 s of the local model, which `close` waits for."""
+"""The number of messages in a background batch; `close` waits for a batch, 0.3 s with the local model."""
 FEW = 2_000
-"""The number of messages that a recall embeds, in 5 to 20 s of the local model; more are embedded in the
-background."""
+"""The maximal number of messages that a recall embeds, in 5 to 20 s with the local model; more messages are
+embedded in the background."""
 Progress = Callable[[int, int], None]
 
 
@@ -52,7 +53,7 @@ class EmbeddingQueue(Component):
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
         self.searched = False
-        """Whether vectors were searched. From the first search on, new messages are embedded."""
+        """Whether vectors were searched; after the first search new messages are embedded."""
         self.compared = False
         """Whether the dimensions of the stored vectors were compared with those of the model."""
         self.job = "embedding", runtime.owner
@@ -90,33 +91,33 @@ def embed(
         EmbeddingError: The model failed, or stored vectors have other dimensions.
     """
     embedder = runtime.embedder
-    made = yield from Call(
+    vectors = yield from Call(
         lambda: embedder.embed(texts, query=query, remember=remember),
         lambda: embedder.aembed(texts, query=query, remember=remember),
     )
     queue = runtime.get(EmbeddingQueue)
-    if made.size and not queue.compared:
-        # Stored vectors under this name may be of another model.
+    if vectors.size and not queue.compared:
+        # The stored vectors with this name may be of another model.
         owner, model = runtime.owner, embedder.model
         embedder.expect(
-            (yield from Sql(lambda conn: embeddings.dimensions(conn, owner, model))), made.shape[1]
+            (yield from Sql(lambda conn: embeddings.dimensions(conn, owner, model))), vectors.shape[1]
         )
         queue.compared = True
-    return made
+    return vectors
 
 
-class _Part(NamedTuple):
-    """The part of a batch in one tree: the last number, the number of vectors, and the tree's epoch."""
+class _TreePart(NamedTuple):
+    """The part of a batch in a tree: its last number, its number of vectors, and the epoch of the tree."""
 
     last: int
-    made: int
+    vectors: int
     epoch: int
 
 
 class _Batch(NamedTuple):
     keys: list[int]
     texts: list[str]
-    parts: dict[int, _Part]
+    parts: dict[int, _TreePart]
     whole: bool
 
 
@@ -145,16 +146,16 @@ def catch_up_vectors(runtime: Runtime, tree: int, wait: bool | None = True) -> F
     Args:
         runtime: The owner's memory.
         tree: The conversation.
-        wait: Whether to embed new messages in this call; `None` embeds up to `FEW`, and leaves more to the
-            background.
+        wait: Whether to embed new messages in this call; with `None` up to `FEW` messages are embedded in
+            this call, and more messages in the background.
     """
     yield from embed_tree(runtime, tree, wait)
     return (yield from vectors_of(runtime, tree))
 
 
 def model_of(runtime: Runtime) -> Flow[str]:
-    """The name under which vectors are stored; the files of the model are searched off the event loop."""
-    if not runtime.embedder.looked:
+    """The name under which vectors are stored; the model is looked up outside of the event loop."""
+    if not runtime.embedder.is_resolved:
         yield from Call(lambda: runtime.get(Indexes).model)
     return runtime.get(Indexes).model
 
@@ -192,7 +193,7 @@ def vectors_of(runtime: Runtime, tree: int) -> Flow[ExactIndex | None]:
 
 
 def embed_trees(runtime: Runtime, missing: Mapping[int, int], wait: bool | None) -> Flow[None]:
-    """Embed the new messages of trees: in this call if `wait` or if they are few, else in the background.
+    """Embed the new messages of trees in this call if `wait` or if they are few, else in the background.
 
     Args:
         runtime: The owner's memory.
@@ -215,14 +216,14 @@ def embed_trees(runtime: Runtime, missing: Mapping[int, int], wait: bool | None)
 def embed_soon(runtime: Runtime, trees: Iterable[int]) -> None:
     """Embed new messages in the background, if vectors were searched before.
 
-    Before the first search no model is loaded or paid for. An error is logged, and raised by the next call
-    that leaves messages to the background.
+    So a memory that is never searched loads and pays for no model. An error is logged, and the next call that
+    leaves messages to the background raises it.
     """
     queue = runtime.get(EmbeddingQueue)
     if queue.searched and runtime.get(Indexes).model:
         for tree in trees:
             queue.waiting[tree] = None
-        runtime.ahead.want(queue.job, lambda: run(_embed_some(runtime), runtime))
+        runtime.ahead.start(queue.job, lambda: run(_embed_some(runtime), runtime))
 
 
 def _embed_some(runtime: Runtime) -> Flow[bool]:
@@ -266,7 +267,7 @@ def embed_missing(
         queue.waiting.pop(tree, None)
     if not queue.current.isdisjoint(missing):
         yield from Call(lambda: runtime.ahead.wait(queue.job))
-    runtime.ahead.failure(queue.job)  # This call tries again, so an earlier error is dropped.
+    runtime.ahead.failure(queue.job)  # Drops an earlier error, because this call tries again.
     count = 0
     for piece in in_pieces(missing, VECTORS_AT_ONCE):
         while batch := (yield from Sql(lambda conn: _missing(conn, runtime, piece, VECTORS_AT_ONCE))):  # noqa: B023 - driven before the next turn
@@ -279,15 +280,15 @@ def embed_missing(
 
 
 def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> _Batch | None:
-    """The next messages of trees to embed, if any: `most` of a single tree, or all of several trees."""
+    """The next messages to embed, if any: up to `most` of a single tree, or all of several trees."""
     model = runtime.get(Indexes).model
     name = watermarks.embeddings_of(model)
     at = watermarks.of_trees(conn, name, chosen)
-    rows = nodes.after_marks(conn, name, {tree: one.watermark.seq for tree, one in at.items()}, most)
+    rows = nodes.after_marks(conn, name, {tree: reached.watermark.seq for tree, reached in at.items()}, most)
     if not rows:
         return None
     keys = [row.key for _, row in rows]
-    done = {key for key, made in embeddings.models_of(conn, keys) if made == model}
+    done = {key for key, model_of in embeddings.models_of(conn, keys) if model_of == model}
     done |= memory.absent_among(conn, keys)
     todo = [
         (tree, row.key, _embedded_text(conn, runtime, tree, row.key, node))
@@ -299,7 +300,7 @@ def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> 
     return _Batch(
         [key for _, key, _ in todo],
         [text for _, _, text in todo],
-        {tree: _Part(seq, counts[tree], at[tree].epoch) for tree, seq in last.items()},
+        {tree: _TreePart(seq, counts[tree], at[tree].epoch) for tree, seq in last.items()},
         len(at) > 1 or len(rows) < most,
     )
 
@@ -307,13 +308,13 @@ def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> 
 def flush(runtime: Runtime, only: int | None = None, on_progress: Progress | None = None) -> Flow[int]:
     """Embed all new messages of a conversation and its summaries, or of all conversations of the owner.
 
-    Each batch is stored when it is done, so the next call continues an interrupted flush. After a change of
-    the embedding model all messages are embedded again.
+    Each batch is stored in its own transaction, so the next call continues an interrupted flush. After a
+    change of the embedding model all messages are embedded again.
 
     Args:
         runtime: The owner's memory.
         only: The conversation; `None` for all.
-        on_progress: Called after each conversation with the number of finished and of all conversations.
+        on_progress: Called after each conversation with the numbers of finished and of all conversations.
 
     Returns:
         The number of embedded messages and summaries.
@@ -332,13 +333,13 @@ def flush(runtime: Runtime, only: int | None = None, on_progress: Progress | Non
     waiting = yield from Sql(behind)
     done = 0
 
-    def tell(trees: int) -> None:
+    def report(trees: int) -> None:
         nonlocal done
         for _ in range(trees if on_progress else 0):
             done += 1
             on_progress(done, len(waiting))  # type: ignore[misc] # not None: the loop is empty otherwise
 
-    return (yield from embed_missing(runtime, waiting, tell))
+    return (yield from embed_missing(runtime, waiting, report))
 
 
 def _embedded_text(conn: Conn, runtime: Runtime, tree: int, key: int, node: ConversationNode) -> str:
@@ -350,15 +351,17 @@ def _embedded_text(conn: Conn, runtime: Runtime, tree: int, key: int, node: Conv
     if unit.rank:
         return f"{unit.source}: ({unit.content})"
     rows = nodes.thread(conn, key, history)
-    gone = memory.absent(conn, tree, rows[0].seq - 1)
-    said = nodes_of([row for row in rows if row.key not in gone])
+    absent = memory.absent(conn, tree, rows[0].seq - 1)
+    recent = nodes_of([row for row in rows if row.key not in absent])
     return "\n".join(
-        f"{source_of(one.message)}: {text_of(one.message)}" for one in said if is_recallable(one)
+        f"{source_of(member.message)}: {text_of(member.message)}"
+        for member in recent
+        if is_recallable(member)
     )
 
 
 def embedded(conn: Conn, tree: int, model: str, since: int, most: int = EVERYTHING) -> Vectors:
-    """The vectors of a tree up to its watermark; a moved node above it may have a vector already."""
+    """The vectors of a tree up to its watermark; a moved node above the watermark may have a vector."""
     end = watermarks.get(conn, tree, watermarks.embeddings_of(model)).seq
     news = embeddings.since(conn, tree, model, since, most)
     upto = int(np.searchsorted(news.seqs, end, side="right"))
@@ -366,26 +369,27 @@ def embedded(conn: Conn, tree: int, model: str, since: int, most: int = EVERYTHI
 
 
 def _embed(runtime: Runtime, batch: _Batch) -> Flow[None]:
-    # A message may be erased during the call, and its text must not be cached after that.
+    # A message may be erased during the call of the model, so its text must not be cached.
     vectors = yield from embed(runtime, batch.texts, remember=False)
     model = runtime.get(Indexes).model
     name = watermarks.embeddings_of(model)
 
-    of_tree = [tree for tree, part in batch.parts.items() for _ in range(part.made)]
+    of_tree = [tree for tree, part in batch.parts.items() for _ in range(part.vectors)]
 
     def store(conn: Conn) -> None:
         trees.lock_all(conn, batch.parts)
         at = watermarks.of_trees(conn, name, batch.parts)
-        # A tree that was emptied during the call of the model has lost the messages. In a tree with a higher
+        # A tree with another epoch was emptied during the call of the model. In a tree with a higher
         # watermark another process has stored the vectors.
         reached = {
-            tree: Watermark(part.last, at[tree].watermark.documents + part.made)
+            tree: Watermark(part.last, at[tree].watermark.documents + part.vectors)
             for tree, part in batch.parts.items()
             if tree in at and at[tree].epoch == part.epoch and at[tree].watermark.seq < part.last
         }
         # Single messages may have been forgotten or purged meanwhile.
-        stored = {row.key for row in nodes.by_keys(conn, batch.keys)} - memory.absent_among(conn, batch.keys)
-        rows = [n for n, tree in enumerate(of_tree) if tree in reached and batch.keys[n] in stored]
+        present = {row.key for row in nodes.by_keys(conn, batch.keys)}
+        present -= memory.absent_among(conn, batch.keys)
+        rows = [n for n, tree in enumerate(of_tree) if tree in reached and batch.keys[n] in present]
         embeddings.put(conn, model, [batch.keys[n] for n in rows], vectors[rows])
         watermarks.put(conn, name, reached)
 

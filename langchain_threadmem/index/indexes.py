@@ -54,7 +54,7 @@ class IndexSettings(SharedComponent):
             vectors: A directory, the URL of a Chroma server, a Chroma client or a `VectorIndex` for search
                 over all conversations; `None` for a directory beside the database file.
             language: The language of the lexicon.
-            history: The number of messages that are embedded together: a message and its ancestors.
+            history: The number of messages in one vector: a message and its ancestors.
 
         Raises:
             InputError: An argument has the wrong type, or the URL of the server cannot be used.
@@ -97,7 +97,7 @@ class IndexSettings(SharedComponent):
             return self._client
 
     def index_of(self, owner: str, index: VectorIndex) -> VectorIndex:
-        """A caller's own index, which holds the vectors of one owner.
+        """A caller's own index, which contains the vectors of one owner.
 
         Raises:
             InputError: Another owner uses the index.
@@ -111,7 +111,7 @@ class IndexSettings(SharedComponent):
         return index
 
     def survives_fork(self) -> bool:
-        """The settings survive; Chroma belongs to the parent."""
+        """Keep the settings; the Chroma client belongs to the parent process."""
         leave_to_parent(self._client if self.server is None else None)
         self._client, self._claim = None, None
         return True
@@ -120,9 +120,10 @@ class IndexSettings(SharedComponent):
         self.language.forget()
 
     def close(self) -> None:
-        """Close Chroma, and let go of its directory."""
+        """Close Chroma, and release its directory."""
         if self._client is not None:
-            # Chroma keeps clients by directory: the next to open it must not get one that saw older files.
+            # Chroma caches clients by directory: a later client must not be the cached one, whose files may
+            # have been replaced.
             close_client(self._client)
             self._client = None
         if self._claim is not None:
@@ -142,12 +143,12 @@ class Indexes(Component):
 
     def _forget_index(self) -> None:
         self.compared = False
-        """Whether the index was compared with SQL since it was opened."""
+        """Whether the open index was compared with SQL."""
         self._index: VectorIndex | None = None
-        self._looked = False
+        self._opened = False
 
     def survives_fork(self) -> bool:
-        """The child opens the index anew."""
+        """Close the index; the child process opens it again."""
         self._forget_index()
         return True
 
@@ -158,7 +159,7 @@ class Indexes(Component):
 
     @property
     def history(self) -> int:
-        """How many messages are embedded together."""
+        """The number of messages in one vector."""
         return self.settings.history
 
     @property
@@ -179,7 +180,7 @@ class Indexes(Component):
 
     @property
     def keeps_index(self) -> bool:
-        """Whether there may be an index outside of the database that holds anything."""
+        """Whether an index outside of the database may contain vectors."""
         settings = self.settings
         if self._index is not None or settings.server is not None:
             return True
@@ -196,14 +197,14 @@ class Indexes(Component):
             return self._open(model)
 
     def index(self) -> VectorIndex | None:
-        """The index over all conversations of the owner; `None` if SQL has to be searched instead.
+        """The index over all conversations of the owner; `None` for a search in SQL.
 
         The first call opens Chroma, which takes about 1 s. Do not call this method on an event loop.
         """
         with self._lock:
-            if not self._looked:
+            if not self._opened:
                 self._index = self._open(self.model)
-                self._looked = True
+                self._opened = True
             return self._index
 
     def _open(self, model: str) -> VectorIndex | None:
@@ -218,9 +219,9 @@ class Indexes(Component):
             return settings.index_of(owner, passed)
         in_memory = settings.server is None and settings.directory is None
         if in_memory and self.runtime.database.dialect != "sqlite":
-            return None  # A server's files have no place beside them here: pass vectors=... to use Chroma.
+            return None  # A database server has no local directory; `vectors=...` enables Chroma.
         client = settings.client()
         if client is None:
             return None
-        # In memory every process-wide client shares its collections, so each memory needs a name of its own.
+        # All in-memory clients of a process share their collections, so the name is unique to this memory.
         return ChromaIndex(client, f"{owner}/{uuid.uuid4()}" if in_memory else owner, model, name)

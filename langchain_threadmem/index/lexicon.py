@@ -1,12 +1,12 @@
 """SQL: the inverted index from words to nodes.
 
-FTS5 on SQLite and a `tsvector` column with GIN on PostgreSQL give candidates only: for each word of a query
-the newest nodes that contain it, in about 0.1 ms for each word. `recall.scoring` ranks the candidates.
+FTS5 on SQLite and a `tsvector` column with GIN on PostgreSQL return candidates only: for each word of a query
+the newest nodes that contain the word, in about 0.1 ms. `recall.scoring` ranks the candidates.
 
 Each entry also contains two words that cannot occur in a text, one for its tree and one for its owner, so
 that a search in one conversation or for one owner is an intersection inside the index. FTS5 reads the whole
-posting list of these words, so a search on SQLite first uses the word of the query alone, and intersects only
-if the result may be incomplete.
+posting list of these words, so a search on SQLite first looks up the word of the query alone, and intersects
+only if the result may be incomplete.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _REMOVE = Statement.of(
 _COMPACT = Statement.of(
     sqlite=f"INSERT INTO {LEXICON} ({LEXICON}) VALUES ('optimize')", postgresql="SELECT 1"
 )
-# All keys as one text: a Python tuple for each key would take longer than the search.
+# The keys are returned as one text: a Python tuple for each key takes longer than the search.
 _HOLDING = Statement.of(
     sqlite=f"SELECT group_concat(rowid) FROM (SELECT rowid FROM {LEXICON} WHERE {LEXICON} MATCH ? "
     "ORDER BY rowid DESC LIMIT ?)",
@@ -88,7 +88,7 @@ _SEGMENTS_OF_OWNER = Statement(
 
 
 def tree_word(tree_id: int) -> str:
-    """The word that marks a tree; `§` is no letter, so no text contains the word."""
+    """The word that marks a tree; `§` is not a letter, so no text contains the word."""
     return f"§t{tree_id}"
 
 
@@ -104,7 +104,7 @@ def name_word(word: str) -> str:
 
 def add(conn: Conn, owner: str, entries: Mapping[int, Iterable[Entry]]) -> None:
     """Add nodes of trees to the index."""
-    conn.many(_ADD, [row for tree_id, found in entries.items() for row in _rows(tree_id, owner, found)])
+    conn.many(_ADD, [row for tree_id, added in entries.items() for row in _rows(tree_id, owner, added)])
 
 
 def remove(conn: Conn, tree_id: int, owner: str, entries: Iterable[Entry]) -> None:
@@ -137,11 +137,11 @@ def holding(conn: Conn, words: Sequence[str], scope: Scope, most: int = MOST_PER
     if conn.dialect == "postgresql":
         return [_newest(conn, f"'{scope.word}' & '{word}'", most) for word in cut]
     everywhere = [_newest(conn, f'"{word}"', most) for word in cut]
-    found = _within(conn, everywhere, scope)
+    within_scope = _within(conn, everywhere, scope)
     return [
-        # Nodes outside of the scope may have taken the places of nodes inside.
+        # Nodes outside of the scope may have displaced nodes inside.
         _newest(conn, f'"{scope.word}" AND "{word}"', most) if len(inside) < len(keys) == most else inside
-        for word, keys, inside in zip(cut, everywhere, found, strict=True)
+        for word, keys, inside in zip(cut, everywhere, within_scope, strict=True)
     ]
 
 
@@ -152,7 +152,7 @@ def names_among(conn: Conn, words: Iterable[str], scope: Scope) -> set[str]:
         any_of = " | ".join(f"'{name}'" for name in marked.values())
     else:
         any_of = " OR ".join(f'"{name}"' for name in marked.values())
-    # Most queries contain no name: one search for all words shows that.
+    # Most queries contain no name, so all words are searched at once first.
     if not marked or not len(_newest(conn, any_of, 1)):
         return set()
     lists = holding(conn, list(marked.values()), scope, 1)
@@ -166,8 +166,8 @@ def _newest(conn: Conn, query: str, most: int) -> Keys:
 
 
 def _within(conn: Conn, lists: Sequence[Keys], scope: Scope) -> list[Keys]:
-    """The keys that are in a scope. A segment is in one tree, so only segments are looked up."""
-    # Keys are sorted: if first and last key are of one segment, all keys are.
+    """The keys that are in a scope, by their segments: a segment belongs to one tree."""
+    # Keys are sorted, so if the first and the last key are of one segment, all keys are.
     ends = {int(keys[at]) >> POSITION_BITS for keys in lists if len(keys) for at in (0, -1)}
     if not ends:
         return list(lists)
@@ -183,7 +183,7 @@ def _within(conn: Conn, lists: Sequence[Keys], scope: Scope) -> list[Keys]:
     if not rows:
         return [NO_KEYS for _ in lists]
     inside = np.array([row[0] for row in rows], np.int64)
-    return [keys[np.isin(of, inside)] for keys, of in zip(lists, segments, strict=True)]
+    return [keys[np.isin(segments_of, inside)] for keys, segments_of in zip(lists, segments, strict=True)]
 
 
 def _rows(tree_id: int, owner: str, entries: Iterable[Entry]) -> list[tuple[int, str]]:
@@ -192,14 +192,14 @@ def _rows(tree_id: int, owner: str, entries: Iterable[Entry]) -> list[tuple[int,
 
 
 def _entered(words: Sequence[str]) -> list[str]:
-    """The distinct words of a node, sorted, as far as they fit into an entry of both databases."""
+    """The distinct words of a node, sorted, up to the maximal size of an entry."""
     distinct = sorted({word[:LONGEST_WORD] for word in words})
     if 4 * sum(map(len, distinct)) < MOST_BYTES:
         return distinct
-    room, entered = MOST_BYTES, []
+    budget, entered = MOST_BYTES, []
     for word in distinct:
-        room -= len(word.encode()) + 8  # PostgreSQL stores 8 bytes with each word.
-        if room < 0:
+        budget -= len(word.encode()) + 8  # PostgreSQL stores 8 bytes with each word.
+        if budget < 0:
             break
         entered.append(word)
     return entered

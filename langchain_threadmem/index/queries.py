@@ -91,20 +91,20 @@ def entries(conn: Conn, tree_id: int) -> list[Entry]:
 
 
 def entry_of(key: int, terms: str, speaker: str) -> Entry:
-    """The entry of a message in the lexicon; without words if the message has none."""
+    """The entry of a message in the lexicon; without terms it has no words."""
     words = terms.split()
     return Entry(key, [*words, *map(name_word, split(speaker))] if words else [])
 
 
 def take(conn: Conn, keys: Sequence[int]) -> list[tuple[Entry, int]]:
     """Delete the documents of nodes, and return their entries in the lexicon and their lengths."""
-    listed = json.dumps(keys)
-    found = [
+    keys_json = json.dumps(keys)
+    lengths = [
         (entry_of(key, terms, speaker), unpack(traits).length)
-        for key, terms, speaker, traits in conn.all(_OF_KEYS, listed)
+        for key, terms, speaker, traits in conn.all(_OF_KEYS, keys_json)
     ]
-    conn.run(_REMOVE_KEYS, listed)
-    return [(entry, length) for entry, length in found if entry.words]
+    conn.run(_REMOVE_KEYS, keys_json)
+    return [(entry, length) for entry, length in lengths if entry.words]
 
 
 def remove(conn: Conn, tree_id: int) -> None:

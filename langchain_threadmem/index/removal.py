@@ -63,8 +63,8 @@ def take_out(conn: Conn, owner: str, tree: int, rows: Sequence[Numbered]) -> Non
         else:
             seqs = embedded.get(name, ()) if name.startswith(watermarks.embeddings_of("")) else anywhere
             documents, words = sum(seq <= watermark.seq for seq in seqs), 0
-        left = Watermark(watermark.seq, watermark.documents - documents, watermark.words - words)
-        watermarks.put(conn, name, {tree: left})
+        reduced = Watermark(watermark.seq, watermark.documents - documents, watermark.words - words)
+        watermarks.put(conn, name, {tree: reduced})
     embeddings.delete_of(conn, list(seq_of))
     for model in filter(embeddings.has_history, {name.partition(":")[2] for name in embedded}):
         # The vectors of other messages depend on the removed messages.
@@ -94,7 +94,7 @@ def drop(runtime: Runtime, removed: Removed, trees: Iterable[int] = ()) -> Flow[
         trees: Trees that were removed.
     """
     runtime.drop(removed.keys, trees)
-    keys = [key for found in removed.keys.values() for key in found]
+    keys = [key for tree_keys in removed.keys.values() for key in tree_keys]
     if removed.indexed and keys:
         index = yield from Call(runtime.get(Indexes).index)
         if index is not None:

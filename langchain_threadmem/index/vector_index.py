@@ -3,13 +3,13 @@
 SQL stores every vector, so these indexes can be rebuilt without embedding.
 
 One conversation is searched exactly (0.3 ms for 1,000 vectors with NumPy), and so are all conversations of an
-owner with few vectors (`index.catch_up.EXACT_BELOW`). An owner with many vectors has a Chroma collection of
-its own: the cost of a filter in a shared collection would grow with the vectors of all owners.
+owner with few vectors (`index.catch_up.EXACT_BELOW`). An owner with many vectors has a separate Chroma
+collection: the cost of a filter in a shared collection would grow with the vectors of all owners.
 
 Two processes with an embedded Chroma client on one directory lose data without an error. So only the process
 that has the directory's lock opens Chroma; other processes log a warning once and search SQL. Chroma always
 receives vectors, and never an embedding function: a function that Chroma rebuilds from a stored configuration
-has run foreign code before (CVE-2026-45829).
+can run arbitrary code (CVE-2026-45829).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ADD_AT_ONCE = 100
 """The number of vectors in one call of Chroma, which blocks all other threads for about 50 ms."""
 REMOVE_AT_ONCE = 1000
 PROBES = 32
-"""The number of vectors of a dropped collection that are searched in Chroma's file afterwards."""
+"""The number of vectors of a deleted collection whose bytes are searched in Chroma's database."""
 CHROMA_FILE = "chroma.sqlite3"
 SCRUB_SECONDS = 10.0
 """The time to wait while Chroma uses its database, in seconds."""
@@ -69,19 +69,19 @@ class VectorIndex(Protocol):
     name: str
 
     def add(self, keys: Sequence[int], matrix: NDArray[np.float32]) -> None:
-        """Add vectors; a key that is there already gets the new vector."""
+        """Add vectors; a stored key gets the new vector."""
 
     def remove(self, keys: Sequence[int]) -> None:
         """Drop vectors; unknown keys are ignored."""
 
     def search(self, vector: NDArray[np.float32], most: int) -> Found:
-        """The vectors nearest to one, by cosine."""
+        """The nearest vectors, by cosine."""
 
     def count(self) -> int:
-        """How many vectors it holds."""
+        """The number of vectors."""
 
     def keys(self) -> list[int]:
-        """The keys of all vectors it holds."""
+        """The keys of all vectors."""
 
 
 @runtime_checkable
@@ -139,7 +139,7 @@ class ExactIndex:
             )
 
     def search(self, vector: NDArray[np.float32], most: int) -> Found:
-        """The vectors nearest to one, by cosine."""
+        """The nearest vectors, by cosine."""
         keys, _, matrix = self.vectors
         if not len(keys):
             return Found(keys, np.empty(0, np.float32))
@@ -170,7 +170,7 @@ class Whole:
         self.reached: Mapping[int, Reached] = {}
         self._lock = forking.lock()
 
-    def add(self, parts: Sequence[Vectors], now: Mapping[int, Reached]) -> None:
+    def add(self, parts: Sequence[Vectors], reached: Mapping[int, Reached]) -> None:
         """Add vectors of trees, except vectors that another thread has added."""
         with self._lock:
             for part in parts:
@@ -178,7 +178,7 @@ class Whole:
                 keys = part.keys[fresh]
                 numbers = np.arange(len(keys)) + self.index.last + 1
                 self.index.extend(Vectors(keys, numbers, part.matrix[fresh]))
-            self.reached = now
+            self.reached = reached
 
 
 class ChromaIndex:
@@ -196,57 +196,57 @@ class ChromaIndex:
         digest = hashlib.sha256(f"{owner}\\0{model}".encode("utf-8", "surrogatepass")).hexdigest()[:40]
         self._client = client
         self._title = f"threadmem-{digest}"
-        self._collection = self._made()
+        self._collection = self._create()
 
-    def _made(self) -> Collection:
+    def _create(self) -> Collection:
         return self._client.get_or_create_collection(
             self._title, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
         )
 
-    def _ask(self, question: Callable[[Collection], T]) -> T:
+    def _call(self, question: Callable[[Collection], T]) -> T:
         from chromadb.errors import NotFoundError
 
         try:
             return question(self._collection)
-        except NotFoundError:  # Another process has cleared it meanwhile.
-            self._collection = self._made()
+        except NotFoundError:  # Another process has cleared the index.
+            self._collection = self._create()
             return question(self._collection)
 
     def add(self, keys: Sequence[int], matrix: NDArray[np.float32]) -> None:
-        """Add vectors; a key that is there already gets the new vector."""
+        """Add vectors; a stored key gets the new vector."""
         for start in range(0, len(keys), ADD_AT_ONCE):
             ids = [str(key) for key in keys[start : start + ADD_AT_ONCE]]
             part = matrix[start : start + ADD_AT_ONCE]
-            self._ask(lambda collection: collection.upsert(ids=ids, embeddings=part))  # noqa: B023 - called at once
+            self._call(lambda collection: collection.upsert(ids=ids, embeddings=part))  # noqa: B023 - called at once
 
     def remove(self, keys: Sequence[int]) -> None:
         """Drop vectors; unknown keys are ignored."""
         for start in range(0, len(keys), REMOVE_AT_ONCE):
             ids = [str(key) for key in keys[start : start + REMOVE_AT_ONCE]]
-            self._ask(lambda collection: collection.delete(ids=ids))  # noqa: B023 - called at once
+            self._call(lambda collection: collection.delete(ids=ids))  # noqa: B023 - called at once
 
     def search(self, vector: NDArray[np.float32], most: int) -> Found:
-        """The vectors nearest to one, by cosine."""
+        """The nearest vectors, by cosine."""
         most = min(most, self.count())
         if most == 0:
             return Found(np.empty(0, np.int64), np.empty(0, np.float32))
-        asked = vector[np.newaxis, :]
-        found = self._ask(
-            lambda collection: collection.query(query_embeddings=asked, n_results=most, include=["distances"])
+        batch = vector[np.newaxis, :]
+        result = self._call(
+            lambda collection: collection.query(query_embeddings=batch, n_results=most, include=["distances"])
         )
-        distances = (found["distances"] or [[]])[0]
+        distances = (result["distances"] or [[]])[0]
         return Found(
-            np.array([int(key) for key in found["ids"][0]], np.int64),
+            np.array([int(key) for key in result["ids"][0]], np.int64),
             1 - np.array(distances, np.float32),
         )
 
     def count(self) -> int:
-        """How many vectors it holds."""
-        return self._ask(lambda collection: collection.count())
+        """The number of vectors."""
+        return self._call(lambda collection: collection.count())
 
     def keys(self) -> list[int]:
-        """The keys of all vectors it holds."""
-        return [int(key) for key in self._ask(lambda collection: collection.get(include=[])["ids"])]
+        """The keys of all vectors."""
+        return [int(key) for key in self._call(lambda collection: collection.get(include=[])["ids"])]
 
     def clear(self) -> str:
         """Drop all vectors; return the reason why bytes may be left in files, or an empty text.
@@ -257,12 +257,12 @@ class ChromaIndex:
         """
         from chromadb.errors import NotFoundError
 
-        sample = self._ask(
+        sample = self._call(
             lambda collection: collection.get(limit=PROBES, include=["embeddings"])["embeddings"]
         )
-        with suppress(NotFoundError):  # Another process may be faster.
+        with suppress(NotFoundError):  # Another process may have deleted it.
             self._client.delete_collection(self._title)
-        self._collection = self._made()
+        self._collection = self._create()
         settings = self._client.get_settings()
         if settings.chroma_server_host is not None:
             return (
@@ -270,7 +270,9 @@ class ChromaIndex:
             )
         if not settings.is_persistent:
             return ""
-        probes = [] if sample is None else [np.asarray(one, np.float32)[:16].tobytes() for one in sample]
+        probes = (
+            [] if sample is None else [np.asarray(vector, np.float32)[:16].tobytes() for vector in sample]
+        )
         try:
             return _scrub(Path(settings.persist_directory), probes)
         except (OSError, sqlite3.Error) as error:
@@ -301,13 +303,13 @@ def _scrub(directory: Path, probes: Sequence[bytes]) -> str:
 
 
 class Claim:
-    """A lock on a directory, which one process has until it releases the lock or ends.
+    """A lock on a directory, which a process holds until it releases the lock or ends.
 
     The lock is an open transaction on a small SQLite file. The operating system releases it on every platform
     when the process ends. Several claims in one process share the lock.
     """
 
-    _held: dict[Path, tuple[sqlite3.Connection, int]] = {}  # noqa: RUF012 - one table per process is the point
+    _locks: dict[Path, tuple[sqlite3.Connection, int]] = {}  # noqa: RUF012 - one table per process is the point
     _guard = forking.lock()
 
     def __init__(self, directory: Path) -> None:
@@ -317,13 +319,13 @@ class Claim:
     def take(self) -> bool:
         """Take the lock; return whether this process has it."""
         with self._guard:
-            claim = self._held.get(self._directory)
+            claim = self._locks.get(self._directory)
             if claim is None:
                 connection = self._lock_file()
                 if connection is None:
                     return False
                 claim = (connection, 0)
-            self._held[self._directory] = (claim[0], claim[1] + 1)
+            self._locks[self._directory] = (claim[0], claim[1] + 1)
             self._open = True
             return True
 
@@ -351,9 +353,9 @@ class Claim:
     @classmethod
     def leave_to_parent(cls) -> None:
         """Drop all locks in a forked child, without closing the connections of the parent."""
-        if cls._held:
-            _inherited.append(cls._held)
-            cls._held = {}
+        if cls._locks:
+            _inherited.append(cls._locks)
+            cls._locks = {}
 
     def release(self) -> None:
         """Release the claim; the last claim of the process releases the lock."""
@@ -361,9 +363,9 @@ class Claim:
             if not self._open:
                 return
             self._open = False
-            connection, count = self._held.pop(self._directory)
+            connection, count = self._locks.pop(self._directory)
             if count > 1:
-                self._held[self._directory] = (connection, count - 1)
+                self._locks[self._directory] = (connection, count - 1)
             else:
                 connection.close()
 
@@ -371,14 +373,14 @@ class Claim:
 def close_client(client: ClientAPI) -> None:
     """Close a client and the connections to its server, which Chroma leaves open."""
     client.close()  # type: ignore[attr-defined] # the base class lacks it
-    for one in (client, getattr(client, "_admin_client", None)):
-        session = getattr(getattr(one, "_server", None), "_session", None)
+    for opened in (client, getattr(client, "_admin_client", None)):
+        session = getattr(getattr(opened, "_server", None), "_session", None)
         if session is not None:
             session.close()
 
 
 def leave_to_parent(client: ClientAPI | None) -> None:
-    """Keep an embedded client open after a fork: its threads run in the parent process."""
+    """Keep an embedded client open after a fork, since its threads run in the parent process."""
     Claim.leave_to_parent()
     if client is not None:
         _inherited.append(client)
@@ -402,7 +404,7 @@ def chroma_server(url: str) -> Callable[[], ClientAPI]:
         host, port = None, None
     if not host or parts.scheme not in ("http", "https"):
         raise InputError(f"{_SECRET.sub('//***@', url)!r} is no Chroma server; write {form}, or a directory")
-    shown = f"{parts.scheme}://{host}" + (f":{port}" if port else "")
+    location = f"{parts.scheme}://{host}" + (f":{port}" if port else "")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     if parts.path.strip("/") or parts.fragment or set(options) - {"tenant", "database"}:
         raise InputError(
@@ -430,16 +432,16 @@ def chroma_server(url: str) -> Callable[[], ClientAPI]:
             return chromadb.HttpClient(
                 host, port or (443 if secure else 8000), secure, None, settings, **options
             )
-        except Exception as error:  # Chroma raises bare ValueErrors here, and errors of its parts.
+        except Exception as error:  # Chroma raises ValueError here, and errors of its dependencies.
             raise PersistenceError(
-                f"cannot use the Chroma server {shown!r}: {error}; is it running, and is the token right?"
+                f"cannot use the Chroma server {location!r}: {error}; is it running, and is the token right?"
             ) from error
 
     return connect
 
 
 def open_chroma(directory: Path | None) -> tuple[ClientAPI, Claim | None] | None:
-    """An embedded Chroma client, or `None` if SQL has to be searched instead.
+    """An embedded Chroma client, or `None` for a search in SQL.
 
     A warning is logged if another process has the directory open, this process has opened Chroma there with
     other settings, or the parent process had Chroma open when it forked this process.

@@ -35,8 +35,8 @@ NONE = Vectors(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0), np
 
 _TREE: BindParameter[int] = bindparam("tree", type_=BigInteger())
 _SEQ: BindParameter[int] = bindparam("seq", type_=BigInteger())
-_kept = tree.join(segment, segment.c.tree == tree.c.id).join(embedding, node_keys.inside(embedding.c.key))
-_owned = _kept.join(node, node.c.key == embedding.c.key)
+_of_trees = tree.join(segment, segment.c.tree == tree.c.id).join(embedding, node_keys.inside(embedding.c.key))
+_of_nodes = _of_trees.join(node, node.c.key == embedding.c.key)
 _PUT = insert_of(embedding, replace=True)
 _OF_TREE = Statement(
     node_keys.after(
@@ -53,7 +53,7 @@ _OF_TREE = Statement(
 )
 _OF_OWNER = Statement(
     select(node.c.key, node.c.seq, embedding.c.vector)
-    .select_from(_owned)
+    .select_from(_of_nodes)
     .where(
         tree.c.owner == bindparam("owner"),
         embedding.c.model == bindparam("model"),
@@ -85,19 +85,19 @@ _AFTER_MARKS = Statement(
 )
 _OF = Statement(
     select(embedding.c.key)
-    .select_from(_kept)
+    .select_from(_of_trees)
     .where(tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model")),
     *("owner", "model"),
 )
 _COUNT = Statement(
     select(func.count())
-    .select_from(_kept)
+    .select_from(_of_trees)
     .where(tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model"), recallable),
     *("owner", "model"),
 )
 _ANY = Statement(
     select(embedding.c.vector)
-    .select_from(_kept)
+    .select_from(_of_trees)
     .where(tree.c.owner == bindparam("owner"), embedding.c.model == bindparam("model"))
     .limit(1),
     *("owner", "model"),
@@ -136,13 +136,13 @@ def with_history(model: str, messages: int) -> str:
 
 
 def has_history(model: str) -> bool:
-    """Whether vectors under a name are of several messages each."""
+    """Whether the vectors with a name are of several messages each."""
     return model.rpartition(_HISTORY)[2].isdecimal() and _HISTORY in model
 
 
 _ENTERED = Statement(
     select(embedding.c.key)
-    .select_from(_owned.join(mark, mark.c.tree == tree.c.id))
+    .select_from(_of_nodes.join(mark, mark.c.tree == tree.c.id))
     .where(
         tree.c.owner == bindparam("owner"),
         embedding.c.model == bindparam("model"),
@@ -180,7 +180,7 @@ def since(conn: Conn, tree_id: int, model: str, seq: int = 0, most: int = EVERYT
 
 
 def after_marks(
-    conn: Conn, model: str, made: str, name: str, trees: Sequence[int]
+    conn: Conn, model: str, upper: str, name: str, trees: Sequence[int]
 ) -> tuple[Vectors, list[int]]:
     """The vectors of trees between two watermarks, and the tree of each vector.
 
@@ -191,7 +191,7 @@ def after_marks(
         name: The name of the lower watermarks, those of an index; an unknown name gives all vectors.
         trees: The trees.
     """
-    rows = conn.all(_AFTER_MARKS, json.dumps(trees), model, made, name)
+    rows = conn.all(_AFTER_MARKS, json.dumps(trees), model, upper, name)
     return _vectors(conn, [(row[0], row[1], row[2]) for row in rows]), [row[3] for row in rows]
 
 
@@ -218,10 +218,10 @@ def by_keys(conn: Conn, model: str, keys: Sequence[int]) -> dict[int, NDArray[np
     return {key: np.frombuffer(half, np.float16).astype(np.float32) for key, half in opened if half}
 
 
-def _opened(conn: Conn, stored: bytes) -> bytes:
-    """A stored vector; empty if it cannot be decrypted, since words still find its message."""
+def _opened(conn: Conn, value: bytes) -> bytes:
+    """A stored vector; empty if it cannot be decrypted: its message is then found by words alone."""
     try:
-        return bytes(stored) if conn.seal is None else conn.seal.open_vector(bytes(stored))
+        return bytes(value) if conn.seal is None else conn.seal.open_vector(bytes(value))
     except EncryptionError:
         return b""
 

@@ -83,22 +83,22 @@ _REACHED = Statement(
     "owner",
     "name",
 )
-_made = mark.alias("made")
+_upper = mark.alias("made")
 _LACKING = Statement(
-    select(tree.c.id, _made.c.documents - func.coalesce(mark.c.documents, 0))
-    .join(_made, (_made.c.tree == tree.c.id) & (_made.c.name == bindparam("made")))
+    select(tree.c.id, _upper.c.documents - func.coalesce(mark.c.documents, 0))
+    .join(_upper, (_upper.c.tree == tree.c.id) & (_upper.c.name == bindparam("made")))
     .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))
     .where(
         tree.c.owner == bindparam("owner"),
         recallable,
-        func.coalesce(mark.c.seq, 0) < _made.c.seq,
+        func.coalesce(mark.c.seq, 0) < _upper.c.seq,
         ~tree.c.sealed,
     )
     .order_by(tree.c.id),
     *("made", "name", "owner"),
 )
 _OF_TREES = Statement(
-    select(tree.c.id, tree.c.epoch, *(func.coalesce(mark.c[one], 0) for one in Watermark._fields))
+    select(tree.c.id, tree.c.epoch, *(func.coalesce(mark.c[column], 0) for column in Watermark._fields))
     .outerjoin(mark, (mark.c.tree == tree.c.id) & (mark.c.name == bindparam("name")))
     .where(within(tree.c.id, "trees")),
     *("name", "trees"),

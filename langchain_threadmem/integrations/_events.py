@@ -1,4 +1,4 @@
-"""Announcement of selections and moves: LangGraph's custom stream and LangChain's callback handlers."""
+"""Events of selections and moves in LangGraph's custom stream and for LangChain's callback handlers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from langchain_threadmem.threads.route import Routed
 
 
 def announce(routed: Routed) -> Flow[None]:
-    """Write the events of a selection to the custom stream of the graph, and pass them to the handlers of the
-    run: first the turns that were moved, then the place of the message.
+    """Write events to the custom stream of the graph, and pass them to the callback handlers of the run.
+
+    The events of moved turns come before the event of the selection.
     """
     for event in routed.moves:
         yield from _announce(event)
@@ -25,7 +26,7 @@ def announce(routed: Routed) -> Flow[None]:
 
 def _announce(event: MoveEvent | SelectionEvent) -> Flow[None]:
     runtime: Any = get_runtime()
-    if runtime is not None:  # It is `None` outside of a graph.
+    if runtime is not None:  # Outside of a graph there is no runtime.
         runtime.stream_writer(event)
     config, name = get_config(), event["type"]
     if getattr(config.get("callbacks"), "handlers", ()):

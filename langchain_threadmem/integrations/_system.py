@@ -1,4 +1,4 @@
-"""The parts that integrations share: the system, the check of a run's owner, the conversation of a run."""
+"""Shared parts of the integrations: the system, the check of a run's owner, the conversation of a run."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ ConversationId = str | Callable[[Mapping[str, Any]], str] | None
 """The conversation of a run: its name, a function from the run's configuration; `None`: the `thread_id`."""
 
 Scope = Literal["conversation", "owner"]
-"""Where an integration searches: one conversation, or all of an owner."""
+"""The scope of a search: one conversation, or all conversations of an owner."""
 
 _ANY = "*"
-"""Name of the conversation from which all conversations of an owner are searched; it stays empty."""
+"""The name of the conversation on which a search of all conversations is called; it has no messages."""
 
 _systems = LruCache[str, MemorySystem](64)
-_opening = forking.lock()
+_lock = forking.lock()
 
 
 def shared_system(url: str | Path, owner: str = "user") -> MemorySystem:
     """The system of an owner in the database behind a URL, which the first call for the URL opens.
 
-    LangChain makes some of its objects anew for every call; the objects of all owners share one open
-    database. It stays open until the process ends.
+    LangChain creates some of its objects for every call; the objects of all owners share one open database,
+    which stays open until the process ends.
 
     Args:
         url: As for `MemorySystem`.
@@ -48,7 +48,7 @@ def shared_system(url: str | Path, owner: str = "user") -> MemorySystem:
         >>> shared_system("sqlite://", "ada").runtime is shared_system("sqlite://", "ada").runtime
         True
     """
-    with _opening:
+    with _lock:
         system = _systems.get(str(url))
         if system is None or system.resources.database.closed:
             system = MemorySystem(url)
@@ -57,10 +57,10 @@ def shared_system(url: str | Path, owner: str = "user") -> MemorySystem:
 
 
 def check_system(system: object, instead: str = "pass MemorySystem(url)") -> None:
-    """Refuse an argument `system` that is no `MemorySystem`.
+    """Refuse an argument `system` that is not a `MemorySystem`.
 
     Raises:
-        InputError: It is none; `instead` names the next step.
+        InputError: It is not a `MemorySystem`; `instead` names the next step.
     """
     if not isinstance(system, MemorySystem):
         raise InputError(f"system is a MemorySystem, not {system!r}; {instead}")
@@ -71,7 +71,7 @@ class SystemIntegration:
 
     Args:
         system: The system.
-        owner: Names the owner of a run; by default the system's owner.
+        owner: The owner of a run; by default the system's owner.
     """
 
     def __init__(self, system: MemorySystem, owner: OwnerOfRun | None = None) -> None:
@@ -85,7 +85,7 @@ class SystemIntegration:
         return self.system.runtime
 
     def _for_call(self, *args: object, **kwargs: object) -> Self:
-        """The integration over the system of the owner that a call is for."""
+        """The integration over the system of the owner of a call."""
         config = next((value for value in (*args, *kwargs.values()) if _is_config(value)), None)
         system = system_of_run(self.system, self._owner, config)
         if system is self.system:
@@ -95,7 +95,7 @@ class SystemIntegration:
         return integration
 
     def setup(self) -> None:
-        """Open the database, which makes the tables that are missing. Further calls do nothing."""
+        """Open the database, which creates missing tables. Further calls have no effect."""
         self.system.resources.database.open()
 
     async def asetup(self) -> None:
@@ -125,7 +125,7 @@ def checked_owner(owner: object) -> OwnerOfRun | None:
     """The argument `owner` of an integration.
 
     Raises:
-        InputError: It is neither a text nor a function.
+        InputError: The argument is neither text nor a function.
     """
     if owner is None or callable(owner):
         return owner
@@ -143,9 +143,9 @@ def system_of_run(
     """The system of the owner of a run.
 
     Args:
-        system: The system that the integration was made with.
+        system: The system of the integration.
         owner: The option `owner` of the integration.
-        config: The configuration of the call, where there is one.
+        config: The configuration of the call, if any.
 
     Raises:
         OwnerRequiredError: The run names no owner.
@@ -164,7 +164,7 @@ OWNER_KEYS = ("owner", "user_id", "langgraph_auth_user_id")
 
 
 def check_owner(config: Mapping[str, Any], owner: str) -> None:
-    """Refuse a run for another owner than that of the system.
+    """Refuse a run for another owner than the owner of the system.
 
     Args:
         config: The run's configuration.
@@ -178,11 +178,11 @@ def check_owner(config: Mapping[str, Any], owner: str) -> None:
     """
     configurable = config.get("configurable") or {}
     for key in OWNER_KEYS:
-        named = configurable.get(key)
-        if named is not None and str(named) != owner:
+        run_owner = configurable.get(key)
+        if run_owner is not None and str(run_owner) != owner:
             raise OwnerMismatchError(
-                f"the run is for {key}={named!r}, and the memory is that of the owner {owner!r}; use "
-                f"MemorySystem(url, owner={str(named)!r}) for this run, or leave {key!r} out of its "
+                f"the run is for {key}={run_owner!r}, and the memory is that of the owner {owner!r}; use "
+                f"MemorySystem(url, owner={str(run_owner)!r}) for this run, or leave {key!r} out of its "
                 "configurable"
             )
 
@@ -191,14 +191,14 @@ class RunConversations:
     """The conversations of runs, by their configurations.
 
     Args:
-        system: The system that holds them.
+        system: The system of the conversations.
         conversation_id: The conversation, or a function from a run's configuration to its name.
         selector: The selector of each conversation.
-        owner: Names the owner of a run; by default the system's owner.
+        owner: The owner of a run; by default the system's owner.
         **options: Options of each conversation.
 
     Raises:
-        InputError: `system` is no `MemorySystem`.
+        InputError: `system` is not a `MemorySystem`.
     """
 
     def __init__(
@@ -252,7 +252,7 @@ def check_memory(
     """Refuse arguments that do not name a conversation or an owner.
 
     Raises:
-        InputError: They do not.
+        InputError: The arguments name neither, or contradict each other.
     """
     if isinstance(memory, ChatMemory):
         if conversation_id is not None and conversation_id != memory.conversation_id:

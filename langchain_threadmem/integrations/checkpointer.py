@@ -1,10 +1,10 @@
 """`ThreadMemSaver`: a LangGraph checkpointer that stores each message once, in a tree.
 
 A thread of LangGraph is a conversation: `system.conversation(thread_id)` is its tree, with forks, edits and
-regenerations. Message lists of other channels and of subgraphs have trees of their own. The size of a turn
-does not depend on the length of the thread, and a fork copies no messages.
+regenerations. Message lists of other channels and of subgraphs have separate trees. The stored size of a turn
+is independent of the length of the thread, and a fork copies no messages.
 
-The methods here translate configurations; the flows are in `checkpoints`.
+The methods of this module translate configurations; the flows are in `checkpoints`.
 """
 
 from __future__ import annotations
@@ -41,9 +41,12 @@ from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.parts import Parts
 from langchain_threadmem.removal.reset import erase
+from langchain_threadmem.threads.route import REPLACED
 
-Named = list[tuple[str, Address]]
-"""Addresses of checkpoints, each after the name of its conversation."""
+NamedAddresses = list[tuple[str, Address]]
+"""Addresses of checkpoints, each with the name of its conversation."""
+ADDRESS = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
+"""Fields of `configurable` by which LangGraph finds checkpoints."""
 PAGE = 16
 """Number of checkpoints that `list` reads at once."""
 
@@ -55,16 +58,16 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     All other values are stored through `serde`, and so are parts of messages without a form in JSON, such as
     a tool's artifact of a user's class.
 
-    The default serializer is that of LangGraph's own savers: it restores dataclasses, Pydantic models, enums
-    and other classes by importing them, with a warning for each. Anyone who can write to the database can
-    name any class. With the environment variable `LANGGRAPH_STRICT_MSGPACK=true`, or with
+    The default serializer is the serializer of LangGraph's savers: it restores dataclasses, Pydantic models,
+    enums and other classes by importing them, with a warning for each. Anyone who can write to the database
+    can name any class. With the environment variable `LANGGRAPH_STRICT_MSGPACK=true`, or with
     `serde=JsonPlusSerializer(allowed_msgpack_modules=[("module", "Class"), ...])`, only allowed classes are
     imported; `saver.with_allowlist([("module", "Class")])` allows more. In a state, an object of another
     class is restored as its data; in a message it is restored as an opaque value and stays stored unchanged.
 
-    With an `EncryptedSerializer` checkpoints and the messages of trees are encrypted. The system encrypts
-    with the same cipher from then on, as with `MemorySystem(..., cipher=serde.cipher)`, and refuses data
-    without encryption.
+    With an `EncryptedSerializer` checkpoints and the messages of trees are encrypted. From then on the system
+    uses the same cipher, as with `MemorySystem(..., cipher=serde.cipher)`, and refuses data without
+    encryption.
 
     Args:
         system: The system that stores the checkpoints.
@@ -75,7 +78,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             `configurable` (`owner="user_id"`), or a function of the run. By default the system's owner.
 
     Raises:
-        InputError: `system` is no `MemorySystem`, or its encryption differs from that of `serde`.
+        InputError: `system` is not a `MemorySystem`, or its encryption differs from that of `serde`.
         EncryptionError: The owner's memory was written with another key than that of `serde`.
 
     Example:
@@ -156,7 +159,10 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         """The checkpoint that a configuration names, by default the latest of the thread."""
         thread, checkpoint = _thread(config), get_checkpoint_id(config)
         snapshot = yield from load.get(self._archive, thread, _ns(config), checkpoint)
-        return None if snapshot is None else _tuple(snapshot, config)
+        if snapshot is None:
+            return None
+        found = _tuple(snapshot, config)
+        return found._replace(config=config) if checkpoint else found
 
     aget_tuple = averb(get_tuple)
 
@@ -185,7 +191,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             page = run(load.page(saver._archive, part, filter, limit), saver._runtime)
             limit = None if limit is None else limit - len(page)
             for snapshot in page.readable():
-                yield _tuple(snapshot)
+                yield _tuple(snapshot, config)
             if limit == 0:
                 return
 
@@ -204,11 +210,13 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             page = await arun(load.page(saver._archive, part, filter, limit), saver._runtime)
             limit = None if limit is None else limit - len(page)
             for snapshot in page.readable():
-                yield _tuple(snapshot)
+                yield _tuple(snapshot, config)
             if limit == 0:
                 return
 
-    def _addresses(self, config: RunnableConfig | None, before: RunnableConfig | None) -> Flow[Named]:
+    def _addresses(
+        self, config: RunnableConfig | None, before: RunnableConfig | None
+    ) -> Flow[NamedAddresses]:
         return load.addresses(
             self._archive,
             None if config is None else _thread(config),
@@ -228,12 +236,15 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         """Store a checkpoint; the same checkpoint is stored once.
 
         Returns:
-            The configuration that names it.
+            The configuration that names the checkpoint, with the other fields of `configurable`, such as the
+            owner.
         """
-        ns, above = _ns(config), get_checkpoint_id(config)
+        ns, parent = _ns(config), get_checkpoint_id(config)
         all_metadata = get_checkpoint_metadata(config, metadata)
-        yield from save.put(self._archive, _thread(config), ns, above, checkpoint, all_metadata, new_versions)
-        return _config(_thread_given(config), ns, checkpoint["id"])
+        yield from save.put(
+            self._archive, _thread(config), ns, parent, checkpoint, all_metadata, new_versions
+        )
+        return _config(_given_thread(config), ns, checkpoint["id"], config)
 
     aput = averb(put)
 
@@ -261,8 +272,10 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
     @verb
     def delete_for_runs(self, run_ids: Sequence[str]) -> Flow[None]:
-        """Take runs back: their checkpoints are removed, messages of these runs alone are superseded, and
-        messages that those had superseded are live again.
+        """Take back runs: remove their checkpoints, and undo their changes of the conversation.
+
+        Messages that only these runs have stored are superseded; messages that they have superseded are live
+        again.
         """
         return maintenance.delete_for_runs(self._archive, run_ids)
 
@@ -285,9 +298,9 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
         Args:
             thread_ids: The threads.
-            strategy: "keep_latest" keeps the latest checkpoint of each namespace, and those before it that
-                a delta channel is still made of; the conversation stays whole. "delete" does the same as
-                `delete_thread`.
+            strategy: "keep_latest" keeps the latest checkpoint of each namespace, and earlier checkpoints
+                that the value of a delta channel requires; the conversation is unchanged. "delete" does the
+                same as `delete_thread`.
 
         Raises:
             InputError: The strategy is unknown.
@@ -306,7 +319,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Flow[Mapping[str, DeltaChannelHistory]]:
-        """The writes to channels above a checkpoint, since the nearest stored value of each."""
+        """The writes to channels before a checkpoint, since the latest stored value of each channel."""
         thread, checkpoint = _thread(config), get_checkpoint_id(config)
         histories = yield from load.delta_history(self._archive, thread, _ns(config), checkpoint, channels)
         return {
@@ -320,9 +333,9 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
     @verb
     def config_of(self, message_id: str, config: RunnableConfig | None = None) -> Flow[RunnableConfig]:
-        """The configuration of the first checkpoint whose state holds a message.
+        """The configuration of the first checkpoint whose state contains a message.
 
-        No state history is read: takes about a millisecond, whatever the length of the thread.
+        Takes about a millisecond for any length of the thread, since no state history is read.
 
         Args:
             message_id: The `id` of the message.
@@ -332,7 +345,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             A configuration for `graph.get_state` or `graph.invoke`.
 
         Raises:
-            NodeNotFoundError: No checkpoint holds the message.
+            NodeNotFoundError: No checkpoint contains the message.
 
         Example:
             >>> from langchain_core.messages import AIMessage
@@ -352,24 +365,26 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         thread = None if config is None else _thread(config)
         ns = "" if config is None else _ns(config)
         name, id_ = yield from find.first_with(self._archive, message_id, thread, ns)
-        return _config(name, ns, id_)
+        return _config(name, ns, id_, config)
 
     aconfig_of = averb(config_of)
 
     @verb
     def fork(self, config: RunnableConfig, message_id: str) -> Flow[RunnableConfig]:
-        """The configuration to invoke a graph with in order to replace a message.
+        """The configuration with which a graph is invoked to replace a message.
 
-        The state is that of the checkpoint right before the message. An invocation with a new human message
-        is an edit; an invocation with `None` runs the graph again from there and regenerates the answer.
+        The configuration names the checkpoint right before the message. An invocation with a new human
+        message is an edit; an invocation with `None` runs the graph again from this checkpoint and
+        regenerates the answer. After an edit, `select_thread_node` and `ThreadMemMiddleware` no longer
+        continue or recall the old message and the turns below it; turns of other threads stay.
 
         Args:
             config: Names the thread.
             message_id: The `id` of the message to replace.
 
         Raises:
-            NodeNotFoundError: No checkpoint of the thread holds the message.
-            InputError: The first checkpoint of the thread holds the message.
+            NodeNotFoundError: No checkpoint of the thread contains the message.
+            InputError: The first checkpoint of the thread contains the message.
 
         Example:
             >>> from langchain_core.messages import AIMessage
@@ -389,7 +404,9 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         _check_message(message_id)
         ns = _ns(config)
         _, id_ = yield from find.before(self._archive, message_id, _thread(config), ns)
-        return _config(_thread_given(config), ns, id_)
+        forked = _config(_given_thread(config), ns, id_, config)
+        forked["configurable"][REPLACED] = message_id
+        return forked
 
     afork = averb(fork)
 
@@ -397,7 +414,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         """The version after `current`: 1, 2, 3 ...
 
         Two forks of a thread may write the same version of a channel, since checkpoints refer to values by
-        number. Threads that were imported from another saver keep the form of its versions.
+        number. Threads that were imported from another saver keep the format of its versions.
         """
         if isinstance(current, str):
             following = int(current.partition(".")[0]) + 1
@@ -420,7 +437,7 @@ def _name(thread: Any) -> str:
     return name
 
 
-def _thread_given(config: RunnableConfig) -> Any:
+def _given_thread(config: RunnableConfig) -> Any:
     try:
         return config["configurable"]["thread_id"]
     except KeyError:
@@ -430,32 +447,33 @@ def _thread_given(config: RunnableConfig) -> Any:
 
 
 def _thread(config: RunnableConfig) -> str:
-    return _name(_thread_given(config))
+    return _name(_given_thread(config))
 
 
 def _ns(config: RunnableConfig) -> str:
     return str(config["configurable"].get("checkpoint_ns") or "")
 
 
-def _config(thread: Any, ns: str, checkpoint: str) -> RunnableConfig:
-    return {"configurable": {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": checkpoint}}
+def _config(thread: Any, ns: str, checkpoint: str, given: RunnableConfig | None) -> RunnableConfig:
+    """The configuration of a checkpoint, with the fields that a caller has added, such as the owner."""
+    fields = {} if given is None else given["configurable"]
+    own = {key: value for key, value in fields.items() if key not in ADDRESS and not key.startswith("__")}
+    return {"configurable": {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": checkpoint, **own}}
 
 
-def _tuple(snapshot: Snapshot, config: RunnableConfig | None = None) -> CheckpointTuple:
-    thread = snapshot.thread if config is None else _thread_given(config)
-    if config is None or not get_checkpoint_id(config):
-        config = _config(thread, snapshot.ns, snapshot.checkpoint["id"])
+def _tuple(snapshot: Snapshot, given: RunnableConfig | None) -> CheckpointTuple:
+    thread = snapshot.thread if given is None else _given_thread(given)
     return CheckpointTuple(
-        config,
+        _config(thread, snapshot.ns, snapshot.checkpoint["id"], given),
         cast("Checkpoint", snapshot.checkpoint),
         cast("CheckpointMetadata", snapshot.metadata),
-        None if snapshot.parent is None else _config(thread, snapshot.ns, snapshot.parent),
+        None if snapshot.parent is None else _config(thread, snapshot.ns, snapshot.parent, given),
         snapshot.writes,
     )
 
 
-def _pages(addresses: Named, limit: int | None) -> Iterator[Named]:
-    """Addresses in pages, no longer than a limit leaves."""
+def _pages(addresses: NamedAddresses, limit: int | None) -> Iterator[NamedAddresses]:
+    """Addresses in pages, up to a limit."""
     end = len(addresses) if limit is None else min(len(addresses), max(limit, 0))
     for start in range(0, end, PAGE):
         yield addresses[start : min(start + PAGE, end)]

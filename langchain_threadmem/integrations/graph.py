@@ -1,9 +1,9 @@
 """LangGraph nodes that select the thread of each message, and a chat made of them.
 
-`select_thread_node` comes before the model: the nodes after it get a `messages` list of one thread. It works
-with any checkpointer and without one: the tree is in the system, and messages of the graph's list are added
-to it by message id. Recalled text has a state key of its own and never enters `messages`, so that recall does
-not find it again.
+`select_thread_node` comes before the model: the nodes after it receive a `messages` list of one thread. It
+works with any checkpointer and without a checkpointer: the tree is in the system, and messages of the graph's
+list are added to the tree by message id. Recalled text has a separate state key and is not in `messages`, so
+that recall does not find it again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 Node = Runnable[Any, dict[str, Any]]
 
 
-class Where(TypedDict):
+class Identity(TypedDict):
     """The conversation and the owner of the runs of a node."""
 
     conversation_id: ConversationId
@@ -89,7 +89,7 @@ def select_thread_node(
 
     The selector is called once for each message, and not again in a tool loop, a resume or a replay. A
     message that a saver has stored elsewhere is moved before the node returns. System messages stay. A list
-    that is the thread already, or a trimmed or summarised form of it, is not changed.
+    that equals the thread, or a trimmed or summarised form of the thread, is not changed.
 
     Each selection is an event, a `threads.events.SelectionEvent`: on the graph's custom stream
     (`stream_mode="custom"`), and as the custom event "threadmem.selection" for callback handlers and
@@ -113,15 +113,16 @@ def select_thread_node(
         suggest_at: The least probability of a suggestion, 0 to 1. Without probabilities (language models,
             functions) each other place is suggested.
         **options: As for `ChatMemory`: `single_tree`, `on_selection_failure`, a `window`, which limits the
-            earlier turns in `messages`, `heal`, and `cover` and `cover_tokens`, by which turns of other
-            threads stand in `messages` if the message may continue them.
+            earlier turns in `messages`, `heal`, and `cover` and `cover_tokens`, which add turns of other
+            threads to `messages` if the message may continue them.
 
     Returns:
         A runnable for `StateGraph.add_node`, sync and async. It sets `messages` if they change, and
         `active_thread` and `suggestion` if the state has these keys, as `ThreadedState` does.
 
     Raises:
-        InputError: `system` is no `MemorySystem`; in a run: there is no conversation, or a message has no id.
+        InputError: `system` is not a `MemorySystem`; in a run: no conversation is named, or a message has no
+            id.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -186,13 +187,13 @@ def recall_node(
 
     Args:
         system: The system of the conversations.
-        n_results: Maximum number of messages.
+        n_results: Maximum number of messages and summaries.
         scope: The other threads of the "conversation", or also the other conversations of the "owner".
         min_similarity: The lowest cosine of a hit; without embeddings a hit must share a word.
         messages_key: The state key of the list.
         conversation_id: As for `select_thread_node`.
         owner: As for `select_thread_node`.
-        cover: As for `ChatMemory`, if a later node adds these turns to the list: they are not recalled.
+        cover: As for `ChatMemory`, if a later node adds these turns to the list; they are then not recalled.
     """
     conversations = RunConversations(system, conversation_id, owner=owner, cover=cover)
 
@@ -238,16 +239,16 @@ def create_threaded_chat(
 
     A turn selects the thread, recalls from other threads, calls the model with the system prompt, the fenced
     recall, the thread through the window and the turns of other threads that the message may continue
-    (`cover`), and stores the answer. Tokens can be streamed
-    (`stream_mode="messages"`). The state is a `ThreadedState`.
+    (`cover`), and stores the answer. Tokens can be streamed (`stream_mode="messages"`). The state is a
+    `ThreadedState`.
 
     Args:
         model: A chat model, or the name of a model for `ChatOpenAI`.
         system: The system of the conversations.
         selector: Selects the thread; by default `SemanticNodeSelector`.
         ask: The maximal share of messages, 0 to 1, for which the model is also asked which thread they
-            continue: those of which the semantic selector is unsure, as for `LLMNodeSelector`.
-            A question takes one call, whose answer is not streamed.
+            continue: the messages of which the semantic selector is unsure, as for `LLMNodeSelector`. A
+            question takes one call, whose answer is not streamed.
         window: The part of the thread for the model: a `MessageWindow`, a `TokenWindow`, or a function from a
             list of messages to a list of messages. The system prompt and recalled text are not counted.
         recall: Maximum number of recalled messages and summaries of other threads; 0 for none.
@@ -255,7 +256,7 @@ def create_threaded_chat(
         min_similarity: The lowest cosine of a hit; without embeddings a hit must share a word.
         system_prompt: The text of the first system message.
         conversation_id: As for `select_thread_node`.
-        checkpointer: Any LangGraph checkpointer, or none, since the conversation is in `system`.
+        checkpointer: Any LangGraph checkpointer; `None` for none, since the conversation is in `system`.
         store: A LangGraph store for the graph.
         owner: As for `select_thread_node`.
         on_select: As for `select_thread_node`.
@@ -277,21 +278,21 @@ def create_threaded_chat(
     if recall < 0:
         raise InputError(f"recall={recall!r} is negative; pass the number of messages, 0 for none")
     builder = StateGraph(ThreadedState)
-    where = Where(conversation_id=conversation_id, owner=owner)
+    identity = Identity(conversation_id=conversation_id, owner=owner)
     chosen = selector_of(selector, model, ask)
     selecting = select_thread_node(
-        system, chosen, **where, on_select=on_select, suggest_at=suggest_at, **options | {"cover": None}
+        system, chosen, **identity, on_select=on_select, suggest_at=suggest_at, **options | {"cover": None}
     )
     steps: list[tuple[str, Node]] = [("select_thread", selecting)]
     if recall:
         cover = options.get("cover", COVER)
-        looking = recall_node(
-            system, recall, scope=scope, min_similarity=min_similarity, cover=cover, **where
+        recalling = recall_node(
+            system, recall, scope=scope, min_similarity=min_similarity, cover=cover, **identity
         )
-        steps.append(("recall", looking))
+        steps.append(("recall", recalling))
     conversations = RunConversations(system, conversation_id, owner=owner, window=window, **options)
     steps.append(("model", _model_node(model, system_prompt, conversations)))
-    steps.append(("store_turn", store_turn_node(system, **where)))
+    steps.append(("store_turn", store_turn_node(system, **identity)))
     names = [START, *(name for name, _ in steps), END]
     for name, node in steps:
         builder.add_node(name, node)
@@ -301,7 +302,7 @@ def create_threaded_chat(
 
 
 def _model_node(model: Model, system_prompt: str | None, conversations: RunConversations) -> Node:
-    answering = chat_model(model)
+    chat = chat_model(model)
     first = [SystemMessage(system_prompt)] if system_prompt else []
 
     def prompt(state: Any, conversation: ThreadedConversation) -> Flow[list[BaseMessage]]:
@@ -313,20 +314,20 @@ def _model_node(model: Model, system_prompt: str | None, conversations: RunConve
         view = shown(thread[:newest], thread[newest:], conversation.window)
         return [*first, *system_messages, *quoted, *(yield from coverage.covered(conversation, view))]
 
-    def counted(answered: BaseMessage, conversation: ThreadedConversation) -> dict[str, Any]:
-        used = getattr(answered, "usage_metadata", None)
-        conversation.runtime.usage.add("answer", conversation.name, used)
-        return {"messages": [answered]}
+    def counted(message: BaseMessage, conversation: ThreadedConversation) -> dict[str, Any]:
+        usage = getattr(message, "usage_metadata", None)
+        conversation.runtime.usage.add("answer", conversation.name, usage)
+        return {"messages": [message]}
 
     def answer(state: Any, config: RunnableConfig) -> dict[str, Any]:
         conversation, _ = conversations.of(config)
-        asked = run(prompt(state, conversation), conversation.runtime)
-        return counted(answering.invoke(asked, config), conversation)
+        messages = run(prompt(state, conversation), conversation.runtime)
+        return counted(chat.invoke(messages, config), conversation)
 
     async def aanswer(state: Any, config: RunnableConfig) -> dict[str, Any]:
         conversation, _ = conversations.of(config)
-        asked = await arun(prompt(state, conversation), conversation.runtime)
-        return counted(await answering.ainvoke(asked, config), conversation)
+        messages = await arun(prompt(state, conversation), conversation.runtime)
+        return counted(await chat.ainvoke(messages, config), conversation)
 
     return RunnableLambda(answer, aanswer, name="model")
 
@@ -336,7 +337,7 @@ def _node(
     conversations: RunConversations,
     work: Callable[[Any, ThreadedConversation, Lineage], Flow[dict[str, Any]]],
 ) -> Node:
-    """A node that works in the conversation of the run."""
+    """A node that runs a flow in the conversation of the run."""
 
     def invoke(state: Any, config: RunnableConfig) -> dict[str, Any]:
         conversation, lineage = conversations.of(config)

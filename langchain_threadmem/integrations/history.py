@@ -1,11 +1,12 @@
 """LangChain's chat history over a `ChatMemory`, for `RunnableWithMessageHistory`.
 
-`RunnableWithMessageHistory` reads the history before a turn and relies on the number of messages when it
-stores the turn. A history therefore shows the same messages until the turn is stored, even if another caller
-writes meanwhile, and a linear conversation continues there: two calls at the same time become two threads.
+`RunnableWithMessageHistory` reads the history before a turn and depends on the number of messages when it
+stores the turn. So a history returns the same messages until the turn is stored, even if another caller
+writes meanwhile, and a linear conversation continues the last of these messages: two calls at the same time
+become two threads.
 
 `RunnableWithMessageHistory` and `BaseChatMessageHistory` are deprecated in LangChain; new programs pass a
-checkpointer to LangGraph. The import of this module gives no warning.
+checkpointer to LangGraph. The import of this module causes no warning.
 """
 
 from __future__ import annotations
@@ -41,19 +42,19 @@ from langchain_threadmem.tree.read import Seen
 class ThreadMemChatMessageHistory(BaseChatMessageHistory):
     """The active thread of a conversation as a LangChain chat history.
 
-    Create an object for each call, as `RunnableWithMessageHistory` does through its `get_session_history`;
-    that takes microseconds.
+    Create an object for each call, as `RunnableWithMessageHistory` does with its `get_session_history`; an
+    object is created in microseconds.
 
     Args:
-        session_id: The conversation's name within the system.
+        session_id: The name of the conversation.
         system: The system of the conversation.
         owner: The owner of a run: the name of a field of the run's context or `configurable`, or a function
             of the run. By default the system's owner.
-        **options: As for `ChatMemory`: a `node_selector` selects the threads of turns, a `window` limits the
-            messages that are shown.
+        **options: As for `ChatMemory`: a `node_selector` selects the threads of turns, a `window` limits
+            `messages`.
 
     Raises:
-        InputError: The session id is empty, or `system` is no `MemorySystem`.
+        InputError: The session id is empty, or `system` is not a `MemorySystem`.
 
     Example:
         >>> history = ThreadMemChatMessageHistory("first", MemorySystem())
@@ -77,13 +78,13 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
         self._owner = checked_owner(owner)
         self._options = options
         self._memory: ChatMemory | None = None
-        self._seen: Seen | None = None
+        self._shown: Seen | None = None
         if owner is None and system.owner_of_run is None:
             assert self.memory  # Checks the options.
 
     @property
     def memory(self) -> ChatMemory:
-        """The conversation; that of the owner of the run in which the history is first used."""
+        """The conversation, of the owner of the run in which the history is first used."""
         if self._memory is None:
             system = system_of_run(self._system, self._owner)
             self._memory = system.conversation(self._session_id, **self._options)
@@ -105,7 +106,7 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
 
         Args:
             url: As for `MemorySystem`.
-            session_id: The conversation's name.
+            session_id: The name of the conversation.
             owner: The owner of the memory.
             **options: As for `ChatMemory`.
         """
@@ -127,9 +128,9 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
                 f"the history is that of {self._runtime.owner!r}, and the run is for {owner!r}; make a "
                 "history for each run"
             )
-        if self._seen is None:
-            self._seen = yield from read.seen(self._conversation)
-        return list(self._seen.messages)
+        if self._shown is None:
+            self._shown = yield from read.seen(self._conversation)
+        return list(self._shown.messages)
 
     @verb
     def add_messages(self, messages: Sequence[BaseMessage]) -> Flow[None]:
@@ -138,9 +139,9 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
         Raises:
             PersistenceError: The turn could not be stored; LangChain raises the error to the caller.
         """
-        parent: Parent = TIP if self._seen is None else self._seen.tip
+        parent: Parent = TIP if self._shown is None else self._shown.tip
         yield from append.remember(self._conversation, messages, parent)
-        self._seen = None
+        self._shown = None
 
     aadd_messages = averb(add_messages)
 
@@ -148,6 +149,6 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
     def clear(self) -> Flow[None]:
         """Remove every message of this conversation."""
         yield from reset.reset(self._conversation)
-        self._seen = None
+        self._shown = None
 
     aclear = averb(clear)

@@ -1,9 +1,9 @@
-"""LangChain4j's chat memories: the same rules for windows and the same calls of a store.
+"""LangChain4j's chat memories, with the same rules for windows and the same calls of a store.
 
-A memory is a list within a window: messages outside of the window are removed from the store too. The window
+A memory is a list within a window: messages outside of the window are also removed from the store. The window
 of `ChatMemory(window=...)`, in contrast, is a view of the whole conversation. The rules are in
 `messages.windows`; by default a tool call and its results stay together where LangChain4j separates them, and
-`compat="langchain4j"` gives the lists of LangChain4j exactly.
+`compat="langchain4j"` produces exactly the lists of LangChain4j.
 
 Two differences are intended: `set` refuses an empty list, as the documentation of LangChain4j says, and a
 store returns copies of its lists.
@@ -22,7 +22,7 @@ from langchain_threadmem.common import forking
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.memory_system import MemorySystem
-from langchain_threadmem.messages.convert import Given, messages_of
+from langchain_threadmem.messages.convert import MessageInput, messages_of
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.windows import (
     Compat,
@@ -38,9 +38,9 @@ Memory = TypeVar("Memory")
 
 
 class ChatMemoryStore:
-    """A store of the lists of chat memories by id; this class keeps them in memory.
+    """A store of the lists of chat memories by id; this class stores them in memory.
 
-    Another store is any object with the three methods, in a subclass or not.
+    Any object with the three methods can be a store.
 
     Example:
         >>> store = ChatMemoryStore()
@@ -62,7 +62,7 @@ class ChatMemoryStore:
         self._lists[memory_id] = list(messages)
 
     def delete_messages(self, memory_id: Hashable) -> None:
-        """Remove the list of an id, if there is one; called when a memory is cleared."""
+        """Remove the list of an id, if any; called when a memory is cleared."""
         self._lists.pop(memory_id, None)
 
 
@@ -81,7 +81,7 @@ class SingleSlotChatMemoryStore(ChatMemoryStore):
         """The list.
 
         Raises:
-            InputError: The id is another one, here and in the other methods.
+            InputError: The id is not `memory_id`; the other methods raise the error too.
         """
         self._check(memory_id)
         return super().get_messages(memory_id)
@@ -108,7 +108,7 @@ class SystemChatMemoryStore(ChatMemoryStore):
     """A store in the database of a `MemorySystem`, for its owner; each change is one transaction.
 
     The lists are separate from the conversations of the system: recall does not find their messages. Of two
-    writes to the same id at the same time the last one counts.
+    concurrent writes to the same id the last write is stored.
 
     Args:
         system: The system of the database.
@@ -128,7 +128,7 @@ class SystemChatMemoryStore(ChatMemoryStore):
         """The list of an id; empty if there is none.
 
         Raises:
-            InputError: The id is no text, here and in the other methods.
+            InputError: The id is not text; the other methods raise the error too.
         """
         return run(store_verbs.get_list(self._runtime, _text(memory_id)), self._runtime)
 
@@ -146,13 +146,13 @@ class SystemChatMemoryStore(ChatMemoryStore):
 
 
 class WindowChatMemory:
-    """A list of messages with a window and a store, the base of both memories.
+    """Base class of both memories: a list of messages with a window and a store.
 
-    Several threads may use one object at once, but not two objects of the same id.
+    Several threads may use one object at once, but not two objects with the same id.
 
     Args:
         window: The window.
-        id: The id of the memory; any hashable value but `None`.
+        id: The id of the memory; any hashable value except `None`.
         store: The store of the list: a `ChatMemoryStore`, a `MemorySystem`, or `None` for a store in memory.
     """
 
@@ -168,39 +168,39 @@ class WindowChatMemory:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._window!r}, id={self.id!r})"
 
-    def add(self, *messages: Given | None) -> None:
+    def add(self, *messages: MessageInput | None) -> None:
         """Add messages, each with one read and one write of the store.
 
-        A system message that equals the stored one is not written.
+        A system message that equals the stored system message is not written.
 
         Args:
             *messages: Messages in any form that LangChain accepts, or lists of them; `None` is ignored.
 
         Raises:
-            InputError: An argument is no message, and no message was added; or the limit is not greater than
-                zero.
+            InputError: An argument is not a message, and no message was added; or the limit is not greater
+                than zero.
         """
         added = [
-            message for given in messages if given is not None for message in messages_of(given, copies=False)
+            message for item in messages if item is not None for message in messages_of(item, copies=False)
         ]
         for message in added:
             with self._lock:
-                changed = self._window.added(self._stored(), message, self._window.limit(self.id))
+                changed = self._window.added(self._read(), message, self._window.limit(self.id))
                 if changed is not None:
                     self.store.update_messages(self.id, changed)
 
     @property
     def messages(self) -> list[BaseMessage]:
-        """The messages of the stored list that fit, in a new list; one read of the store.
+        """The messages of the stored list within the window, in a new list; one read of the store.
 
-        A smaller limit hides messages; a larger limit shows them again if there was no `add` or `set` before.
+        A smaller limit hides messages; a larger limit shows them again unless `add` or `set` was called.
         """
-        return self._window.fitted(self._stored(), self._window.limit(self.id))
+        return self._window.fitted(self._read(), self._window.limit(self.id))
 
     def set(self, messages: Iterable[MessageLikeRepresentation]) -> None:
-        """Replace all messages, after a summary for example, with one write of the store.
+        """Replace all messages, for example after a summary, with one write of the store.
 
-        Messages that do not fit are left out; of several system messages the first stays.
+        Messages outside of the window are left out; of several system messages the first is stored.
 
         Raises:
             InputError: There are no messages; `clear()` empties a memory.
@@ -218,9 +218,9 @@ class WindowChatMemory:
         with self._lock:
             self.store.delete_messages(self.id)
 
-    # A store may block, so the async forms call it in a thread.
+    # A store may block, so the async methods call it in a thread.
 
-    async def aadd(self, *messages: Given | None) -> None:
+    async def aadd(self, *messages: MessageInput | None) -> None:
         """Async `add`."""
         await asyncio.to_thread(self.add, *messages)
 
@@ -236,7 +236,7 @@ class WindowChatMemory:
         """Async `clear`."""
         await asyncio.to_thread(self.clear)
 
-    def _stored(self) -> list[BaseMessage]:
+    def _read(self) -> list[BaseMessage]:
         messages = self.store.get_messages(self.id)
         if messages is None:
             raise InputError(
@@ -249,13 +249,13 @@ class MessageWindowChatMemory(WindowChatMemory):
     """The newest messages of a conversation; older messages are removed.
 
     Args:
-        max_messages: Maximum number of messages, or a function from the id to it, called at each use.
+        max_messages: Maximum number of messages, or a function of the id that returns it, called at each use.
         id: The id of the memory.
         store: The store of the list: a `ChatMemoryStore`, a `MemorySystem`, or `None` for a store in memory.
-        keep_system_first: Move a system message to the front.
+        keep_system_first: Whether a system message is moved to the front.
         compat: "langchain4j" for the lists of LangChain4j.
-        count_system: Whether the system message counts.
-        strict_tool_pairs: Keep a tool call and its results together, also if other messages are between.
+        count_system: Whether the limit includes the system message.
+        strict_tool_pairs: Whether a tool call and its results stay together across other messages.
 
     Raises:
         InputError: `max_messages` is not greater than zero, or the id is `None`.
@@ -292,14 +292,14 @@ class TokenWindowChatMemory(WindowChatMemory):
     """The newest messages of a conversation within a number of tokens; older messages are removed.
 
     Args:
-        max_tokens: Maximum number of tokens, or a function from the id to it, called at each use.
+        max_tokens: Maximum number of tokens, or a function of the id that returns it, called at each use.
         token_counter: As for `TokenWindow`.
         id: The id of the memory.
         store: As for `MessageWindowChatMemory`.
-        keep_system_first: Move a system message to the front.
+        keep_system_first: Whether a system message is moved to the front.
         compat: "langchain4j" for the lists of LangChain4j.
-        count_system: Whether the system message counts.
-        strict_tool_pairs: Keep a tool call and its results together, also if other messages are between.
+        count_system: Whether the limit includes the system message.
+        strict_tool_pairs: Whether a tool call and its results stay together across other messages.
 
     Raises:
         InputError: `max_tokens` is not greater than zero, `token_counter` cannot count, or the id is `None`.
@@ -377,17 +377,17 @@ def _checked(memory_id: Hashable) -> Hashable:
     return memory_id
 
 
-def _store(given: ChatMemoryStore | MemorySystem | None, memory_id: Hashable) -> ChatMemoryStore:
-    if given is None:
+def _store(store: ChatMemoryStore | MemorySystem | None, memory_id: Hashable) -> ChatMemoryStore:
+    if store is None:
         return SingleSlotChatMemoryStore(memory_id)
-    if isinstance(given, MemorySystem):
-        return SystemChatMemoryStore(given)
-    if not all(callable(getattr(given, f"{verb}_messages", None)) for verb in ("get", "update", "delete")):
+    if isinstance(store, MemorySystem):
+        return SystemChatMemoryStore(store)
+    if not all(callable(getattr(store, f"{verb}_messages", None)) for verb in ("get", "update", "delete")):
         raise InputError(
-            f"store={given!r} is no store; pass a ChatMemoryStore, a MemorySystem, "
+            f"store={store!r} is no store; pass a ChatMemoryStore, a MemorySystem, "
             "or an object with get_messages, update_messages and delete_messages"
         )
-    return given
+    return store
 
 
 def _text(memory_id: Hashable) -> str:

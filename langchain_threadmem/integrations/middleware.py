@@ -1,9 +1,9 @@
-"""Middleware for LangChain's agents, which shows each model call the active thread alone.
+"""Middleware for LangChain's agents, which passes only the active thread to each model call.
 
-Before the agent runs, the thread of the new human message is selected. Each model call gets the program's own
+Before the agent runs, the thread of the new human message is selected. Each model call receives the program's
 messages, fenced recall from other threads, the active thread through the window, and the whole current turn;
-the list of the state does not change. After the agent has run, the turn is stored. Messages are identified by
-their ids, so that a resume or a replay stores no message twice.
+the list of the state does not change. After the run of the agent the turn is stored. Messages are identified
+by their ids, so that a resume or a replay stores no message twice.
 """
 
 from __future__ import annotations
@@ -86,18 +86,18 @@ class MiddlewareOptions(SelectionOptions, total=False):
 
 
 class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
-    """Stores an agent's conversation as a tree, and shows the model the active thread.
+    """Stores an agent's conversation as a tree, and passes the active thread to the model.
 
-    Other middleware can be used too. After `SummarizationMiddleware` has summarised the list, its summary and
-    as many messages of the thread as it has kept are shown. Messages that other middleware adds to a request
-    are passed on and not stored. A run from an older checkpoint continues the messages up to that checkpoint,
-    as with `select_thread_node`. Selections, and moves of earlier turns, are events on the agent's custom
-    stream and for callback handlers, as with that node.
+    Other middleware can be used too. After `SummarizationMiddleware` has summarised the list, the model
+    receives the summary and as many messages of the thread as the list still contains. Messages that other
+    middleware adds to a request are passed on and not stored. A run from an older checkpoint continues the
+    messages up to that checkpoint, as with `select_thread_node`. Selections, and moves of earlier turns, are
+    events on the agent's custom stream and for callback handlers, as with that node.
 
     Args:
         system: The system of the conversations.
         selector: Selects the thread of a human message; by default `SemanticNodeSelector`.
-        model: The chat model that `ask` needs, or the name of a model for `ChatOpenAI`; usually the agent's.
+        model: The chat model for `ask`, or the name of a model for `ChatOpenAI`; usually the agent's model.
         ask: The maximal share of messages, 0 to 1, for which `model` is asked which thread they continue, as
             for `create_threaded_chat`.
         window: The part of the thread for the model: a `MessageWindow`, a `TokenWindow`, or a function from a
@@ -219,7 +219,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelCallResult[Any]:
-        """Call the model with the active thread in the place of the whole list."""
+        """Call the model with the active thread instead of the whole list."""
         view = run(self._view(request), self._runtime)
         messages = list(view)
         response = handler(request.override(messages=messages))
@@ -250,7 +250,7 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     def _view(self, request: ModelRequest[Any]) -> Flow[list[AnyMessage]]:
         conversation, _ = self._conversations.of(get_config())
         state = cast("ThreadMemState", request.state)
-        # Results of tools are stored before each call, since a summary may replace them in the list.
+        # Tool results are stored before each call, since a summary may replace them in the list.
         yield from route.store(conversation, state["messages"])
         active = state.get("active_thread")
         if active is None:
@@ -263,33 +263,33 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         return cast("list[AnyMessage]", [*front, *quoted, *view])
 
 
-def _pass_on(request: ModelRequest[Any], view: Sequence[AnyMessage], left: Sequence[AnyMessage]) -> None:
-    """Copy messages that other middleware has added to the request to the list of the original request.
+def _pass_on(request: ModelRequest[Any], view: Sequence[AnyMessage], messages: Sequence[AnyMessage]) -> None:
+    """Copy messages that other middleware has added to a request to the list of the original request.
 
-    The agent reads that list after the call, so that added messages enter the state.
+    The agent reads the original list after the call and adds these messages to the state.
     """
-    known = {id(message) for message in (*view, *request.messages)}
-    request.messages.extend(message for message in left if id(message) not in known)
+    former = {id(message) for message in (*view, *request.messages)}
+    request.messages.extend(message for message in messages if id(message) not in former)
 
 
 def _parts(
     request: Sequence[BaseMessage], state: Sequence[BaseMessage], thread: Sequence[BaseMessage], turn_id: str
 ) -> tuple[list[BaseMessage], Sequence[BaseMessage], list[BaseMessage]]:
     """A request in three parts: messages outside the conversation, the earlier thread, the current turn."""
-    known = {message.id for message in state}
+    ids = {message.id for message in state}
 
-    def is_said(message: BaseMessage) -> bool:
-        return message.id in known and not (isinstance(message, SystemMessage) or is_made_up(message))
+    def belongs(message: BaseMessage) -> bool:
+        return message.id in ids and not (isinstance(message, SystemMessage) or is_made_up(message))
 
     start = next((n for n, message in enumerate(request) if message.id == turn_id), None)
     if start is None:
         # The beginning of the turn was summarised; the list is the rest of the turn.
-        return [m for m in request if not is_said(m)], [], [m for m in request if is_said(m)]
-    others = [message for message in request[:start] if not is_said(message)]
-    front = [message for message in others if not isinstance(message, ToolMessage)]
-    results = [message for message in others if isinstance(message, ToolMessage)]
+        return [m for m in request if not belongs(m)], [], [m for m in request if belongs(m)]
+    outside = [message for message in request[:start] if not belongs(message)]
+    front = [message for message in outside if not isinstance(message, ToolMessage)]
+    results = [message for message in outside if isinstance(message, ToolMessage)]
     earlier: Sequence[BaseMessage] = with_results(thread[:-1], results) if results else thread[:-1]
     if any(is_made_up(message) for message in front):
-        kept = start - len(front)
-        earlier = earlier[max(len(earlier) - kept, 0) :]
+        count = start - len(front)
+        earlier = earlier[max(len(earlier) - count, 0) :]
     return front, earlier, list(request[start:])

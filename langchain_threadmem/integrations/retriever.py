@@ -1,4 +1,4 @@
-"""The retriever, whose documents are hits of `ChatMemory.recall` with their source."""
+"""The retriever, whose documents are the hits of `ChatMemory.recall` with their sources."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from langchain_threadmem.recall.results import Recollection
 
 
 class RetrieverOptions(TypedDict, total=False):
-    """Fields of `ThreadMemRetriever` without `owner`, which `from_conn_string` names."""
+    """Fields of `ThreadMemRetriever` that are options of `from_conn_string`."""
 
     conversation_id: str | None
     scope: Scope | None
@@ -65,13 +65,13 @@ class ThreadMemRetriever(BaseRetriever):
     k: int = Field(default=4, ge=0)
     """Maximum number of documents; `invoke(query, k=...)` for another number in one call."""
     context_depth: int = Field(default=0, ge=0)
-    """Number of ancestors whose texts come before that of a message."""
+    """Number of ancestors whose texts come before the text of a message."""
     rank: int | tuple[int, ...] | None = None
     """0 for messages, 1 and 2 for summaries of conversations and of the long-term memory, or several."""
     include_superseded: bool = False
-    """Whether messages that were edited, regenerated or moved are found."""
+    """Whether edited, regenerated and moved messages are found."""
     owner: OwnerOfRun | None = None
-    """The owner of a run: the name of a field of the run's context or `configurable`, or a function of it.
+    """The owner of a run: the name of a field of its context or `configurable`, or a function of the run.
 
     By default the owner of `memory`.
     """
@@ -107,7 +107,7 @@ class ThreadMemRetriever(BaseRetriever):
 
         Raises:
             OwnerRequiredError: The run names no owner.
-            OwnerMismatchError: The configuration names another owner than the memory's.
+            OwnerMismatchError: The configuration names another owner than that of the memory.
         """
         return self._of_run(config)._invoke(input, config, **kwargs)
 

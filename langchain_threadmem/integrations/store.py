@@ -1,11 +1,12 @@
 """`ThreadMemStore`: LangGraph's long-term store over the same database as the conversations.
 
-Values have a namespace and a key, and are found by filters and by meaning; they may expire. The methods here
-translate LangGraph's settings; the flows are in `store.verbs`.
+Values have a namespace and a key, are found by filters and by meaning, and may expire. The methods of this
+module translate LangGraph's settings; the flows are in `store.verbs`.
 
-Five differences from LangGraph's own stores: items are copies, so that a change to an item does not change
-the store; no read returns expired items, swept or not; an invalid filter or page is an `InputError`; pages of
-a semantic search do not repeat items without a vector; an item that is put again keeps its `created_at`.
+Five differences from LangGraph's stores: items are copies, so that a change of an item does not change the
+store; no read returns expired items, even before they are removed; an invalid filter or page is an
+`InputError`; pages of a semantic search do not repeat items without a vector; an item that is put again keeps
+its `created_at`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ SWEEP_MINUTES = 5.0
 
 
 class ThreadMemStore(SystemIntegration, BaseStore):
-    """A LangGraph store over a `MemorySystem`; an owner's items are never shown to another.
+    """A LangGraph store over a `MemorySystem`; each owner reads only their own items.
 
     Pass it to `compile(store=...)`; all methods are LangGraph's (`put`, `get`, `search`, `delete`,
     `list_namespaces`, their async forms, `batch` and `abatch`). A search returns the oldest items first, or
@@ -47,14 +48,14 @@ class ThreadMemStore(SystemIntegration, BaseStore):
     Args:
         system: The system that stores the items.
         index: The embedded parts of values, for `search(query=...)`: `True` for whole values by the system's
-            model, or LangGraph's dictionary of `embed`, `dims` and `fields`, each of which may be left out.
-            `None` for no index.
+            model, or LangGraph's dictionary of `embed`, `dims` and `fields`, which are all optional. `None`
+            for no index.
         ttl: LangGraph's times to live, in minutes: `default_ttl`, `refresh_on_read` and
             `sweep_interval_minutes`.
         owner: The owner of a run, for a graph with many users: the name of a field of the run's context or
             `configurable`, or a function of the run. By default the system's owner. A call outside of a run
             needs the store of one owner: `ThreadMemStore(system.for_owner(name))`.
-        clock: Returns seconds since 1970, for tests.
+        clock: A function that returns the seconds since 1970, for tests.
 
     Raises:
         InputError: A setting is invalid.
@@ -125,9 +126,10 @@ class ThreadMemStore(SystemIntegration, BaseStore):
 
     @verb
     def batch(self, ops: Iterable[Op]) -> Flow[list[Result]]:
-        """Run operations in one transaction: all or none. Reads see the state before the writes.
+        """Run operations in one transaction: all or none. Reads return the state before the writes.
 
-        Keys may hold any character; labels are those of LangGraph's stores: not empty, without `.` and NUL.
+        Keys may contain any character; labels are not empty and contain no `.` and no NUL, as in LangGraph's
+        stores.
 
         Raises:
             InvalidNamespaceError: A label breaks these rules.
@@ -141,7 +143,7 @@ class ThreadMemStore(SystemIntegration, BaseStore):
 
     @verb
     def sweep_ttl(self) -> Flow[int]:
-        """Remove this owner's expired items, which no read returns any more.
+        """Remove the expired items of the owner, which no read returns.
 
         Returns:
             The number of items.
@@ -154,7 +156,7 @@ class ThreadMemStore(SystemIntegration, BaseStore):
         """Sweep at intervals in a thread; without `ttl` settings the call has no effect.
 
         Args:
-            sweep_interval_minutes: The interval; by default that of the settings, or 5.
+            sweep_interval_minutes: The interval; by default the interval of the settings, or 5.
 
         Returns:
             A future that is done when the sweeper has ended; `cancel()` ends the sweeper.
@@ -168,7 +170,7 @@ class ThreadMemStore(SystemIntegration, BaseStore):
         minutes = sweep_interval_minutes or self.ttl_config.get("sweep_interval_minutes") or SWEEP_MINUTES
         end = threading.Event()
         future.add_done_callback(lambda _: end.set())
-        weakref.finalize(self, end.set)  # Ends the sweeper of a store that is garbage.
+        weakref.finalize(self, end.set)  # Ends the sweeper when the store is garbage-collected.
         thread = threading.Thread(
             target=_sweep,
             args=(self.system, self._clock, minutes * 60, end, future),
@@ -227,39 +229,39 @@ def _sweep(
         future.set_result(None)
 
 
-def _index(system: MemorySystem, given: Any) -> Index | None:
-    if given is None or given is False:
+def _index(system: MemorySystem, index: Any) -> Index | None:
+    if index is None or index is False:
         return None
-    if given is True:
+    if index is True:
         return Index(system.resources.embedder)
-    if not isinstance(given, dict) or given.keys() - {"embed", "dims", "fields", "distance_type"}:
-        raise InputError(f"index is None, True or a dictionary of embed, dims and fields, not {given!r}")
-    fields, dims = given.get("fields") or [store_verbs.WHOLE], given.get("dims")
+    if not isinstance(index, dict) or index.keys() - {"embed", "dims", "fields", "distance_type"}:
+        raise InputError(f"index is None, True or a dictionary of embed, dims and fields, not {index!r}")
+    fields, dims = index.get("fields") or [store_verbs.WHOLE], index.get("dims")
     if not isinstance(fields, list | tuple) or not all(isinstance(field, str) for field in fields):
         raise InputError(f'the fields of an index are a list of paths like ["text"], not {fields!r}')
     if dims is not None and (not isinstance(dims, int) or dims < 1):
         raise InputError(f"the dims of an index are a whole number from 1 up, not {dims!r}")
-    if given.get("distance_type", "cosine") != "cosine":
-        raise InputError(f"the distance is cosine, not {given['distance_type']!r}; leave distance_type out")
-    if given.get("embed") is None:
+    if index.get("distance_type", "cosine") != "cosine":
+        raise InputError(f"the distance is cosine, not {index['distance_type']!r}; leave distance_type out")
+    if index.get("embed") is None:
         return Index(system.resources.embedder, fields=tuple(fields), dimensions=dims)
-    embeddings = ensure_embeddings(given["embed"])
-    function = given["embed"] if isinstance(embeddings, EmbeddingsLambda) else None
-    # LangGraph wraps every function in one class; the function's own name distinguishes the vectors.
+    embeddings = ensure_embeddings(index["embed"])
+    function = index["embed"] if isinstance(embeddings, EmbeddingsLambda) else None
+    # LangGraph wraps all functions in one class, so the vectors are named by the function.
     model = "" if function is None else f"{function.__module__}.{getattr(function, '__qualname__', '')}"
     return Index(Embedder(embeddings), model, tuple(fields), dims)
 
 
-def _ttl(given: Any) -> TTLConfig | None:
-    if given is None:
+def _ttl(ttl: Any) -> TTLConfig | None:
+    if ttl is None:
         return None
-    known = TTLConfig.__annotations__
-    if not isinstance(given, dict) or given.keys() - known.keys():
-        raise InputError(f"ttl is None or a dictionary of {', '.join(known)}, not {given!r}")
+    settings = TTLConfig.__annotations__
+    if not isinstance(ttl, dict) or ttl.keys() - settings.keys():
+        raise InputError(f"ttl is None or a dictionary of {', '.join(settings)}, not {ttl!r}")
     for name in ("default_ttl", "sweep_interval_minutes"):
-        minutes = given.get(name)
+        minutes = ttl.get(name)
         if minutes is not None and not (isinstance(minutes, int | float) and minutes > 0):
             raise InputError(f"{name} is a number of minutes above 0, or None, not {minutes!r}")
-    if given.get("omit_expired") is False:
+    if ttl.get("omit_expired") is False:
         raise InputError("omit_expired=False: expired items are never shown here; leave it out")
-    return cast("TTLConfig", dict(given))
+    return cast("TTLConfig", dict(ttl))

@@ -2,8 +2,8 @@
 
 A tool returns stored text inside a fenced block (see `recall.quoting`), and an error that the model can
 correct, such as an unknown id, as a tool message with the status "error". Recall does not find the result of
-a tool. A message is named by its conversation and by the number of its node, as the blocks show them, or by
-its own `id`.
+a tool. The model names a message by its conversation and the number of its node, as in the blocks, or by its
+`id`.
 
 Each tool takes `owner`, the owner of a run: the name of a field of the run's context or `configurable`, or a
 function of the run. By default it is the owner of the memory.
@@ -68,7 +68,7 @@ _Conversation = Annotated[
 
 _SCRATCHPAD = "__pregel_scratchpad"
 """LangGraph's key for the state of interrupts in the configuration of a run."""
-_SIGNS_PER_TOKEN = 4
+_CHARACTERS_PER_TOKEN = 4
 
 
 class _Query(BaseModel):
@@ -118,7 +118,7 @@ def recall_tool(
     Args:
         memory: A conversation, or a system.
         conversation_id: A conversation of the system; by default all conversations of the owner are searched.
-        scope: One "conversation" or all of the "owner"; by default one if the two arguments above name it.
+        scope: One "conversation" or all of the "owner"; by default one if the first two arguments name it.
         k: Maximum number of messages and summaries.
         owner: The owner of a run; by default the owner of `memory`.
         name: The name of the tool for the model.
@@ -138,11 +138,11 @@ def recall_tool(
     check_memory(memory, conversation_id, scope, owner)
 
     def find(memory: Memory, call: Call, query: str) -> Flow[str]:
-        conversation, where = searched(memory, conversation_id, scope)
-        options = RecallOptions(k, scope=where)
+        conversation, chosen_scope = searched(memory, conversation_id, scope)
+        options = RecallOptions(k, scope=chosen_scope)
         hits = yield from recall_verbs.recall(conversation._conversation, query, options, 0)
-        found = fenced([recalled(hit) for hit in hits]) or "Nothing was said about it."
-        return found + (yield from _not_searched(_runtime(memory), where))
+        block = fenced([recalled(hit) for hit in hits]) or "Nothing was said about it."
+        return block + (yield from _not_searched(_runtime(memory), chosen_scope))
 
     return _tool(memory, owner, find, _Query, name, description)
 
@@ -185,14 +185,14 @@ def list_threads_tool(
         cursor: str | None = None,
     ) -> Flow[str]:
         if isinstance(memory, MemorySystem) and (conversation or conversation_id) is None:
-            found = yield from catalogue.list_conversations(memory.runtime, query, limit=limit, cursor=cursor)
-            shown = [_listed("conversation", item, {"conversation": item.id}) for item in found]
-            return _paged(shown, found.cursor)
+            page = yield from catalogue.list_conversations(memory.runtime, query, limit=limit, cursor=cursor)
+            entries = [_listed("conversation", item, {"conversation": item.id}) for item in page]
+            return _paged(entries, page.cursor)
         chosen = yield from _existing(memory, conversation_id, conversation)
         threads = yield from catalogue.list_threads(chosen._conversation, limit, cursor)
-        where = {"conversation": chosen.conversation_id}
+        place = {"conversation": chosen.conversation_id}
         return _paged(
-            [_listed("thread", item, {**where, "node": str(item.id)}) for item in threads], threads.cursor
+            [_listed("thread", item, {**place, "node": str(item.id)}) for item in threads], threads.cursor
         )
 
     return _tool(memory, owner, show, _Listed, name, description)
@@ -209,14 +209,14 @@ def read_thread_tool(
 ) -> BaseTool:
     """A tool with which an agent reads the whole thread of a message.
 
-    The result has the human and AI messages of the thread. A thread with more tokens is shown around the
-    message, and the result names the messages with which the model reads on.
+    The result contains the human and AI messages of the thread. Of a thread with more tokens it contains the
+    messages around the given message, and the ids with which the model reads the rest.
 
     Args:
         memory: A conversation, or a system.
         conversation_id: The only conversation of the system that is read; by default any.
         max_tokens: Maximum number of tokens of the messages, at four characters for each token; the
-            message itself is always shown, cut to this length.
+            message itself is always returned, cut to this length.
         owner: The owner of a run; by default the owner of `memory`.
         name: The name of the tool for the model.
         description: The description of the tool for the model.
@@ -238,7 +238,7 @@ def read_thread_tool(
         chosen = yield from _existing(memory, conversation_id, conversation)
         node = yield from navigate.message(chosen._conversation, _reference(message))
         thread = yield from navigate.thread_of(chosen._conversation, node.id)
-        return _excerpt(thread, node, chosen.conversation_id, _SIGNS_PER_TOKEN * max_tokens)
+        return _excerpt(thread, node, chosen.conversation_id, _CHARACTERS_PER_TOKEN * max_tokens)
 
     return _tool(memory, owner, read, _Named, name, description)
 
@@ -255,11 +255,11 @@ def remember_tool(
 ) -> BaseTool:
     """A tool with which an agent saves facts.
 
-    Facts are AI messages of a conversation of their own, each a thread: recall finds them, and they are
-    listed, edited, forgotten and erased like other messages. A fact that replaces an earlier fact is a new
-    version of it: the earlier version stays in the history and leaves recall. The `additional_kwargs` of a
-    fact name the message that it comes from, as `source_message`, and in a graph the thread of the run, as
-    `source_conversation`. Erasing that message does not erase the fact.
+    Facts are AI messages of a separate conversation, each a thread: recall finds them, and they are listed,
+    edited, forgotten and erased like other messages. A fact that replaces an earlier fact is a new version:
+    the earlier version stays in the history, and recall does not find it. The `additional_kwargs` of a fact
+    contain the id of its source message as `source_message`, and in a graph the thread of the run as
+    `source_conversation`. Erasing the source message does not erase the fact.
 
     Args:
         system: The system.
@@ -317,19 +317,20 @@ def forget_tool(
 ) -> BaseTool:
     """A tool with which an agent forgets a message, after a human has agreed.
 
-    A message in the state of the graph that calls the tool is refused, since the graph would store it again.
+    The tool refuses a message in the state of the calling graph, since the graph would store it again.
 
-    The human is asked with LangGraph's `interrupt`, which needs a graph with a checkpointer. The value of the
-    interrupt is that of LangChain's `HumanInTheLoopMiddleware`, with the text of the message as the
+    The human is asked with LangGraph's `interrupt`, which requires a graph with a checkpointer. The value of
+    the interrupt has the form of LangChain's `HumanInTheLoopMiddleware`, with the text of the message as the
     description; resume the run with `Command(resume=True)`, `Command(resume=False)`, or
     `Command(resume={"decisions": [{"type": "approve"}]})`, or "reject" for the type.
 
     Args:
         memory: A conversation, or a system.
         conversation_id: The only conversation of the system of which messages are forgotten; by default any.
-        confirm: Ask a human first.
-        purge: Remove the message and its other versions from the history too; `MemorySystem.scrub` then
-            clears their bytes from the files. Otherwise the message only leaves recall.
+        confirm: Whether a human is asked first.
+        purge: Whether the message and its other versions are also removed from the history;
+            `MemorySystem.scrub` then clears their bytes from the files. Otherwise the message stays in the
+            history, and recall does not find it.
         owner: The owner of a run; by default the owner of `memory`.
         name: The name of the tool for the model.
         description: The description of the tool for the model.
@@ -350,7 +351,7 @@ def forget_tool(
     def drop(memory: Memory, call: Call, message: MessageRef, conversation: str | None) -> Flow[str]:
         chosen = yield from _existing(memory, conversation_id, conversation)
         node = yield from navigate.message(chosen._conversation, _reference(message))
-        if call is not None and node.message.id in [one.id for one in _messages(call.state)]:
+        if call is not None and node.message.id in [own.id for own in _messages(call.state)]:
             raise InputError(
                 f"message {message!r} belongs to the conversation of this run, whose state would store it "
                 "again; forget it in a later conversation"
@@ -384,14 +385,14 @@ def _tool(
 ) -> BaseTool:
     """A tool that runs a flow on the memory of the owner of a run."""
 
-    # LangGraph passes its runtime to a parameter of just this type.
-    def call(runtime: ToolRuntime[Any, Any] = None, **given: Any) -> str:  # type: ignore[assignment]
-        found = memory_of_run(memory, owner, ensure_config())
-        return run(_answer(flow(found, runtime, **given)), _runtime(found))
+    # LangGraph passes its runtime to a parameter of exactly this type.
+    def call(runtime: ToolRuntime[Any, Any] = None, **values: Any) -> str:  # type: ignore[assignment]
+        owned = memory_of_run(memory, owner, ensure_config())
+        return run(_answer(flow(owned, runtime, **values)), _runtime(owned))
 
-    async def acall(runtime: ToolRuntime[Any, Any] = None, **given: Any) -> str:  # type: ignore[assignment]
-        found = memory_of_run(memory, owner, ensure_config())
-        return await arun(_answer(flow(found, runtime, **given)), _runtime(found))
+    async def acall(runtime: ToolRuntime[Any, Any] = None, **values: Any) -> str:  # type: ignore[assignment]
+        owned = memory_of_run(memory, owner, ensure_config())
+        return await arun(_answer(flow(owned, runtime, **values)), _runtime(owned))
 
     return StructuredTool.from_function(
         call,
@@ -405,7 +406,7 @@ def _tool(
 
 
 def _answer(flow: Flow[str]) -> Flow[str]:
-    """The result of a flow; an error that the model can correct becomes that of a tool."""
+    """The result of a flow; an error that the model can correct becomes a `ToolException`."""
     try:
         return (yield from flow)
     except (InputError, NotFoundError) as error:
@@ -429,16 +430,16 @@ def _not_searched(runtime: Runtime, scope: Scope) -> Flow[str]:
     )
 
 
-def _existing(memory: Memory, only: str | None, named: str | None) -> Flow[ChatMemory]:
-    """The conversation that a call names; looking for it creates none.
+def _existing(memory: Memory, only: str | None, given: str | None) -> Flow[ChatMemory]:
+    """The existing conversation that a call names.
 
     Raises:
-        InputError: The call names none, or another than the only one of the tool.
-        SessionNotFoundError: There is no such conversation.
+        InputError: The call names no conversation, or another than the only conversation of the tool.
+        SessionNotFoundError: The conversation does not exist.
     """
     if isinstance(memory, ChatMemory):
         only = memory.conversation_id
-    name = only if named is None else named
+    name = only if given is None else given
     if name is None:
         raise InputError("no conversation is named; pass conversation=... as shown in memory")
     if only is not None and name != only:
@@ -473,7 +474,7 @@ def _paged(items: Sequence[str], cursor: str | None) -> str:
 
 
 def _excerpt(thread: Sequence[ConversationNode], node: ConversationNode, conversation: str, most: int) -> str:
-    """The human and AI messages of a thread as a block: those around a node, as far as they fit.
+    """The human and AI messages around a node of a thread as a block.
 
     Args:
         thread: The thread.
@@ -481,21 +482,25 @@ def _excerpt(thread: Sequence[ConversationNode], node: ConversationNode, convers
         conversation: The name of the conversation.
         most: Maximum number of characters of the messages.
     """
-    spoken = [one for one in thread if one.message.type in SPOKEN and text_of(one.message).strip()]
+    spoken = [
+        member for member in thread if member.message.type in SPOKEN and text_of(member.message).strip()
+    ]
     if not spoken:
         return "The thread has no text."
-    known = {one.id for one in thread[: [one.id for one in thread].index(node.id)]}
-    center = min(sum(one.id in known for one in spoken), len(spoken) - 1)
-    first, end, left = center, center + 1, most - len(text_of(spoken[center].message))
+    before = {member.id for member in thread[: [member.id for member in thread].index(node.id)]}
+    center = min(sum(member.id in before for member in spoken), len(spoken) - 1)
+    first, end, budget = center, center + 1, most - len(text_of(spoken[center].message))
     grows = True
     while grows:
         grows = False
         for at in (end, first - 1):
-            size = len(text_of(spoken[at].message)) if 0 <= at < len(spoken) else left + 1
-            if size <= left:
-                first, end, left, grows = min(first, at), max(end, at + 1), left - size, True
-    shown = [recalled(Recollection(one, 1.0, conversation_id=conversation)) for one in spoken[first:end]]
-    lines = [fenced(shown, longest=most)]
+            size = len(text_of(spoken[at].message)) if 0 <= at < len(spoken) else budget + 1
+            if size <= budget:
+                first, end, budget, grows = min(first, at), max(end, at + 1), budget - size, True
+    excerpt = [
+        recalled(Recollection(member, 1.0, conversation_id=conversation)) for member in spoken[first:end]
+    ]
+    lines = [fenced(excerpt, longest=most)]
     for count, side, edge in ((first, "earlier", first - 1), (len(spoken) - end, "later", end)):
         if count:
             lines.append(f"{plural(count, f'{side} message')} left out: read message {spoken[edge].id}.")
@@ -503,18 +508,20 @@ def _excerpt(thread: Sequence[ConversationNode], node: ConversationNode, convers
 
 
 def _fact(fact: str, replaces: MessageRef | None, source: str | None, call: Call) -> AIMessage:
-    """A fact as a message; its id is the same if a graph repeats the call of the tool after an interrupt."""
+    """A fact as a message, with the same id if a graph repeats the call of the tool after an interrupt."""
     if call is None:
-        where: dict[str, Any] = {"source_message": source}
-        return AIMessage(fact, id=str(uuid4()), additional_kwargs=_given(where))
+        origin: dict[str, Any] = {"source_message": source}
+        return AIMessage(fact, id=str(uuid4()), additional_kwargs=_without_none(origin))
     thread = (call.config.get("configurable") or {}).get("thread_id")
-    said = next((message.id for message in reversed(_messages(call.state)) if message.type == "human"), None)
-    where = {"source_message": source or said, "source_conversation": None if source else thread}
-    made = uuid5(NAMESPACE_OID, f"{thread} {call.tool_call_id} {replaces} {fact}")
-    return AIMessage(fact, id=str(made), additional_kwargs=_given(where))
+    newest = next(
+        (message.id for message in reversed(_messages(call.state)) if message.type == "human"), None
+    )
+    origin = {"source_message": source or newest, "source_conversation": None if source else thread}
+    id_ = uuid5(NAMESPACE_OID, f"{thread} {call.tool_call_id} {replaces} {fact}")
+    return AIMessage(fact, id=str(id_), additional_kwargs=_without_none(origin))
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -526,7 +533,7 @@ def _messages(state: Any) -> Sequence[BaseMessage]:
 
 
 def _refusal(name: str, node: ConversationNode, arguments: Mapping[str, Any]) -> str | None:
-    """Ask a human whether a message is forgotten; the answer for the model if it is not.
+    """Ask a human whether a message is forgotten; return the answer for the model after a rejection.
 
     Raises:
         InputError: The run is resumed with another value than an approval or a rejection.

@@ -57,10 +57,10 @@ def linked(hits: Sequence[MemoryUnit]) -> list[list[MemoryUnit]]:
         if unit.id in placed:
             continue
         first = unit
-        seen = {first.id}
-        while (before := by_id.get(first.pre_id or "")) is not None and before.id not in seen:
+        chain_ids = {first.id}
+        while (before := by_id.get(first.pre_id or "")) is not None and before.id not in chain_ids:
             first = before
-            seen.add(first.id)
+            chain_ids.add(first.id)
         chain = [first]
         while (after := by_id.get(chain[-1].next_id or "")) is not None and after not in chain:
             chain.append(after)
@@ -91,15 +91,15 @@ def chains_of(runtime: Runtime, hits: Sequence[UnitHit]) -> Flow[list[list[Memor
         if not unit.rank
     ]
     neighbours = yield from _neighbours(runtime, ends)
-    shown = set(place)
+    included = set(place)
     complete: list[list[MemoryUnit]] = []
     for name, chain in chains:
         before = after = None
         if not chain[0].rank:
             before = neighbours.get((name, chain[0].group_id, chain[0].pre_id))
             after = neighbours.get((name, chain[0].group_id, chain[-1].next_id))
-        added = [unit for unit in (before, after) if unit is not None and _place(name, unit) not in shown]
-        shown |= {_place(name, unit) for unit in added}
+        added = [unit for unit in (before, after) if unit is not None and _place(name, unit) not in included]
+        included |= {_place(name, unit) for unit in added}
         complete.append(
             [*(unit for unit in added if unit is before), *chain, *(unit for unit in added if unit is after)]
         )
@@ -115,10 +115,10 @@ def _neighbours(
 ) -> Flow[dict[tuple[str | None, str | None, str | None], MemoryUnit]]:
     """The messages before and after messages, by collection, group and id."""
     keys = [hit.key for hit in ends if hit.collection is None and isinstance(hit.key, int)]
-    found: list[tuple[str | None, MemoryUnit]] = []
+    pairs: list[tuple[str | None, MemoryUnit]] = []
     if keys:
         units = yield from Sql(lambda conn: _around(conn, runtime.owner, keys))
-        found += [(None, unit) for unit in units]
+        pairs += [(None, unit) for unit in units]
     for collection in {hit.collection for hit in ends}:
         if collection is not None:
             ids = [
@@ -129,8 +129,8 @@ def _neighbours(
                 if id is not None
             ]
             units = yield from Call(lambda: collection.named(ids))  # noqa: B023 - driven before the next turn
-            found += [(collection.name, unit) for unit in units]
-    return {(name, unit.group_id, unit.id): unit for name, unit in found}
+            pairs += [(collection.name, unit) for unit in units]
+    return {(name, unit.group_id, unit.id): unit for name, unit in pairs}
 
 
 def _around(conn: Conn, owner: str, keys: Sequence[int]) -> list[MemoryUnit]:

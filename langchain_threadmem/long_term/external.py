@@ -1,9 +1,9 @@
 """External Chroma collections, which are searched and never written.
 
 The texts of a collection become units that are marked as external: their visits are not counted, and they are
-neither forgotten nor stored. Similarity is the cosine of the collection's vectors, whatever distance the
-collection uses. Chroma never embeds a query, since that would run code that stored data names
-(CVE-2026-45829).
+neither forgotten nor stored. Similarity is the cosine of the collection's vectors, for any distance of the
+collection. Chroma never embeds a query, because its embedding function is code that the stored configuration
+names (CVE-2026-45829).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 SOURCE = "external"
-"""The source of a unit whose metadata has none."""
+"""The source of a unit without a source in its metadata."""
 WORDS_AT_ONCE = 8
 FEWEST = 64
-"""The minimal number of texts that are compared by cosine; the collection may order by another distance."""
+"""The minimal number of texts that are compared by cosine, since the collection may use another distance."""
 
 
 class ExternalUnit(NamedTuple):
@@ -45,7 +45,7 @@ class ExternalUnit(NamedTuple):
 
 
 class ExternalCollection:
-    """A Chroma collection to read from.
+    """A Chroma collection that is only read.
 
     Args:
         collection: The collection.
@@ -65,7 +65,7 @@ class ExternalCollection:
 
     def count(self) -> int:
         """The number of texts in the collection."""
-        return int(self._asked("count"))
+        return int(self._call("count"))
 
     def search(self, vector: NDArray[np.float32], most: int) -> list[ExternalUnit]:
         """The texts nearest to a unit vector, the nearest first.
@@ -77,17 +77,17 @@ class ExternalCollection:
         count = self.count()
         if not count or not most:
             return []
-        found = self._asked(
+        result = self._call(
             "query",
             query_embeddings=(self._scale() * vector)[np.newaxis, :],
             n_results=min(max(most, FEWEST), count),
             include=["embeddings", "documents", "metadatas"],
         )
-        matrix = np.asarray(found["embeddings"][0], np.float32)
+        matrix = np.asarray(result["embeddings"][0], np.float32)
         lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
         matrix = np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 0)
         similarity = matrix @ vector
-        units = self._units(found["ids"][0], found["documents"], found["metadatas"], 0)
+        units = self._units(result["ids"][0], result["documents"], result["metadatas"], 0)
         order = np.argsort(-similarity, kind="stable")
         return [ExternalUnit(units[n], matrix[n], float(similarity[n])) for n in order[:most]]
 
@@ -98,25 +98,25 @@ class ExternalCollection:
         if not conditions:
             return []
         where: Any = conditions[0] if len(conditions) == 1 else {"$or": conditions}
-        found = self._asked("get", where_document=where, limit=most, include=["documents", "metadatas"])
-        return self._units(found["ids"], found["documents"], found["metadatas"])
+        result = self._call("get", where_document=where, limit=most, include=["documents", "metadatas"])
+        return self._units(result["ids"], result["documents"], result["metadatas"])
 
     def named(self, ids: Sequence[str]) -> list[MemoryUnit]:
         """Texts by id; unknown ids are left out."""
         if not ids:
             return []
-        found = self._asked("get", ids=list(dict.fromkeys(ids)), include=["documents", "metadatas"])
-        return self._units(found["ids"], found["documents"], found["metadatas"])
+        result = self._call("get", ids=list(dict.fromkeys(ids)), include=["documents", "metadatas"])
+        return self._units(result["ids"], result["documents"], result["metadatas"])
 
     def _scale(self) -> np.float32:
         """The length of the collection's vectors, on which most distances depend."""
-        sample = np.asarray(self._asked("get", limit=1, include=["embeddings"])["embeddings"], np.float32)
+        sample = np.asarray(self._call("get", limit=1, include=["embeddings"])["embeddings"], np.float32)
         return np.float32(np.linalg.norm(sample) or 1.0)
 
-    def _asked(self, verb: str, **arguments: Any) -> Any:
+    def _call(self, verb: str, **arguments: Any) -> Any:
         try:
             return getattr(self._collection, verb)(**arguments)
-        except Exception as error:  # Chroma's errors have no common base class.
+        except Exception as error:  # The errors of Chroma have no common base class.
             if "dimension" in str(error):
                 raise InputError(
                     f"the query's vector does not fit the external collection {self.name!r}: {error}; "
@@ -126,29 +126,31 @@ class ExternalCollection:
                 f"the external collection {self.name!r} cannot be read: {error}; check that it exists"
             ) from error
 
-    def _units(self, ids: Sequence[str], texts: Any, about: Any, row: int | None = None) -> list[MemoryUnit]:
+    def _units(
+        self, ids: Sequence[str], texts: Any, metadatas: Any, row: int | None = None
+    ) -> list[MemoryUnit]:
         if row is not None:
-            texts, about = texts and texts[row], about and about[row]
-        texts, about = texts or [None] * len(ids), about or [None] * len(ids)
+            texts, metadatas = texts and texts[row], metadatas and metadatas[row]
+        texts, metadatas = texts or [None] * len(ids), metadatas or [None] * len(ids)
         return [
             self._unit(id, text or "", dict(metadata or {}))
-            for id, text, metadata in zip(ids, texts, about, strict=True)
+            for id, text, metadata in zip(ids, texts, metadatas, strict=True)
         ]
 
-    def _unit(self, id: str, text: str, about: Mapping[str, Any]) -> MemoryUnit:
-        begun = _time(about.get("creation_time"))
-        rank = about.get("rank")
+    def _unit(self, id: str, text: str, metadata: Mapping[str, Any]) -> MemoryUnit:
+        created = _time(metadata.get("creation_time"))
+        rank = metadata.get("rank")
         return MemoryUnit(
             id=id,
             content=text,
-            source=_text(about.get("source")) or SOURCE,
-            creation_time=begun,
-            end_time=_time(about.get("end_time"), begun),
+            source=_text(metadata.get("source")) or SOURCE,
+            creation_time=created,
+            end_time=_time(metadata.get("end_time"), created),
             rank=rank if isinstance(rank, int) and not isinstance(rank, bool) else 0,
             group_id=self.name,
-            pre_id=_text(about.get("pre_id")),
-            next_id=_text(about.get("next_id")),
-            metadata={**about, "external": self.name},
+            pre_id=_text(metadata.get("pre_id")),
+            next_id=_text(metadata.get("next_id")),
+            metadata={**metadata, "external": self.name},
         )
 
 
@@ -156,13 +158,13 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _time(value: object, otherwise: datetime = EPOCH) -> datetime:
+def _time(value: object, default: datetime = EPOCH) -> datetime:
     try:
         if isinstance(value, str):
-            read = datetime.fromisoformat(value)
-            return read if read.tzinfo else read.replace(tzinfo=UTC)
+            time = datetime.fromisoformat(value)
+            return time if time.tzinfo else time.replace(tzinfo=UTC)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value, UTC)
     except (ValueError, OverflowError, OSError):
-        return otherwise
-    return otherwise
+        return default
+    return default

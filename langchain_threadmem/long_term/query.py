@@ -1,8 +1,8 @@
 """The verb `query`: a search of short-term memory, long-term memory and external collections.
 
 A query finds at most `k_limit` *core hits* and returns chains: each hit with the messages before and after
-it, consecutive hits in one chain. Hits in short-term memory are read from storage again, so that no unit is
-returned that any process has erased, forgotten or superseded.
+the hit, consecutive hits in one chain. Hits in short-term memory are read from storage again, because another
+process may have erased, forgotten or superseded them.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Question:
 
 
 class QueryOptions(TypedDict, total=False):
-    """Keyword options of `MemorySystem.query`; `None` stands for the default of the settings."""
+    """Keyword options of `MemorySystem.query`; for `None` the setting of the system is used."""
 
     query_vector: Sequence[float] | NDArray[np.floating] | None
     filters: FieldFilter | None
@@ -116,7 +116,7 @@ class QueryOptions(TypedDict, total=False):
 
 
 def question(runtime: Runtime, settings: MemorySettings, text: str | None, options: QueryOptions) -> Question:
-    """Check the arguments of a query, and add defaults from the settings.
+    """Check the arguments of a query, and add the defaults of the settings.
 
     Raises:
         TypeError: An option is unknown.
@@ -124,16 +124,16 @@ def question(runtime: Runtime, settings: MemorySettings, text: str | None, optio
     """
     if unknown := options.keys() - QueryOptions.__annotations__.keys():
         raise TypeError(f"query() got an unexpected keyword argument {min(unknown)!r}")
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    query_vector = given.get("query_vector")
-    k_limit = given.get("k_limit", settings.k_limit)
+    values: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    query_vector = values.get("query_vector")
+    k_limit = values.get("k_limit", settings.k_limit)
     if text is None and query_vector is None:
         raise InputError("a query needs text or query_vector=; pass one of them")
     if text is not None and not isinstance(text, str):
         raise InputError(f"the text of a query is text, not {text!r:.80}; pass query_vector= for a vector")
     if not isinstance(k_limit, int) or isinstance(k_limit, bool) or k_limit < 0:
         raise InputError(f"k_limit={k_limit!r} is not an integer of at least 0")
-    only = [name for name in ("short_term_only", "long_term_only", "external_only") if given.get(name)]
+    only = [name for name in ("short_term_only", "long_term_only", "external_only") if values.get(name)]
     if len(only) > 1:
         raise InputError(f"{' and '.join(f'{name}=True' for name in only)} contradict each other; pass one")
     sources = runtime.get(Sources)
@@ -156,120 +156,122 @@ def question(runtime: Runtime, settings: MemorySettings, text: str | None, optio
             "query_vector= is compared with vectors, but this memory has no embedding model; pass text, "
             "or MemorySystem(embeddings=...)"
         )
-    context = given.get("recall_context", settings.recall_context)
+    context = values.get("recall_context", settings.recall_context)
     return Question(
         text=text,
         vector=None if query_vector is None else _unit_vector(query_vector),
-        condition=parse(given.get("filters"), FIELDS),
-        k=max(k_limit // 3, 1) if given.get("compat_k") and context and k_limit else k_limit,
-        within=_range(given.get("search_range", settings.search_range)),
+        condition=parse(values.get("filters"), FIELDS),
+        k=max(k_limit // 3, 1) if values.get("compat_k") and context and k_limit else k_limit,
+        within=_range(values.get("search_range", settings.search_range)),
         context=context,
-        keep=given.get("add_ltm_to_stm", settings.add_ltm_to_stm),
-        external_first=given.get("query_external_first", settings.query_external_first),
+        keep=values.get("add_ltm_to_stm", settings.add_ltm_to_stm),
+        external_first=values.get("query_external_first", settings.query_external_first),
         short=short and sources.short_term is not None,
         long=long,
         external=external and bool(sources.external),
-        threshold=given.get("threshold_for_stm_before_ltm", settings.stm_threshold),
+        threshold=values.get("threshold_for_stm_before_ltm", settings.stm_threshold),
         interval=settings.visit_update_interval,
     )
 
 
-def _unit_vector(given: object) -> NDArray[np.float32]:
+def _unit_vector(value: object) -> NDArray[np.float32]:
     try:
-        vector = np.asarray(given, np.float32)
+        vector = np.asarray(value, np.float32)
     except (TypeError, ValueError) as error:
-        raise InputError(f"query_vector is a list of numbers, not {given!r:.80}") from error
+        raise InputError(f"query_vector is a list of numbers, not {value!r:.80}") from error
     length = float(np.linalg.norm(vector)) if vector.ndim == 1 and vector.size else 0.0
     if not 0 < length < float("inf"):
-        raise InputError(f"query_vector is a list of finite numbers, not all 0, and not {given!r:.80}")
+        raise InputError(f"query_vector is a list of finite numbers, not all 0, and not {value!r:.80}")
     return vector / np.float32(length)
 
 
-def _range(given: object) -> Range:
-    ends = tuple(given) if isinstance(given, list | tuple) else ()
+def _range(value: object) -> Range:
+    ends = tuple(value) if isinstance(value, list | tuple) else ()
     numbers = [end for end in ends if isinstance(end, int | float) and not isinstance(end, bool)]
     if len(ends) != 2 or len(numbers) + ends.count(None) != 2 or numbers != sorted(numbers):
         raise InputError(
-            f"search_range is the lowest and the highest cosine, such as (0.75, None), not {given!r:.80}"
+            f"search_range is the lowest and the highest cosine, such as (0.75, None), not {value!r:.80}"
         )
     return ends
 
 
 @telemetry.observed(
     "search_memory",
-    lambda runtime, asked: {telemetry.QUERY: lambda: asked.text or ""},
+    lambda runtime, question: {telemetry.QUERY: lambda: question.text or ""},
     lambda chains: {telemetry.COUNT: sum(map(len, chains))},
 )
-def query(runtime: Runtime, asked: Question) -> Flow[list[list[MemoryUnit]]]:
+def query(runtime: Runtime, question: Question) -> Flow[list[list[MemoryUnit]]]:
     """The units that fit a question, as chains, the best first."""
-    if not asked.k:
+    if not question.k:
         return []
     visits = runtime.get(Visits)
-    if asked.condition is not None:
-        yield from visits.settle()  # The condition may be on visits.
-    vector = asked.vector
-    if vector is None and asked.text is not None and asked.text.strip():
-        made = (yield from embed(runtime, [asked.text], query=True))[0]
-        vector = made if made.size else None
-    own = yield from _own(runtime, asked, vector)
-    external = (yield from _external(runtime, asked, vector)) if asked.external else []
-    ordered = [*external, *own] if asked.external_first else [*own, *external]
-    hits = list({hit.key: hit for hit in ordered}.values())[: asked.k]
+    if question.condition is not None:
+        yield from visits.settle()  # The condition may depend on visits.
+    vector = question.vector
+    if vector is None and question.text is not None and question.text.strip():
+        embedded = (yield from embed(runtime, [question.text], query=True))[0]
+        vector = embedded if embedded.size else None
+    memory_hits = yield from _memory_hits(runtime, question, vector)
+    external_hits = (yield from _external_hits(runtime, question, vector)) if question.external else []
+    ordered = [*external_hits, *memory_hits] if question.external_first else [*memory_hits, *external_hits]
+    hits = list({hit.key: hit for hit in ordered}.values())[: question.k]
     local = [hit.key for hit in hits if hit.collection is None and isinstance(hit.key, int)]
-    if asked.short or asked.long:
-        yield from record(runtime, local, asked.interval)
+    if question.short or question.long:
+        yield from record(runtime, local, question.interval)
     short = runtime.get(Sources).short_term
-    if short is not None and asked.keep:
+    if short is not None and question.keep:
         for hit in reversed(hits):
             short.add(hit.key, hit.unit)
             if hit.vector is not None:
                 short.fill({hit.key: hit.vector})
-    shown = [
+    updated = [
         hit._replace(unit=visits.applied(hit.key, hit.unit)) if isinstance(hit.key, int) else hit
         for hit in hits
     ]
-    return (yield from chains_of(runtime, shown)) if asked.context else [[hit.unit] for hit in shown]
+    return (yield from chains_of(runtime, updated)) if question.context else [[hit.unit] for hit in updated]
 
 
-def _own(runtime: Runtime, asked: Question, vector: Vector | None) -> Flow[list[UnitHit]]:
+def _memory_hits(runtime: Runtime, question: Question, vector: Vector | None) -> Flow[list[UnitHit]]:
     """Hits in short-term memory, then in long-term memory.
 
     If both are searched, hits in short-term memory need a cosine of at least `threshold`. Scores by words
-    have no such threshold: then long-term memory, which contains all units, is searched alone.
+    have no threshold, so without a vector long-term memory, which contains all units, is searched alone.
     """
-    found: list[UnitHit] = []
-    short = runtime.get(Sources).short_term if asked.short else None
-    if short is not None and (vector is not None or not asked.long):
-        low, high = asked.within
-        if asked.long:
-            low = max(asked.threshold, -1.0 if low is None else low)
-        source = ShortTermSource(runtime, short, Query(asked.text, vector, asked.condition, (low, high)))
+    hits: list[UnitHit] = []
+    short = runtime.get(Sources).short_term if question.short else None
+    if short is not None and (vector is not None or not question.long):
+        low, high = question.within
+        if question.long:
+            low = max(question.threshold, -1.0 if low is None else low)
+        source = ShortTermSource(
+            runtime, short, Query(question.text, vector, question.condition, (low, high))
+        )
         names = {collection.name: collection for collection in runtime.get(Sources).external}
-        for hit, unit in (yield from search(source, asked.k, asked.condition)):
-            stored = isinstance(hit.key, int)
-            found.append(UnitHit(hit.key, unit, None if stored else names.get(unit.group_id or "")))
-    if asked.long and len(found) < asked.k:
-        text = asked.text if asked.vector is None else None
-        within = ANY if vector is None else asked.within
-        everything = yield from long_term_source(runtime, Query(text, vector, asked.condition, within))
-        excluded = {hit.key for hit in found if isinstance(hit.key, int)}
-        missing = asked.k - len(found)
-        more = yield from search(everything, missing, asked.condition, within, excluded)
-        found += [UnitHit(hit.key, unit) for hit, unit in more]
-    return found
+        for hit, unit in (yield from search(source, question.k, question.condition)):
+            is_local = isinstance(hit.key, int)
+            hits.append(UnitHit(hit.key, unit, None if is_local else names.get(unit.group_id or "")))
+    if question.long and len(hits) < question.k:
+        text = question.text if question.vector is None else None
+        within = ANY if vector is None else question.within
+        long_term = yield from long_term_source(runtime, Query(text, vector, question.condition, within))
+        excluded = {hit.key for hit in hits if isinstance(hit.key, int)}
+        missing = question.k - len(hits)
+        more = yield from search(long_term, missing, question.condition, within, excluded)
+        hits += [UnitHit(hit.key, unit) for hit, unit in more]
+    return hits
 
 
-def _external(runtime: Runtime, asked: Question, vector: Vector | None) -> Flow[list[UnitHit]]:
+def _external_hits(runtime: Runtime, question: Question, vector: Vector | None) -> Flow[list[UnitHit]]:
     """Hits in external collections."""
-    found: list[tuple[float, UnitHit]] = []
-    within = ANY if vector is None else asked.within
+    hits: list[tuple[float, UnitHit]] = []
+    within = ANY if vector is None else question.within
     for collection in runtime.get(Sources).external:
-        source = ExternalSource(runtime, collection, Query(asked.text, vector, asked.condition, within))
-        for hit, unit in (yield from search(source, asked.k, asked.condition, within)):
-            own = None if vector is None else source.vector(hit)
-            found.append((hit.score, UnitHit(hit.key, unit, collection, own)))
-    found.sort(key=lambda pair: -pair[0])
-    return [hit for _, hit in found[: asked.k]]
+        source = ExternalSource(runtime, collection, Query(question.text, vector, question.condition, within))
+        for hit, unit in (yield from search(source, question.k, question.condition, within)):
+            hit_vector = None if vector is None else source.vector(hit)
+            hits.append((hit.score, UnitHit(hit.key, unit, collection, hit_vector)))
+    hits.sort(key=lambda pair: -pair[0])
+    return [hit for _, hit in hits[: question.k]]
 
 
 def enable(runtime: Runtime, capacity: int, restore: str | None) -> Flow[None]:
@@ -301,7 +303,7 @@ def _restored(runtime: Runtime, session: str, capacity: int) -> Flow[list[tuple[
     def read(conn: Conn) -> list[tuple[int, MemoryUnit]]:
         tree = trees.find(conn, owner, name)
         keys = [] if tree is None else unit_queries.latest(conn, tree, capacity)
-        found = list(zip(keys, read_units(conn, owner, keys), strict=True))
-        return sorted(found, key=lambda pair: pair[1].creation_time)
+        pairs = list(zip(keys, read_units(conn, owner, keys), strict=True))
+        return sorted(pairs, key=lambda pair: pair[1].creation_time)
 
     return (yield from Sql(read))

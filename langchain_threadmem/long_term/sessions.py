@@ -40,10 +40,10 @@ class CurrentSession(Component):
         super().__init__(runtime)
         self.id: str | None = None
         self.added = 0
-        """Number of messages that `add_memory` stored."""
+        """The number of messages that `add_memory` has stored."""
 
     def survives_fork(self) -> bool:
-        """The child continues in the same session."""
+        """Keep the current session in a child process."""
         return True
 
 
@@ -62,16 +62,16 @@ def switch(runtime: Runtime, session: str) -> Flow[str]:
     Raises:
         SessionNotFoundError: The session has no messages.
     """
-    found = yield from resume(runtime, session)
+    name = yield from resume(runtime, session)
     owner = runtime.owner
-    if found is None or not (yield from Sql(lambda conn: _holds(conn, owner, found))):
+    if name is None or not (yield from Sql(lambda conn: _has_messages(conn, owner, name))):
         raise SessionNotFoundError(
             f"there is no session {session!r}; sessions() lists all, start_session() starts a new session"
         )
-    return found
+    return name
 
 
-def _holds(conn: Conn, owner: str, session: str) -> bool:
+def _has_messages(conn: Conn, owner: str, session: str) -> bool:
     tree = trees.find(conn, owner, session)
     return tree is not None and trees.head(conn, tree).next_seq > 1
 

@@ -4,9 +4,9 @@ Short-term memory is an LRU cache in front of long-term memory; its content can 
 counts as used.
 
 All vectors are in one array, and one matrix product compares them. Units without vectors are embedded at the
-first query. With vectors, hits are ranked by cosine alone, since the cosine shows whether a hit is good
-enough to precede long-term memory. Without vectors, units are ranked by words, each without neighbours
-(`scoring.alone`), since its neighbours may not be in short-term memory.
+first query. With vectors, hits are ranked by cosine alone, because the cosine determines whether a hit
+precedes long-term memory. Without vectors, units are ranked by words, without their neighbours
+(`scoring.alone`), because the neighbours may not be in short-term memory.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
             self.put(key, entry)
 
     def unit(self, key: K) -> V | None:
-        """A unit, without counting as used; `None` for an unknown key."""
+        """A unit, which does not count as used; `None` for an unknown key."""
         entry = self._values.get(key)
         return None if entry is None else entry.unit
 
@@ -183,16 +183,16 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
                 self._postings.add([Record(number, number, None, "human", True, document_of(entry.unit))])
 
     def _used(self, ranked: Iterable[Hit[K]], most: int, condition: Condition | None) -> list[Hit[K]]:
-        """The first hits that meet a condition; the best becomes the most recently used."""
-        found: list[Hit[K]] = []
+        """The first hits that meet a condition; the best hit becomes the most recently used unit."""
+        hits: list[Hit[K]] = []
         for hit in ranked:
-            if len(found) >= most:
+            if len(hits) >= most:
                 break
             if condition is None or condition.holds(self._values[hit.key].unit):
-                found.append(hit)
-        for hit in reversed(found):
+                hits.append(hit)
+        for hit in reversed(hits):
             self._values.move_to_end(hit.key)
-        return found
+        return hits
 
     def _row(self, key: K, length: int) -> int:
         """A row for a new vector."""

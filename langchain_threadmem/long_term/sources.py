@@ -37,7 +37,7 @@ from langchain_threadmem.units.unit import MemoryUnit
 FEWEST_CANDIDATES = 64
 """The minimal number of candidates by words, and by vectors, in long-term memory."""
 FEW = 2000
-"""The number of units that meet a filter up to which all of them are scored."""
+"""The maximal number of units that may meet a filter and are all scored."""
 CANDIDATES_PER_HIT = 8
 """The number of texts of an external collection that are read for each hit of a query with a filter."""
 NO_VECTOR = np.empty(0, np.float32)
@@ -65,7 +65,7 @@ class Sources(Component):
             self.short_term.forget_words()
 
     def survives_fork(self) -> bool:
-        """Keep both in a child process."""
+        """Keep the short-term memory and the collections in a child process."""
         return True
 
 
@@ -88,14 +88,14 @@ class Query(NamedTuple):
 class LongTermSource:
     """All messages and summaries of an owner.
 
-    A query with a text is scored as in recall, a query with a vector by cosines. If few units meet the
+    A query with a text is scored as in recall, a query with a vector by cosines. If few units may meet the
     condition, all of them are scored; otherwise words and vectors suggest candidates. `long_term_source`
-    makes the source.
+    creates the source.
 
     Args:
         runtime: The owner's memory.
         query: The query.
-        only: The keys of the units that may meet the condition, if these are few.
+        only: The keys of the units that may meet the condition; `None` if there are many.
         index: The index over all vectors; `None` to search SQL.
     """
 
@@ -129,24 +129,24 @@ class LongTermSource:
             near = yield from nearest(runtime, self._index, vector, count)
         options = RecallOptions(len(only or ()) + 2 * count, "owner")
         query = PreparedQuery(text, vector, near)
-        found = yield from scored(runtime, None, query, suggested, options, now, only, singles=filtered)
+        result = yield from scored(runtime, None, query, suggested, options, now, only, singles=filtered)
         fewer = len(suggested.keys) < count and not (filtered and suggested.cut)
-        return Candidates(found.hits, only is not None or (fewer and self._is_past(near, count)))
+        return Candidates(result.hits, only is not None or (fewer and self._is_past(near, count)))
 
     def _by_vector(self, count: int) -> Flow[Candidates[int]]:
         runtime, only, vector = self._runtime, self._only, self._query.vector
         assert vector is not None
         if only is not None:
             model = runtime.get(Indexes).model
-            stored = yield from Sql(lambda conn: vectors.by_keys(conn, model, only))
-            near = {key: float(other @ vector) for key, other in stored.items()}
+            vector_of = yield from Sql(lambda conn: vectors.by_keys(conn, model, only))
+            near = {key: float(unit_vector @ vector) for key, unit_vector in vector_of.items()}
         else:
             near = yield from nearest(runtime, self._index, vector, count)
         hits = [Hit(key, cosine, Why(similarity=cosine)) for key, cosine in near.items()]
         return Candidates(hits, only is not None or self._is_past(near, count))
 
     def _is_past(self, near: Mapping[int, float] | None, count: int) -> bool:
-        """Whether no unit with a lower cosine than these can be a hit."""
+        """Whether no further unit can be a hit, by the cosines of the nearest units."""
         low = self._query.within[0]
         return not near or len(near) < count or (low is not None and min(near.values()) < low)
 
@@ -168,8 +168,8 @@ def _present(
     conn: Conn, owner: str, keys: Sequence[int], condition: Condition | None = None
 ) -> dict[int, MemoryUnit]:
     """The units that are not forgotten and may meet a condition, by key."""
-    there = memory.present(conn, owner, keys, condition)
-    ordered = [key for key in keys if key in there]
+    present = memory.present(conn, owner, keys, condition)
+    ordered = [key for key in keys if key in present]
     return dict(zip(ordered, read_units(conn, owner, ordered), strict=True))
 
 
@@ -196,12 +196,12 @@ class ShortTermSource:
             language = self._runtime.get(Indexes).language
             document_of = partial(document_of_unit, language=language)
             words = question_of(text or "", language)
-            found = self._short.match(words, most, document_of, condition)
-            hits = [Hit(hit.key, hit.score, Why(lexical=hit.score)) for hit in found]
+            ranked = self._short.match(words, most, document_of, condition)
+            hits = [Hit(hit.key, hit.score, Why(lexical=hit.score)) for hit in ranked]
         else:
             yield from self._fill()
-            found = self._short.search(vector, most, within, condition)
-            hits = [Hit(hit.key, hit.score, Why(similarity=hit.score)) for hit in found]
+            ranked = self._short.search(vector, most, within, condition)
+            hits = [Hit(hit.key, hit.score, Why(similarity=hit.score)) for hit in ranked]
         return Candidates(hits, complete=len(hits) < most)
 
     def read(self, hits: Sequence[Hit[Hashable]]) -> Flow[Mapping[Hashable, MemoryUnit]]:
@@ -216,16 +216,16 @@ class ShortTermSource:
         return {hit.key: unit for hit in hits if (unit := short.unit(hit.key)) is not None}
 
     def _fill(self) -> Flow[None]:
-        """Add vectors to units without one: stored vectors, or new vectors."""
+        """Add stored or new vectors to units without a vector."""
         short, model = self._short, self._runtime.get(Indexes).model
         keys = [key for key in short.bare() if isinstance(key, int)]
         if keys and model:
-            stored = yield from Sql(lambda conn: vectors.by_keys(conn, model, keys))
-            short.fill({key: stored[key] for key in stored})
+            vector_of = yield from Sql(lambda conn: vectors.by_keys(conn, model, keys))
+            short.fill({key: vector_of[key] for key in vector_of})
         missing = [(key, unit) for key in short.bare() if (unit := short.unit(key)) is not None]
         if missing and model:
-            made = yield from embed(self._runtime, [unit.content for _, unit in missing])
-            short.fill({key: vector for (key, _), vector in zip(missing, made, strict=True)})
+            embedded = yield from embed(self._runtime, [unit.content for _, unit in missing])
+            short.fill({key: vector for (key, _), vector in zip(missing, embedded, strict=True)})
 
 
 class ExternalSource:
@@ -241,14 +241,14 @@ class ExternalSource:
         self.collection = collection
         self._runtime = runtime
         self._query = query
-        self._found: dict[Hashable, ExternalUnit] = {}
+        self._units: dict[Hashable, ExternalUnit] = {}
 
     def candidates(self, most: int, growth: int) -> Flow[Candidates[Hashable]]:
         text, vector, condition, (low, high) = self._query
         if vector is None:
             return Candidates((yield from self._by_words(text or "", most)), complete=True)
-        every = condition is None and high is None
-        count = growth * most * (1 if every else CANDIDATES_PER_HIT)
+        unfiltered = condition is None and high is None
+        count = growth * most * (1 if unfiltered else CANDIDATES_PER_HIT)
         near = yield from Call(lambda: self.collection.search(vector, count))
         past = bool(near) and low is not None and near[-1].similarity < low
         hits = [self._hit(unit, unit.similarity, Why(similarity=unit.similarity)) for unit in near]
@@ -258,7 +258,7 @@ class ExternalSource:
         """Texts that Chroma finds by substrings, scored as texts without neighbours."""
         language = self._runtime.get(Indexes).language
         words = question_of(text, language)
-        # Most stems are prefixes of their words, so a text with the word contains the stem.
+        # Most stems are prefixes of their words, so a text that contains the word contains the stem.
         letters = [term if word.startswith(term) else word for term, word in words.terms.items()]
         limit = most * CANDIDATES_PER_HIT * CANDIDATES_PER_HIT
         units = yield from Call(lambda: self.collection.holding(letters, limit))
@@ -267,20 +267,22 @@ class ExternalSource:
         postings.add(Record(n, n, None, "human", True, document) for n, document in enumerate(documents, 1))
         parts = scoring.parts_alone(postings, words)
         return [
-            self._hit(ExternalUnit(unit, NO_VECTOR, 0.0), score, Why(lexical=own))
-            for unit, own, score in zip(units, parts.own.tolist(), scoring.alone(parts).tolist(), strict=True)
-            if own > 0
+            self._hit(ExternalUnit(unit, NO_VECTOR, 0.0), score, Why(lexical=own_score))
+            for unit, own_score, score in zip(
+                units, parts.own.tolist(), scoring.alone(parts).tolist(), strict=True
+            )
+            if own_score > 0
         ]
 
-    def _hit(self, found: ExternalUnit, score: float, why: Why) -> Hit[Hashable]:
-        key = self.collection.name, found.unit.id
-        self._found[key] = found
+    def _hit(self, text: ExternalUnit, score: float, why: Why) -> Hit[Hashable]:
+        key = self.collection.name, text.unit.id
+        self._units[key] = text
         return Hit(key, score, why)
 
     def read(self, hits: Sequence[Hit[Hashable]]) -> Flow[Mapping[Hashable, MemoryUnit]]:
         yield from ()
-        return {hit.key: self._found[hit.key].unit for hit in hits}
+        return {hit.key: self._units[hit.key].unit for hit in hits}
 
     def vector(self, hit: Hit[Hashable]) -> Vector:
         """The unit vector of a hit; empty for a hit by words."""
-        return self._found[hit.key].vector
+        return self._units[hit.key].vector

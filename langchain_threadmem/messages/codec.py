@@ -1,23 +1,22 @@
-"""A LangChain message as JSON text, and back, exactly.
+"""LangChain messages as JSON text, which is read back exactly.
 
-A *body* is what the database keeps of a message: `{"type": ..., "data": {...}}`, the shape
-of `langchain_core.messages.message_to_dict`, without the fields that hold their default and
-without the message's id, which has a column of its own. Any SQL tool can read it.
+A *body* is the stored form of a message: `{"type": ..., "data": {...}}`, as of
+`langchain_core.messages.message_to_dict`, without fields that have their default value and without the id of
+the message, which has its own column. Any SQL tool can read a body.
 
-It is read back by a fixed list of message classes. Nothing stored can name a class, call a
-constructor or reach an import, so `{"lc": 1, "type": "constructor", ...}` inside a message
-is what it looks like: a dictionary (CVE-2025-68664, CVE-2025-64439 were about the opposite).
+Bodies are read by a fixed list of message classes. Stored text cannot name a class, call a constructor or
+import a module, so `{"lc": 1, "type": "constructor", ...}` in a message is read as a dictionary (compare
+CVE-2025-68664 and CVE-2025-64439).
 
-Plain JSON turns tuples into lists and integer keys into strings. A message that holds such
-values is marked `"typed": true` and its values are written with tags (`{"#": "tuple", ...}`),
-so that what comes back equals what went in. The usual message pays nothing for it. Subclasses of
-`str`, `int`, `float`, `list` and `dict` are written as their base.
+Plain JSON turns tuples into lists and integer keys into strings. A message with such values is marked with
+`"typed": true`, and its values are written with tags (`{"#": "tuple", ...}`); other messages have no tags.
+Values of subclasses of `str`, `int`, `float`, `list` and `dict` are written as values of the base class.
 
-A value of any other class is kept opaque by the serializer that the caller passes, `other`, and
-refused with the path to it if there is none. Only the reader's own serializer may turn it into an
-object again; without one it is shown as an `Opaque`, and written again as it was.
+The argument `other` of `encode` is a serializer for values of any other class, which are written as `Opaque`
+values; without it such a value is refused, with the path to it. Only the argument `other` of `decode` turns
+an `Opaque` into an object; without it the `Opaque` is returned, and is written again unchanged.
 
-The law, held by a property test: `decode([(id, encode(message))]) == [message]`.
+A property test checks that `decode([(id, encode(message))]) == [message]`.
 """
 
 from __future__ import annotations
@@ -73,16 +72,16 @@ MESSAGE_CLASSES: dict[str, type[BaseMessage]] = {
         ChatMessageChunk,
     )
 }
-"""Every class that a stored body can become, by the `type` it is stored under."""
+"""The classes of stored messages, by the `type` in the body."""
 
-_ELSEWHERE = frozenset({"id", "type"})
-_SAID = frozenset({"id", "content"})
+_SEPARATE = frozenset({"id", "type"})
+_CONTENT_ONLY = frozenset({"id", "content"})
 
 
-def _blank(cls: type[BaseMessage]) -> tuple[dict[str, Any], list[tuple[str, Callable[[], Any]]]]:
-    """The fields of a message class: fixed defaults, and factories for mutable ones."""
+def _defaults_of(cls: type[BaseMessage]) -> tuple[dict[str, Any], list[tuple[str, Callable[[], Any]]]]:
+    """The fields of a message class: their defaults, and the factories of mutable defaults."""
     fixed: dict[str, Any] = {}
-    made: list[tuple[str, Callable[[], Any]]] = []
+    factories: list[tuple[str, Callable[[], Any]]] = []
     for name, info in cls.model_fields.items():
         if info.is_required():
             fixed[name] = None
@@ -90,15 +89,15 @@ def _blank(cls: type[BaseMessage]) -> tuple[dict[str, Any], list[tuple[str, Call
         default = info.get_default(call_default_factory=True, validated_data={})
         fixed[name] = default
         if isinstance(default, list | dict):
-            made.append((name, type(default)))
-    return fixed, made
+            factories.append((name, type(default)))
+    return fixed, factories
 
 
-_BLANKS = {cls: _blank(cls) for cls in MESSAGE_CLASSES.values()}
+_DEFAULTS = {cls: _defaults_of(cls) for cls in MESSAGE_CLASSES.values()}
 
 
-class _Plain(NamedTuple):
-    """What a message of a class is beside its content if it is a text and nothing more, as most are."""
+class _PlainForm(NamedTuple):
+    """The form of a message of a class with a text and defaults only, as most messages are."""
 
     opening: str
     fields: int
@@ -106,13 +105,13 @@ class _Plain(NamedTuple):
     types: list[type]
 
 
-def _plain(fixed: dict[str, Any]) -> _Plain:
-    rest = [name for name in fixed if name not in _ELSEWHERE and name != "content"]
+def _plain_form(fixed: dict[str, Any]) -> _PlainForm:
+    others = [name for name in fixed if name not in _SEPARATE and name != "content"]
     opening = f'{{"type":"{fixed["type"]}","data":{{"content":'
-    return _Plain(opening, len(fixed), itemgetter(*rest), [type(fixed[name]) for name in rest])
+    return _PlainForm(opening, len(fixed), itemgetter(*others), [type(fixed[name]) for name in others])
 
 
-_PLAIN = {cls: _plain(fixed) for cls, (fixed, _) in _BLANKS.items()}
+_PLAIN_FORMS = {cls: _plain_form(fixed) for cls, (fixed, _) in _DEFAULTS.items()}
 
 
 def encode(message: BaseMessage, other: Writer | None = None) -> str:
@@ -120,42 +119,42 @@ def encode(message: BaseMessage, other: Writer | None = None) -> str:
 
     Args:
         message: A message of one of `MESSAGE_CLASSES`, exactly.
-        other: Writes the parts that JSON does not know.
+        other: Writes values that JSON cannot represent.
 
     Returns:
         JSON text. About 1 µs for a short text, 3 µs for other short messages.
 
     Raises:
-        UnsupportedMessageError: The message, or a value in it, cannot be kept exactly.
+        UnsupportedMessageError: The message, or a value in it, cannot be stored exactly.
 
     Example:
         >>> encode(HumanMessage("Hello", id="h1"))
         '{"type":"human","data":{"content":"Hello"}}'
     """
     cls = type(message)
-    plain = _PLAIN.get(cls)
-    if plain is None:
+    form = _PLAIN_FORMS.get(cls)
+    if form is None:
         raise UnsupportedMessageError(
             f"cannot store a message of class {cls.__name__!r}; "
-            f"use one of {', '.join(sorted(known.__name__ for known in _BLANKS))}"
+            f"use one of {', '.join(sorted(supported.__name__ for supported in _DEFAULTS))}"
         )
     values = message.__dict__
-    if len(values) == plain.fields and not message.__pydantic_extra__:
-        content, rest = values["content"], plain.rest(values)
-        # Defaults are empty. What nobody gave is of its type, of the rest it must be asked: 0 is no False.
+    if len(values) == form.fields and not message.__pydantic_extra__:
+        content, others = values["content"], form.rest(values)
+        # Defaults are falsy, but a field that was set may have a falsy value of another type: 0 for False.
         if (
             type(content) is str
-            and not any(rest)
-            and (message.__pydantic_fields_set__ <= _SAID or [*map(type, rest)] == plain.types)
+            and not any(others)
+            and (message.__pydantic_fields_set__ <= _CONTENT_ONLY or [*map(type, others)] == form.types)
         ):
-            text = f"{plain.opening}{compact(content)}}}}}"
+            text = f"{form.opening}{compact(content)}}}}}"
             if text.isascii() or is_unicode(text):
                 return text
-    defaults = _BLANKS[cls][0]
+    defaults = _DEFAULTS[cls][0]
     data = {
         name: value
         for name, value in values.items()
-        if name not in _ELSEWHERE
+        if name not in _SEPARATE
         and not (
             name in defaults
             and type(value) is type(default := defaults[name])
@@ -174,7 +173,7 @@ def encode(message: BaseMessage, other: Writer | None = None) -> str:
         return json.dumps({"type": kind, "typed": True, "data": tagged}, separators=(",", ":"))
     except RecursionError as error:
         raise UnsupportedMessageError(
-            f"cannot store a {kind} message that is nested too deeply, or that holds itself; flatten it first"
+            f"cannot store a {kind} message that is nested too deeply or contains itself; flatten it first"
         ) from error
     except (ValueError, OverflowError) as error:
         if isinstance(error, InputError):
@@ -183,29 +182,29 @@ def encode(message: BaseMessage, other: Writer | None = None) -> str:
 
 
 Stored = tuple[str | None, str] | tuple[str | None, str, str]
-"""The id of a message, if it has one, its body, and its role, if it is known."""
+"""The id of a message, if any, its body, and its role, if known."""
 Parsed = dict[str, dict[str, Any]]
-"""Bodies that were parsed before and hold nothing that could be changed, by their text."""
+"""Parsed bodies without mutable values, by their text."""
 
 
 def decode(
     rows: Sequence[Stored], parsed: Parsed | None = None, other: Reader | None = None
 ) -> list[BaseMessage]:
-    """Read messages back from their ids and bodies.
+    """Read messages from their ids and bodies.
 
     All bodies are parsed as one JSON text, which costs a third of parsing them one by one.
 
     Args:
-        rows: What is stored of each; the role is not needed.
-        parsed: What earlier calls have parsed, and will be added to: for lists that have much in common. The
-            messages are new all the same.
-        other: Reads the parts that `encode` kept opaque; without it they stay so.
+        rows: The stored messages; the role is not needed.
+        parsed: The bodies that earlier calls have parsed, to which this call adds, for lists with common
+            messages. The returned messages are new objects in any case.
+        other: Reads `Opaque` values; without it they are returned unchanged.
 
     Returns:
         New message objects, in the order of `rows`; about 1.5 µs each.
 
     Raises:
-        InputError: A body is no JSON, or names a message type that is not known.
+        InputError: A body is not JSON, or has an unknown message type.
 
     Example:
         >>> decode([("h1", '{"type":"human","data":{"content":"Hello"}}')])
@@ -219,16 +218,16 @@ def decode(
 
 
 UNREADABLE = "threadmem_unreadable"
-"""The key in `response_metadata` that marks a message which stands for one that cannot be read."""
+"""The key in `response_metadata` that marks the placeholder of a message that cannot be read."""
 
 
 def decode_stored(
     rows: Sequence[Stored], parsed: Parsed | None = None, other: Reader | None = None
 ) -> list[BaseMessage]:
-    """`decode` what the database holds: in the place of a message that cannot be read comes one that says so.
+    """`decode` with a placeholder message for each message that cannot be read.
 
     Args:
-        rows: Message id, body, and the role, if it is known: then the message is of the class of its role.
+        rows: The stored messages; if the role is known, a placeholder has the class of the role.
         parsed: As for `decode`.
         other: As for `decode`.
 
@@ -240,17 +239,17 @@ def decode_stored(
     try:
         return decode(rows, parsed, other)
     except InputError:
-        found = []
+        messages = []
         for message, body, *role in rows:
             try:
-                found += decode([(message, body)], other=other)
+                messages += decode([(message, body)], other=other)
             except InputError:
-                found += decode([(message, unreadable(role[0] if role else _role_in(body)))])
-        return found
+                messages += decode([(message, unreadable(role[0] if role else _type_of(body)))])
+        return messages
 
 
 def unreadable(role: str) -> str:
-    """The body of a message that stands for one of this role that cannot be read."""
+    """The body of a placeholder for a message of a role that cannot be read."""
     cls = MESSAGE_CLASSES.get(role, HumanMessage)
     required: dict[str, Any] = {name: "" for name, field in cls.model_fields.items() if field.is_required()}
     text = "[This message cannot be read: it is damaged, or encrypted with another key.]"
@@ -258,27 +257,27 @@ def unreadable(role: str) -> str:
 
 
 def is_unreadable(body: str) -> bool:
-    """Whether a body is that of a message that stands for one that cannot be read."""
+    """Whether a body is the body of a placeholder."""
     return f'"response_metadata":{{"{UNREADABLE}":true}}' in body
 
 
-def _role_in(body: str) -> str:
-    found = re.match(r'\{"type":"(\w+)"', body)
-    return found[1] if found else ""
+def _type_of(body: str) -> str:
+    match = re.match(r'\{"type":"(\w+)"', body)
+    return match[1] if match else ""
 
 
 def _parse(bodies: list[str], parsed: Parsed | None) -> list[dict[str, Any]]:
     if parsed is None:
         return json.loads("[" + ",".join(bodies) + "]")  # type: ignore[no-any-return]
-    missing = [body for body in bodies if body not in parsed]
-    fresh = dict(zip(missing, json.loads("[" + ",".join(missing) + "]"), strict=True))
+    unparsed = [body for body in bodies if body not in parsed]
+    new = dict(zip(unparsed, json.loads("[" + ",".join(unparsed) + "]"), strict=True))
     parsed.update(
         (text, body)
-        for text, body in fresh.items()
+        for text, body in new.items()
         if "typed" not in body and all(type(value) is str for value in body["data"].values())
     )
-    # What can be changed is parsed again each time it is met.
-    return [parsed.get(body) or fresh.pop(body, None) or json.loads(body) for body in bodies]
+    # Bodies with mutable values are parsed again at each use.
+    return [parsed.get(body) or new.pop(body, None) or json.loads(body) for body in bodies]
 
 
 def text_of(message: BaseMessage) -> str:
@@ -293,7 +292,7 @@ def text_of(message: BaseMessage) -> str:
 
 
 def clone(message: BaseMessage, **changes: Any) -> BaseMessage:
-    """A shallow copy of a message with some fields changed, without validating it again.
+    """A shallow copy of a message with changed fields, without validation.
 
     Example:
         >>> clone(HumanMessage("Hello"), id="h1").id
@@ -309,7 +308,7 @@ def clone(message: BaseMessage, **changes: Any) -> BaseMessage:
 
 
 def give_id(message: BaseMessage, id: str) -> None:
-    """Set the id of a message that is nobody else's, without validating it again."""
+    """Set the id of a message without validation; no other code may refer to the message."""
     message.__dict__["id"] = id
     message.__pydantic_fields_set__.add("id")
 
@@ -317,7 +316,7 @@ def give_id(message: BaseMessage, id: str) -> None:
 def _constructed(
     cls: type[BaseMessage], values: dict[str, Any], fields_set: set[str], extra: dict[str, Any]
 ) -> BaseMessage:
-    """A message of valid values, as `model_construct` makes it.
+    """A message of valid values, as of `model_construct`.
 
     `model_construct` copies its arguments field by field: 1,000 messages would take 6.5 ms instead of 3 ms.
     """
@@ -331,7 +330,7 @@ def _constructed(
 
 
 class _Frame(NamedTuple):
-    """What building a message of a class begins with."""
+    """The class and the defaults of the messages of a type."""
 
     cls: type[BaseMessage]
     fixed: dict[str, Any]
@@ -342,9 +341,9 @@ class _Frame(NamedTuple):
 _FRAMES = {
     kind: _Frame(
         cls,
-        _BLANKS[cls][0],
-        tuple(name for name, make in _BLANKS[cls][1] if make is dict),
-        tuple(name for name, make in _BLANKS[cls][1] if make is list),
+        _DEFAULTS[cls][0],
+        tuple(name for name, make in _DEFAULTS[cls][1] if make is dict),
+        tuple(name for name, make in _DEFAULTS[cls][1] if make is list),
     )
     for kind, cls in MESSAGE_CLASSES.items()
 }
@@ -370,7 +369,7 @@ def _build(
         extra = {}
         if len(values) > len(fixed):
             extra = {name: values.pop(name) for name in data if name not in fixed}
-        given = set(data)
-        given.add("id")
-        messages.append(_constructed(cls, values, given, extra))
+        fields_set = set(data)
+        fields_set.add("id")
+        messages.append(_constructed(cls, values, fields_set, extra))
     return messages

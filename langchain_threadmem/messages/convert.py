@@ -17,37 +17,37 @@ from langchain_core.messages.utils import MessageLikeRepresentation, convert_to_
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import clone
 
-Given = MessageLikeRepresentation | Sequence[MessageLikeRepresentation]
+MessageInput = MessageLikeRepresentation | Sequence[MessageLikeRepresentation]
 """A message as LangChain accepts it (message, text, `(role, text)`, dict), or several."""
 _TEXTS: dict[str, type[HumanMessage | AIMessage]] = {"human": HumanMessage, "ai": AIMessage}
 """The classes of messages that are passed as plain text."""
 
 
-def messages_of(given: Given, role: str = "human", *, copies: bool = True) -> list[BaseMessage]:
-    """Messages from any form that LangChain accepts; plain text has the role `role`.
+def messages_of(messages: MessageInput, role: str = "human", *, copies: bool = True) -> list[BaseMessage]:
+    """Convert messages from any form that LangChain accepts; plain text has the role `role`.
 
     Args:
-        given: One message in any form that LangChain accepts, or a list of such.
+        messages: One message in any form that LangChain accepts, or a list of messages.
         role: The role of plain text: "human" or "ai".
         copies: Whether messages are copied; without copies the caller must not change them.
 
     Raises:
-        InputError: It is no message, or it is empty.
+        InputError: A value is not a message, or a message is empty.
 
     Example:
         >>> messages_of("Hello")[0].type, messages_of(("assistant", "Hi"))[0].type
         ('human', 'ai')
     """
-    if not isinstance(given, list):
-        return [_message(given, role, copies)]
-    return [_message(item, role, copies) for item in given]
+    if not isinstance(messages, list):
+        return [_message(messages, role, copies)]
+    return [_message(item, role, copies) for item in messages]
 
 
 def _message(item: Any, role: str, copies: bool) -> BaseMessage:
     message: BaseMessage
     if isinstance(item, BaseMessage):
-        whole = message_chunk_to_message(item) if isinstance(item, BaseMessageChunk) else item
-        message = clone(whole) if copies else whole  # The caller may change the original.
+        original = message_chunk_to_message(item) if isinstance(item, BaseMessageChunk) else item
+        message = clone(original) if copies else original  # The caller may change the original.
     elif isinstance(item, str) and role in _TEXTS:
         message = _TEXTS[role](item)  # convert_to_messages() takes twice as long, a tenth of an append.
     else:
@@ -55,11 +55,11 @@ def _message(item: Any, role: str, copies: bool) -> BaseMessage:
             message = convert_to_messages([(role, item) if isinstance(item, str) else item])[0]
         except (ValueError, TypeError, NotImplementedError, KeyError, AttributeError) as error:
             raise InputError(
-                f"{item!r} is no message; pass a LangChain message, text, or a pair such as ('user', 'Hello')"
+                f"{item!r} is not a message; pass a LangChain message, text, or a pair like ('user', 'Hello')"
             ) from error
     kind = message.type
     if kind == "remove":
-        raise InputError(f"{message!r} removes a message; it is an instruction, not something that was said")
+        raise InputError(f"{message!r} removes a message; pass a message with content")
     if kind in ("human", "system") and not message.content:
-        raise InputError(f"a {kind} message is empty: {item!r}; pass what was said")
+        raise InputError(f"a {kind} message is empty: {item!r}; pass a message with content")
     return message

@@ -14,7 +14,7 @@ from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.roles import role_of
 from langchain_threadmem.messages.text import cut, one_line, visible
 
-LONGEST = 600
+MAX_LENGTH = 600
 """The number of characters of a text that a notebook shows."""
 _ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _HEAD = 'style="text-align:left;white-space:nowrap"'
@@ -31,7 +31,7 @@ class Printer(Protocol):
 
 
 class Displayed(ABC):
-    """A value that notebooks show as a table of one row, and as a line where they show text."""
+    """A value that notebooks show as a table with one row, or as a line of text."""
 
     __slots__ = ()
 
@@ -51,13 +51,13 @@ class Displayed(ABC):
         return table([self])
 
     def _repr_pretty_(self, printer: Printer, cycle: bool) -> None:
-        printer.text(one_line(self._line(), LONGEST))
+        printer.text(one_line(self._line(), MAX_LENGTH))
 
 
 def table(rows: Sequence[Displayed], note: str = "") -> str:
     """An HTML table in the colours of the notebook, with a column for each name that has a text.
 
-    Texts are escaped and cut; MathJax leaves them as they are.
+    Texts are escaped and cut, and MathJax ignores them.
 
     Args:
         rows: The values.
@@ -67,14 +67,14 @@ def table(rows: Sequence[Displayed], note: str = "") -> str:
     names = dict.fromkeys(name for row in cells for name, text in row.items() if text)
     lines = ["".join(f"<th {_HEAD}>{escape(name)}</th>" for name in names)]
     lines += [
-        "".join(f"<td {_CELL}>{escape(cut(row.get(name, ''), LONGEST))}</td>" for name in names)
+        "".join(f"<td {_CELL}>{escape(cut(row.get(name, ''), MAX_LENGTH))}</td>" for name in names)
         for row in cells
     ]
     head, *body = [f"<tr>{line}</tr>" for line in lines]
-    below = f"<small>{escape(note)}</small>" if note else ""
+    footer = f"<small>{escape(note)}</small>" if note else ""
     return (
         '<div class="tex2jax_ignore mathjax_ignore">'
-        f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>{below}</div>"
+        f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>{footer}</div>"
     )
 
 
@@ -96,14 +96,14 @@ def content_of(message: BaseMessage) -> str:
         >>> content_of(AIMessage("", tool_calls=[{"name": "weather", "args": {"city": "Rome"}, "id": "1"}]))
         "[calls weather(city='Rome')]"
     """
-    parts = [text_of(message)]
+    texts = [text_of(message)]
     if isinstance(message.content, list):
         kinds = [block.get("type", "block") for block in message.content if isinstance(block, dict)]
-        parts += [f"[{kind}]" for kind in kinds if kind not in ("text", "tool_use", "tool_call")]
+        texts += [f"[{kind}]" for kind in kinds if kind not in ("text", "tool_use", "tool_call")]
     for call in getattr(message, "tool_calls", ()):
         arguments = ", ".join(f"{name}={value!r}" for name, value in call["args"].items())
-        parts.append(f"[calls {call['name']}({cut(arguments, 80)})]")
-    return visible(" ".join(part for part in parts if part))
+        texts.append(f"[calls {call['name']}({cut(arguments, 80)})]")
+    return visible(" ".join(text for text in texts if text))
 
 
 def label_of(message: BaseMessage) -> str:

@@ -8,14 +8,14 @@ import re
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.typed_json import is_unicode
 
-_UNKEPT = re.compile("[\0\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-def check_name(what: str, name: object) -> None:
-    """Refuse a name that cannot be stored exactly.
+def check_name(subject: str, name: object) -> None:
+    """Check that a name can be stored exactly.
 
     Args:
-        what: The named thing, for the error: "an owner".
+        subject: The subject of the error message, such as "an owner".
         name: The name.
 
     Raises:
@@ -25,9 +25,11 @@ def check_name(what: str, name: object) -> None:
         >>> check_name("an owner", "Ada Löwe")
     """
     if not isinstance(name, str) or not name:
-        raise InputError(f"{what} is text that is not empty, not {name!r}")
+        raise InputError(f"{subject} must be a non-empty text, not {name!r}")
     if "\0" in name or not (name.isascii() or is_unicode(name)):
-        raise InputError(f"{what} holds NUL or half of a surrogate pair, which no database keeps: {name!r}")
+        raise InputError(
+            f"{subject} contains NUL or half of a surrogate pair, which no database can store: {name!r}"
+        )
 
 
 def is_key(number: object) -> bool:
@@ -40,14 +42,14 @@ def is_key(number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and 0 < number < 1 << 63
 
 
-def kept_text(text: str) -> str:
-    r"""A text that every database can store: NUL and lone surrogates become U+FFFD.
+def storable(text: str) -> str:
+    r"""Replace NUL and lone surrogates, which no database can store, by U+FFFD.
 
     Example:
-        >>> kept_text("Ada\0") == "Ada\ufffd"
+        >>> storable("Ada\0") == "Ada\ufffd"
         True
     """
-    return _UNKEPT.sub("\ufffd", text)
+    return _UNSTORABLE.sub("\ufffd", text)
 
 
 _DIGITS = 12

@@ -92,53 +92,53 @@ class Parts:
             kind, data = self.serde.dumps_typed(value)
         except Exception:  # Classes raise errors of any type; the caller reports that the value is refused.
             return None
-        _say_once(
-            "a message holds a %s, which JSON does not know; that part alone is kept as LangGraph's "
-            "serializer writes it, and read where the class may be imported",
+        _warn_once(
+            "a message contains a %s, which JSON cannot represent; LangGraph's serializer writes this part, "
+            "which is read only where the class may be imported",
             name,
         )
         return Opaque(name, kind, base64.b64encode(data).decode())
 
     def keep(self, value: Any, path: str) -> Opaque:
-        """`write` for callers that must not fail because of a value: the last resort is its `repr`."""
-        written = self.write(value, path)
-        if written is not None:
-            return written
+        """`write` for callers that must not fail: a value that cannot be written is stored as its `repr`."""
+        opaque = self.write(value, path)
+        if opaque is not None:
+            return opaque
         name = _name(value)
-        _say_once(
-            "a message holds a %s, which no serializer takes; only its repr() is kept. Put text, numbers, "
-            "lists, dictionaries or a dataclass there",
+        _warn_once(
+            "a message contains a %s, which no serializer can write; only its repr() is stored. Use text, "
+            "numbers, lists, dictionaries or a dataclass instead",
             name,
         )
         return Opaque(name, REPR, base64.b64encode(repr(value).encode("utf-8", "replace")).decode())
 
-    def read(self, part: Opaque) -> Any:
+    def read(self, opaque: Opaque) -> Any:
         """The value of a part, or the part itself if the serializer does not read the value."""
-        kind = part.format.removeprefix(UNTRUSTED)
-        serde = self.serde if kind == part.format else self._strict
+        kind = opaque.format.removeprefix(UNTRUSTED)
+        serde = self.serde if kind == opaque.format else self._strict
         if kind == REPR or not is_written_by(serde, kind):
-            return part
+            return opaque
         try:
-            value = serde.loads_typed((kind, base64.b64decode(part.data)))
+            value = serde.loads_typed((kind, base64.b64decode(opaque.data)))
         except Exception as error:  # Serializers raise errors of any type.
             value = error
-        if _name(value) == part.name:
+        if _name(value) == opaque.name:
             return value
-        _say_once(
-            "a stored part of a message, a %s, is shown as opaque data: the serializer does not admit its "
-            "class, or the class is gone; to admit it use saver.with_allowlist([(module, class)])",
-            part.name,
+        _warn_once(
+            "a stored part of a message, a %s, is shown as opaque data: the serializer does not allow its "
+            "class, or the class does not exist; allow it with saver.with_allowlist([(module, class)])",
+            opaque.name,
         )
-        return part
+        return opaque
 
 
-def say_what_stays_outside(values: Sequence[Any]) -> None:
-    """Warn once for each class of messages that keeps a list out of the tree, since it is not LangChain's."""
+def warn_of_foreign_messages(values: Sequence[Any]) -> None:
+    """Warn once for each class of messages that LangChain does not have: their lists are not in the tree."""
     for value in values:
         if isinstance(value, BaseMessage) and type(value) not in _CLASSES:
-            _say_once(
-                "a list of messages holds a %s, which is no class of LangChain's own: the whole list is kept "
-                "by the serializer, outside of the conversation's tree",
+            _warn_once(
+                "a list of messages contains a %s, which is not a class of LangChain: the serializer stores "
+                "the whole list outside of the conversation's tree",
                 _name(value),
             )
 
@@ -149,5 +149,5 @@ def _name(value: Any) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _say_once(text: str, name: str) -> None:
+def _warn_once(text: str, name: str) -> None:
     log.warning(text, name)

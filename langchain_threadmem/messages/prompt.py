@@ -1,7 +1,7 @@
 """The messages of a prompt: the active thread through its window, and the whole current turn.
 
-A window may cut a list anywhere. The current turn is always complete, because the model is answering it. No
-tool call is shown without its results, and no result without its call, because providers refuse both.
+A window may cut a list anywhere. The current turn is always complete, because the model is answering it. Tool
+calls without results and results without calls are removed, because providers refuse both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from langchain_threadmem.messages.windows import Window
 
 
 def newest_human(messages: Sequence[BaseMessage]) -> int | None:
-    """The position of the newest message that a person wrote, if any.
+    """The position of the newest human message that was not made for a prompt, if any.
 
     Example:
         >>> from langchain_core.messages import AIMessage
@@ -39,11 +39,11 @@ def shown(
     Args:
         thread: The messages before the turn, oldest first.
         turn: The human message that is being answered, and the calls and results after it.
-        window: A function from messages to the messages that are shown; `None` shows all. It is called with
-            the turn too, to count it, and cannot remove messages of the turn.
+        window: A function from messages to the messages that are shown; `None` for all messages. The window
+            also gets the turn, to count it, but cannot remove its messages.
 
     Returns:
-        The messages of the thread that the window keeps, in whole tool exchanges, then the turn.
+        The messages of the thread within the window, in complete tool exchanges, then the turn.
 
     Example:
         >>> from langchain_core.messages import AIMessage
@@ -53,8 +53,10 @@ def shown(
     """
     if window is None:
         return [*whole_exchanges(thread), *turn]
-    own = {message.id for message in turn if message.id is not None}
-    same = {id(message) for message in turn}
-    kept = window([*thread, *turn])
-    earlier = [message for message in kept if message.id not in own and id(message) not in same]
+    turn_ids = {message.id for message in turn if message.id is not None}
+    turn_objects = {id(message) for message in turn}
+    windowed = window([*thread, *turn])
+    earlier = [
+        message for message in windowed if message.id not in turn_ids and id(message) not in turn_objects
+    ]
     return [*whole_exchanges(earlier), *turn]

@@ -1,9 +1,9 @@
 """Text marked as data inside a prompt, and messages that were made for a prompt.
 
-Anyone may have written a stored text, and a model cannot distinguish a quotation from an instruction. So
-recalled text is quoted inside tags, with its speaker, time and conversation, and cannot end the quotation:
-each `<` in it, and each character that looks like `<`, is written as `&lt;`. A quotation is made for one
-model call and is never stored; `is_made_up` recognises such messages.
+A stored text may come from any writer, and a model cannot distinguish a quotation from an instruction.
+Recalled text is therefore quoted inside tags, with its speaker, time and conversation, and cannot end the
+quotation: each `<` in it, and each character that looks like `<`, is written as `&lt;`. A quotation is made
+for one model call and is never stored; `is_made_up` detects such messages.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ SOURCE = "threadmem_recall"
 """The value of `additional_kwargs["lc_source"]` in a message with recalled text."""
 MADE_UP = frozenset({SOURCE, "summarization"})
 """The sources of messages that were made for a prompt: recalled text, and summaries of LangChain."""
-# The characters that Unicode's confusables.txt and its decompositions name for the less-than sign, and all
-# opening angle brackets; not «, a quotation mark of French and Russian.
+# The confusable characters and decompositions of the less-than sign in Unicode, and all opening angle
+# brackets; not «, a quotation mark of French and Russian.
 LESS_THAN = "<≮＜﹤‹❮˂\u1438\u16b2\U0001d236≪⟨⟪\u2329\u3008\u300a\u276c\u2770\u2991\u2993\u29fc\ufe3d\ufe3f"
 _ANGLES = re.compile(f"[{LESS_THAN}]")
 

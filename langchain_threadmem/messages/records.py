@@ -24,13 +24,13 @@ from langchain_threadmem.messages.roles import TYPES
 _UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
 
 
-def message_from(value: object, where: str) -> BaseMessage:
+def message_from(value: object, position: str) -> BaseMessage:
     """Build a message from a record of a chat export.
 
     Args:
         value: `{"role" or "type", "content" or "text", ...}`, or `{"type", "data": {...}}`. Unknown fields
-            are left out; an id is kept if it is a string.
-        where: The position of the record, for the error.
+            are ignored; an id is used if it is a string.
+        position: The position of the record, for the error.
 
     Raises:
         InputError: The record is not a message; the error names the position and the problem.
@@ -39,11 +39,11 @@ def message_from(value: object, where: str) -> BaseMessage:
         >>> message_from({"role": "assistant", "content": "Hi"}, "line 1").type
         'ai'
     """
-    record = as_object(value, where)
+    record = as_object(value, position)
     kind, role = record.get("type"), record.get("role")
     name = kind if isinstance(kind, str) and kind in TYPES else role if role is not None else kind
     if not isinstance(name, str) or name not in TYPES:
-        raise InputError(f"{where} has the role {name!r}; use one of {', '.join(TYPES)}")
+        raise InputError(f"{position} has the role {name!r}; use one of {', '.join(TYPES)}")
     data = record["data"] if isinstance(record.get("data"), dict) else record
     cls = MESSAGE_CLASSES[TYPES[name]]
     fields = {key: item for key, item in data.items() if key in cls.model_fields and item is not None}
@@ -52,11 +52,11 @@ def message_from(value: object, where: str) -> BaseMessage:
         fields.pop("id", None)
     if fields.get("tool_calls"):
         fields["tool_calls"] = [
-            _tool_call(c, where) for c in as_list(fields["tool_calls"], f"'tool_calls' of {where}")
+            _tool_call(c, position) for c in as_list(fields["tool_calls"], f"'tool_calls' of {position}")
         ]
     content = data.get("content", data.get("text"))
     if content is None and not fields.get("tool_calls"):
-        raise InputError(f"{where} has no content; give it 'content'")
+        raise InputError(f"{position} has no content; add 'content'")
     fields["content"] = "" if content is None else content
     if TYPES[name] in ("tool", "function"):
         # Plain exports contain role and content only, but these classes need a call id or a name.
@@ -64,48 +64,48 @@ def message_from(value: object, where: str) -> BaseMessage:
     try:
         return cls.model_validate(fields)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise InputError(f"{where} is not a valid {name} message: {reason(error)}") from error
+        raise InputError(f"{position} is not a valid {name} message: {reason(error)}") from error
 
 
-def _tool_call(value: object, where: str) -> dict[str, Any]:
-    call = as_object(value, f"a tool call of {where}")
+def _tool_call(value: object, position: str) -> dict[str, Any]:
+    call = as_object(value, f"a tool call of {position}")
     if "function" not in call:
         return call
-    function = as_object(call["function"], f"a tool call of {where}")
+    function = as_object(call["function"], f"a tool call of {position}")
     arguments = function.get("arguments") or "{}"
     if isinstance(arguments, str):
-        arguments = loads(arguments, f"the arguments of a tool call of {where}")
+        arguments = loads(arguments, f"the arguments of a tool call of {position}")
     return {"name": function.get("name"), "args": arguments, "id": call.get("id"), "type": "tool_call"}
 
 
-def loads(text: str, where: str) -> Any:
+def loads(text: str, position: str) -> Any:
     """Parse JSON, or raise an `InputError` that names the position."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is not JSON: {error}") from error
+        raise InputError(f"{position} is not JSON: {error}") from error
 
 
-def dumps(value: object, what: str, indent: int | None = None) -> str:
+def dumps(value: object, subject: str, indent: int | None = None) -> str:
     """Write JSON that stays on one line in every reader and can be encoded as UTF-8."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"{what} cannot be written as JSON: {error}; use JSON values") from error
+        raise InputError(f"{subject} cannot be written as JSON: {error}; use JSON values") from error
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def as_object(value: object, what: str) -> dict[str, Any]:
+def as_object(value: object, subject: str) -> dict[str, Any]:
     """Narrow a parsed value to an object, or raise an `InputError` that shows it."""
     if not isinstance(value, dict):
-        raise InputError(f"{what} is {value!r:.80}, not a JSON object; write it as {{...}}")
+        raise InputError(f"{subject} is {value!r:.80}, not a JSON object; write it as {{...}}")
     return value
 
 
-def as_list(value: object, what: str) -> list[Any]:
+def as_list(value: object, subject: str) -> list[Any]:
     """Narrow a parsed value to a list, or raise an `InputError` that shows it."""
     if not isinstance(value, list):
-        raise InputError(f"{what} is {value!r:.80}, not a JSON list; write it as [...]")
+        raise InputError(f"{subject} is {value!r:.80}, not a JSON list; write it as [...]")
     return value
 
 

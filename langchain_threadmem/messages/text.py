@@ -25,14 +25,14 @@ def visible(text: str) -> str:
     return _ACTING.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
-def plural(number: int, what: str) -> str:
+def plural(number: int, noun: str) -> str:
     """A number and a noun.
 
     Example:
         >>> plural(1, "message"), plural(2000, "message")
         ('1 message', '2,000 messages')
     """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def cut(text: str, width: int) -> str:

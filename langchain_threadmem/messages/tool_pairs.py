@@ -41,8 +41,8 @@ def exchanges(messages: Sequence[BaseMessage]) -> list[int]:
     """The position at which the exchange of each message begins.
 
     Returns:
-        For a tool result the position of its call, the nearest earlier call with its id, or -1 without a
-        call; for any other message its own position.
+        For a tool result the position of its call, which is the nearest earlier call with its id, or -1 if
+        there is none; for any other message its own position.
 
     Example:
         >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
@@ -50,14 +50,14 @@ def exchanges(messages: Sequence[BaseMessage]) -> list[int]:
         [0, 0, -1]
     """
     calls: dict[str | None, int] = {}
-    found: list[int] = []
+    starts: list[int] = []
     for n, message in enumerate(messages):
         if isinstance(message, ToolMessage):
-            found.append(calls.get(message.tool_call_id, -1))
+            starts.append(calls.get(message.tool_call_id, -1))
         else:
-            found.append(n)
+            starts.append(n)
             calls |= dict.fromkeys(call_ids(message), n)
-    return found
+    return starts
 
 
 def end_of_results(messages: Sequence[BaseMessage], start: int) -> int:
@@ -105,20 +105,20 @@ def follows_call(messages: Sequence[BaseMessage]) -> bool:
 def with_results(messages: Sequence[BaseMessage], results: Sequence[ToolMessage]) -> list[BaseMessage]:
     """Messages with results inserted after their calls and existing results.
 
-    A result whose call is not among the messages is left out.
+    A result whose call is not among the messages is omitted.
 
     Example:
         >>> call = AIMessage("", tool_calls=[{"name": "add", "args": {}, "id": "c1"}])
-        >>> found = with_results([call, AIMessage("Four")], [ToolMessage("4", tool_call_id="c1")])
-        >>> [message.type for message in found]
+        >>> extended = with_results([call, AIMessage("Four")], [ToolMessage("4", tool_call_id="c1")])
+        >>> [message.type for message in extended]
         ['ai', 'tool', 'ai']
     """
-    found = list(messages)
+    extended = list(messages)
     for result in results:
-        call = exchanges([*found, result])[-1]
+        call = exchanges([*extended, result])[-1]
         if call >= 0:
-            found.insert(end_of_results(found, call + 1), result)
-    return found
+            extended.insert(end_of_results(extended, call + 1), result)
+    return extended
 
 
 def whole_exchanges(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -129,20 +129,20 @@ def whole_exchanges(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         >>> [message.type for message in whole_exchanges(cut)]
         ['ai']
     """
-    kept: list[BaseMessage] = []
+    complete: list[BaseMessage] = []
     for n, message in enumerate(messages):
         if isinstance(message, ToolMessage):
             continue
         calls = call_ids(message)
         if not calls:
-            kept.append(message)
+            complete.append(message)
             continue
         following = messages[n + 1 : end_of_results(messages, n + 1)]
-        results = [one for one in following if isinstance(one, ToolMessage) and one.tool_call_id in calls]
+        results = [item for item in following if isinstance(item, ToolMessage) and item.tool_call_id in calls]
         needed = {call["id"] for call in message.tool_calls} if isinstance(message, AIMessage) else set()
         if needed <= {result.tool_call_id for result in results}:
-            kept += [message, *results]
-    return kept
+            complete += [message, *results]
+    return complete
 
 
 def cuts(messages: Sequence[BaseMessage]) -> list[int]:
@@ -153,27 +153,27 @@ def cuts(messages: Sequence[BaseMessage]) -> list[int]:
         >>> cuts([call, ToolMessage("4", tool_call_id="c1"), AIMessage("Four")])
         [0, 2, 3]
     """
-    found = [0]
-    while found[-1] < len(messages):
-        n = found[-1]
-        found.append(end_of_results(messages, n + 1) if calls_tools(messages[n]) else n + 1)
-    return found
+    positions = [0]
+    while positions[-1] < len(messages):
+        n = positions[-1]
+        positions.append(end_of_results(messages, n + 1) if calls_tools(messages[n]) else n + 1)
+    return positions
 
 
-def with_results_below(rows: Iterable[tuple[int, int | None, str]], chosen: Collection[int]) -> set[int]:
-    """Nodes of a tree and the tool results below them.
+def with_results_below(rows: Iterable[tuple[int, int | None, str]], nodes: Collection[int]) -> set[int]:
+    """The numbers of nodes of a tree, with the tool results below them.
 
     Args:
         rows: Number, parent and message type of each node, in the order of the numbers.
-        chosen: The numbers of the nodes.
+        nodes: Numbers of nodes.
 
     Example:
         >>> rows = [(1, None, "human"), (2, 1, "ai"), (3, 2, "tool"), (4, 3, "ai")]
         >>> sorted(with_results_below(rows, {1, 2}))
         [1, 2, 3]
     """
-    found = set(chosen)
+    numbers = set(nodes)
     for number, parent, kind in rows:
-        if kind == RESULT and parent in found:
-            found.add(number)
-    return found
+        if kind == RESULT and parent in numbers:
+            numbers.add(number)
+    return numbers

@@ -57,7 +57,7 @@ class Opaque:
 
     def __post_init__(self) -> None:
         """Refuse values that are not strings."""
-        if not all(type(part) is str for part in astuple(self)):
+        if not all(type(text) is str for text in astuple(self)):
             raise TypeError(f"an opaque value consists of three texts, not {astuple(self)!r}")
 
 
@@ -113,7 +113,7 @@ def loads(text: str) -> Any:
         value = json.loads(text)
         return untag(value) if _MARK in text else value
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise InputError(f"a stored value cannot be read: {error}; the row was changed by others") from error
+        raise InputError(f"a stored value cannot be read: {error}; run verify()") from error
 
 
 def is_unicode(text: str) -> bool:
@@ -170,10 +170,10 @@ def based(value: Any, containers: bool = False) -> Any:
     if containers and kind not in _CONTAINERS:
         kind = next((base for base in (dict, list) if isinstance(value, base)), kind)
     if kind is dict:
-        found = {based(key, containers): based(item, containers) for key, item in value.items()}
-        if len(found) < len(value):
-            raise InputError(f"cannot store {value!r}: two of its keys are the same text; rename one of them")
-        return found
+        converted = {based(key, containers): based(item, containers) for key, item in value.items()}
+        if len(converted) < len(value):
+            raise InputError(f"cannot store {value!r}: two keys have the same text; rename one of them")
+        return converted
     if kind in _CONTAINERS:
         return kind(based(item, containers) for item in value)
     return next((make(value) for base, make in _BASES.items() if isinstance(value, base)), value)
@@ -242,7 +242,7 @@ def tag(value: Any, path: str, other: Writer | None = None) -> Any:
         return {TAG: _OPAQUE, "v": astuple(opaque)}
     raise InputError(
         f"cannot store {value!r} ({kind.__name__}) at {path!r} exactly; "
-        "put text, numbers, lists or dictionaries there before it is remembered"
+        "replace it by text, numbers, lists or dictionaries"
     )
 
 
@@ -251,17 +251,17 @@ def _pairs(pairs: Iterable[tuple[Any, Any]], path: str, other: Writer | None) ->
 
 
 def untag(value: Any, other: Reader | None = None) -> Any:
-    """The value that `tag` was given; what `other` cannot read of it, or nobody does, stays an `Opaque`."""
+    """The value of a result of `tag`; an `Opaque` is passed to `other`, or returned unchanged without it."""
     if type(value) is list:
         return [untag(item, other) for item in value]
     if type(value) is not dict:
         return value
     if TAG not in value:
         return {key: untag(item, other) for key, item in value.items()}
-    kind, written = value[TAG], value["v"]
+    kind, content = value[TAG], value["v"]
     if kind == _OPAQUE:
-        opaque = Opaque(*written)
+        opaque = Opaque(*content)
         return opaque if other is None else other(opaque)
     if kind in _COLLECTIONS:
-        return _COLLECTIONS[kind](untag(item, other) for item in written)
-    return _READERS[kind](written)
+        return _COLLECTIONS[kind](untag(item, other) for item in content)
+    return _READERS[kind](content)

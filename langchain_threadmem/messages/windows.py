@@ -1,19 +1,19 @@
-"""Message windows: limits on what a model is shown, by number of messages or by tokens.
+"""Message windows: limits of the messages that a model is shown, by number or by tokens.
 
-A window is a view: it keeps the newest messages that fit, and history stays as it is. The rules are those of
-LangChain4j's chat memory:
+A window is a view: it selects the newest messages that fit, and does not change the history. The rules are
+those of LangChain4j's chat memory:
 
 - Messages are indivisible, and the oldest are evicted first.
-- A list has one system message, which is never evicted and counts unless `count_system=False`. An equal one
-  is ignored; another one replaces it, at the end, or in front with `keep_system_first`.
+- A list has one system message, which is never evicted and counts unless `count_system=False`. An equal
+  system message is ignored; a different one replaces it, at the end, or in front with `keep_system_first`.
 - A tool call is evicted together with its results.
 
-LangChain4j evicts only the results right after their call, so a result that comes later, or behind another
-message, stays without its call. Providers refuse such a list. By default (`strict_tool_pairs`) a window
-therefore never shows a result without its call, nor a call without its existing results.
-`compat="langchain4j"` gives exactly LangChain4j's lists.
+LangChain4j evicts only the results directly after their call, so a result that follows later, or after
+another message, stays without its call. Providers refuse such a list. By default (`strict_tool_pairs`) a
+window therefore never shows a result without its call, nor a call without its existing results.
+`compat="langchain4j"` returns exactly the lists of LangChain4j.
 
-The rules work on lists of messages alone, so that a view of a tree (`ChatMemory(window=...)`) and a list in a
+The rules apply to lists of messages, so that a view of a tree (`ChatMemory(window=...)`) and a list in a
 store (`MessageWindowChatMemory`) share them.
 """
 
@@ -43,22 +43,22 @@ Compat = Literal["langchain4j"] | None
 
 
 class CountsTokens(Protocol):
-    """The part of a language model that counts tokens, as in LangChain's `BaseLanguageModel`."""
+    """A language model that counts tokens, such as LangChain's `BaseLanguageModel`."""
 
     def get_num_tokens_from_messages(self, messages: list[BaseMessage]) -> int:
         """The number of tokens of messages."""
 
 
 class LimitedWindow(ABC):
-    """The common part of `MessageWindow` and `TokenWindow`: the messages that are evicted, in their order.
+    """The base class of `MessageWindow` and `TokenWindow`, which evicts messages.
 
     Args:
         limit: The limit.
         name: The name of the limit in errors.
-        keep_system_first: Put a system message in front of all others.
+        keep_system_first: Whether to put the system message before all other messages.
         count_system: Whether system messages count.
-        strict_tool_pairs: Never split a tool call from its results.
-        compat: "langchain4j" for exactly its lists; `strict_tool_pairs` is off then.
+        strict_tool_pairs: Whether tool calls are never split from their results.
+        compat: "langchain4j" for exactly the lists of LangChain4j, which turns `strict_tool_pairs` off.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class LimitedWindow(ABC):
             conversation_id: The conversation, if the limit is a function of it.
 
         Returns:
-            A new list. Every message is read once, and the tokens of the newest are counted; with `compat`
-            the messages are added one by one, and counted each time.
+            A new list. Every message is read once, and the tokens of the newest messages are counted; with
+            `compat` the messages are added one by one, and all tokens are counted each time.
 
         Raises:
-            InputError: The limit is not greater than zero, or the token counter gave no number.
+            InputError: The limit is not greater than zero, or the token counter did not return a number.
         """
         limit = self.limit(conversation_id)
         if self._strict:
@@ -120,7 +120,7 @@ class LimitedWindow(ABC):
         """The messages that are shown, from the newest messages of a conversation.
 
         Returns:
-            The result for all messages of the conversation; `None` if it depends on earlier ones.
+            The result for all messages of the conversation; `None` if it depends on earlier messages.
         """
         if not self.reads_from_end:
             return None
@@ -131,7 +131,7 @@ class LimitedWindow(ABC):
         """The limit of a conversation.
 
         Raises:
-            InputError: It is not greater than zero.
+            InputError: The limit is not greater than zero.
         """
         limit = self._limit(conversation_id) if callable(self._limit) else self._limit
         if not isinstance(limit, int) or isinstance(limit, bool) or limit <= 0:
@@ -141,7 +141,7 @@ class LimitedWindow(ABC):
     def added(
         self, messages: Sequence[BaseMessage], message: BaseMessage, limit: int
     ) -> list[BaseMessage] | None:
-        """A list with one more message.
+        """Add a message to a list.
 
         Args:
             messages: The list.
@@ -149,7 +149,7 @@ class LimitedWindow(ABC):
             limit: The result of `limit()`.
 
         Returns:
-            A new list within the limit; `None` if the list has an equal system message and stays as it is.
+            A new list within the limit; `None` if the list has an equal system message and does not change.
         """
         return self._added(self.fitted(messages, limit), message, limit)
 
@@ -158,18 +158,18 @@ class LimitedWindow(ABC):
     ) -> list[BaseMessage] | None:
         """`added` for a list within the limit, which is changed."""
         if isinstance(message, SystemMessage):
-            old = _first_system(messages)
-            if old is not None:
-                if messages[old].content == message.content:
+            index = _first_system(messages)
+            if index is not None:
+                if messages[index].content == message.content:
                     return None
-                del messages[old]
+                del messages[index]
         messages.insert(
             0 if self._keep_system_first and isinstance(message, SystemMessage) else len(messages), message
         )
         return self.fitted(messages, limit)
 
     def fitted(self, messages: Sequence[BaseMessage], limit: int) -> list[BaseMessage]:
-        """The messages of a list that fit: its first system message, and the newest of the others.
+        """The messages of a list that fit: its first system message, and the newest other messages.
 
         Args:
             messages: The list; of several system messages only the first is always shown.
@@ -189,18 +189,18 @@ class LimitedWindow(ABC):
             else (cuts(messages), range(len(messages)))
         )
 
-        def kept(start: int) -> list[BaseMessage]:
+        def messages_from(start: int) -> list[BaseMessage]:
             newest = [messages[n] for n in range(start, len(messages)) if since[n] >= start]
             return newest if system is None or system >= start else [messages[system], *newest]
 
         def fits(n: int) -> bool:
-            counted = kept(starts[n])
+            candidates = messages_from(starts[n])
             if not self._count_system:
-                counted = [message for message in counted if not isinstance(message, SystemMessage)]
-            return not counted or self._fits(counted, limit)
+                candidates = [message for message in candidates if not isinstance(message, SystemMessage)]
+            return not candidates or self._fits(candidates, limit)
 
         first = _first_fitting(len(starts) - 1, fits)
-        shown = kept(starts[first])
+        shown = messages_from(starts[first])
         if len(shown) == 1 < len(messages) and isinstance(shown[0], SystemMessage):
             self._warn(limit)
         return shown, first > 0
@@ -211,14 +211,14 @@ class LimitedWindow(ABC):
 
     def _with_one_system(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         """The messages with one system message, as if they were added one by one."""
-        own: int | None = None
+        system: int | None = None
         for n, message in enumerate(messages):
             if isinstance(message, SystemMessage) and (
-                own is None or message.content != messages[own].content
+                system is None or message.content != messages[system].content
             ):
-                own = n
-        shown = [m for n, m in enumerate(messages) if n == own or not isinstance(m, SystemMessage)]
-        if own is not None and self._keep_system_first:
+                system = n
+        shown = [m for n, m in enumerate(messages) if n == system or not isinstance(m, SystemMessage)]
+        if system is not None and self._keep_system_first:
             shown.sort(key=lambda message: not isinstance(message, SystemMessage))
         return shown
 
@@ -237,13 +237,14 @@ class MessageWindow(LimitedWindow):
     """A window of the newest messages.
 
     Args:
-        max_messages: The most messages, or a function from the conversation's id to that number. It is
-            called at each use.
-        keep_system_first: Put a system message in front of all others.
+        max_messages: The maximum number of messages, or a function from the conversation's id to that number,
+            which is called at each use.
+        keep_system_first: Whether to put the system message before all other messages.
         count_system: Whether the system message counts. It is always shown, so if it counts, a window of one
-            message shows nothing else; a warning is logged once.
-        strict_tool_pairs: Never show a tool's result without its call, nor a call without its results.
-        compat: "langchain4j" for exactly its lists; `strict_tool_pairs` is off then.
+            message shows no other message; a warning is logged once.
+        strict_tool_pairs: Whether tool results are never shown without their call, nor calls without their
+            results.
+        compat: "langchain4j" for exactly the lists of LangChain4j, which turns `strict_tool_pairs` off.
 
     Raises:
         InputError: `max_messages` is not greater than zero.
@@ -280,19 +281,20 @@ class MessageWindow(LimitedWindow):
 class TokenWindow(LimitedWindow):
     """A window of the newest messages with a limited number of tokens.
 
-    If the newest message has more tokens than the window, nothing is shown.
+    If the newest message has more tokens than the window, no message is shown.
 
     Args:
-        max_tokens: The most tokens, or a function from the conversation's id to that number. It is
-            called at each use.
+        max_tokens: The maximum number of tokens, or a function from the conversation's id to that number,
+            which is called at each use.
         token_counter: Counts the tokens of a list of messages: a language model, or a function, which may add
-            an overhead for each request but may not count less for more messages. By default
+            an overhead for each request but must not return less for more messages. By default
             `langchain_core.messages.utils.count_tokens_approximately`.
-        keep_system_first: Put a system message in front of all others.
+        keep_system_first: Whether to put the system message before all other messages.
         count_system: Whether the system message counts. It is always shown, even if it is larger than the
             window.
-        strict_tool_pairs: Never show a tool's result without its call, nor a call without its results.
-        compat: "langchain4j" for exactly its lists; `strict_tool_pairs` is off then.
+        strict_tool_pairs: Whether tool results are never shown without their call, nor calls without their
+            results.
+        compat: "langchain4j" for exactly the lists of LangChain4j, which turns `strict_tool_pairs` off.
 
     Raises:
         InputError: `max_tokens` is not greater than zero, or `token_counter` cannot count.
@@ -330,18 +332,18 @@ class TokenWindow(LimitedWindow):
             )
 
     def _fits(self, messages: list[BaseMessage], limit: int) -> bool:
-        found = self._count(messages)
+        count = self._count(messages)
         try:
-            return operator.index(found) <= limit
+            return operator.index(count) <= limit
         except TypeError:
             raise InputError(
-                f"the token_counter returned {found!r}; return the number of tokens of the messages"
+                f"the token_counter returned {count!r}; return the number of tokens of the messages"
             ) from None
 
 
 @dataclass(frozen=True, slots=True)
 class BoundWindow:
-    """A window whose limit is the one for a conversation."""
+    """A window with the limit of one conversation."""
 
     window: LimitedWindow
     conversation_id: str
@@ -356,12 +358,12 @@ class BoundWindow:
         return self.window.reads_from_end
 
     def from_end(self, messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:
-        """The messages that are shown, from the newest messages; `None` if these are too few."""
+        """The messages that are shown, from the newest messages; `None` if more messages are needed."""
         return self.window.from_end(messages, self.conversation_id)
 
 
 def bound(window: Window | None, conversation_id: str) -> Window | None:
-    """The window for one conversation: a limit that depends on the conversation is bound to it.
+    """The window of one conversation, to which a limit that depends on the conversation is bound.
 
     Raises:
         InputError: The object is not a window.
@@ -380,10 +382,10 @@ def _checked(window: Window) -> Window:
     """A function as a window whose result is checked to be a list of messages."""
 
     def view(messages: list[BaseMessage]) -> list[BaseMessage]:
-        kept: object = window(messages)
-        shown = list(kept) if isinstance(kept, Iterable) else [kept]
+        result: object = window(messages)
+        shown = list(result) if isinstance(result, Iterable) else [result]
         if not all(isinstance(message, BaseMessage) for message in shown):
-            raise InputError(f"the window {window!r} returned {kept!r:.80}; return a list of messages")
+            raise InputError(f"the window {window!r} returned {result!r:.80}; return a list of messages")
         return cast("list[BaseMessage]", shown)
 
     return view
@@ -394,12 +396,12 @@ def _first_system(messages: Sequence[BaseMessage]) -> int | None:
 
 
 def _first_fitting(last: int, fits: Callable[[int], bool]) -> int:
-    """The first of the positions 0 to `last` that fits; `last` fits, and all after a position that fits.
+    """The first of the positions 0 to `last` that fits; `last` fits, and so do all positions after a fit.
 
-    The search begins at the end, in steps that double, so its cost depends on the messages that are shown.
+    The search begins at the end with doubling steps, so its cost depends on the number of messages shown.
     """
     step = 1
     while step <= last and fits(last - step):
         step *= 2
-    known = last - step // 2
-    return bisect_left(range(known), True, lo=max(last - step + 1, 0), key=fits)
+    fitting = last - step // 2
+    return bisect_left(range(fitting), True, lo=max(last - step + 1, 0), key=fits)

@@ -102,8 +102,8 @@ def _frequency(conn: Conn, keys: NDArray[np.int64], documents: int, each: int) -
     if len(keys) < each:
         return len(keys)
     newest, oldest = int(keys[0]), int(keys[-1])
-    same = newest >> POSITION_BITS == oldest >> POSITION_BITS
-    reach = newest - oldest + 1 if same else nodes.reach(conn, newest, oldest)
+    one_segment = newest >> POSITION_BITS == oldest >> POSITION_BITS
+    reach = newest - oldest + 1 if one_segment else nodes.reach(conn, newest, oldest)
     return max(len(keys), min(documents, len(keys) * documents // max(reach, len(keys))))
 
 

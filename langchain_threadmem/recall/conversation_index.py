@@ -28,9 +28,9 @@ class SummaryIndexCache(TreeCache[SummaryIndex]):
 
 
 def postings_of(runtime: Runtime, tree: int, *, shared: bool = True) -> Flow[tuple[Postings, trees.Head]]:
-    """The postings of a conversation, and the head of the tree that they were read at.
+    """The postings of a conversation, and the head of the tree at the time of the read.
 
-    Encrypted messages are in no index on disk: their postings are made from the decrypted messages.
+    Encrypted messages are in no index on disk, so their postings are computed from the decrypted messages.
 
     Args:
         runtime: The owner's memory.

@@ -1,8 +1,8 @@
 """Candidates by the terms in their neighbourhood, from posting lists alone.
 
-A posting list contains the keys of the messages that contain a term. Keys of one segment that differ by at
-most `REACH` are neighbours. The lists are merged into one line of keys, in which longer gaps are shortened.
-The value of a key is the weight of the terms in its message and around it, in the proportion of
+A posting list contains the keys of the messages that contain a term. Keys of a segment that differ by at
+most `REACH` are neighbours. The lists are merged into a line of keys, in which longer gaps are shortened.
+The value of a key is the weight of the terms in its message and in the neighbours, in the proportion of
 `recall.scoring`. The message itself may contain no term, such as the answer to a question between people.
 """
 
@@ -46,24 +46,24 @@ def likely_keys(
         return np.empty(0, np.int64), np.empty(0)
     order = np.argsort(keys)
     keys = keys[order]
-    worth = np.repeat([round(FINE * weight / total) for weight in weights], [*map(len, lists)])[order]
+    weight_of = np.repeat([round(FINE * weight / total) for weight in weights], [*map(len, lists)])[order]
     first = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))
-    with_term, own = keys[first], np.add.reduceat(worth, first)
+    with_term, own_weight = keys[first], np.add.reduceat(weight_of, first)
     places = (
         np.cumsum(np.minimum(np.diff(with_term, prepend=with_term[0] - 1), 2 * REACH + 1)) + 2 * REACH + 1
     )
     line = np.zeros(int(places[-1]) + 2 * (REACH + 1), np.int32)
-    line[places] = own
+    line[places] = own_weight
     windows = _windows(line)
     places -= REACH + 2
     value = windows.copy()
-    value[places] += (OWN * own).astype(np.int32)
+    value[places] += (OWN * own_weight).astype(np.int32)
     # Most places contain no term: places below the best `most` places with a term need not be ranked.
     least = np.partition(value[places], -most)[-most] if len(places) > most else 1
     best = np.flatnonzero(value >= least)
     if len(best) > most:
         best = best[np.argpartition(value[best], -most)[-most:]]
-    # A place stands for the key at the same distance from the nearest key with a term.
+    # A place represents the key at the same distance from the nearest key with a term.
     before = np.clip(np.searchsorted(places, best, "right") - 1, 0, None)
     after = np.clip(before + 1, None, len(places) - 1)
     nearer = np.where(np.abs(places[after] - best) < np.abs(places[before] - best), after, before)
@@ -73,11 +73,9 @@ def likely_keys(
 
 
 def _windows(line: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Sums of values around each place, weighted by a triangle of height `REACH + 1`; the first sum is that
-    of place `REACH + 2`.
-
+    """Sums of values around each place from `REACH + 2` on, weighted by a triangle of height `REACH + 1`.
     A triangle is the convolution of two boxes, and a box is the difference of two running sums, which are
-    exact for integers; this takes a fraction of the time of `np.convolve`.
+    exact for integers. This is several times faster than `np.convolve`.
     """
     for _ in range(2):
         running = np.cumsum(line, dtype=np.int32)

@@ -69,8 +69,8 @@ class RecallOptions:
         rank: 0 for messages, 1 for summaries within a conversation, 2 for summaries of the long-term memory
             (in the scope "owner"), or several ranks; `None` for all. A summary has neither speaker nor role,
             so no summary is a hit if one of these options is given.
-        since: Only messages of this time or later, and summaries of such messages alone.
-        until: Only messages before this time, and summaries of such messages alone.
+        since: Only messages of this time or later, and summaries that cover only these messages.
+        until: Only messages before this time, and summaries that cover only these messages.
         half_life: The age at which the odds of a message are halved.
         max_tokens: The token budget of the result, which is filled with whole turns (`recall.packing`).
         reranker: Scores the best 50 hits again and decides their order.

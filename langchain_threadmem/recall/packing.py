@@ -1,9 +1,9 @@
 """Packing whole turns into a token budget.
 
-A message makes sense only within its turn, so whole turns are packed: the turn of each hit, the best hit
+A message is understood only within its turn, so whole turns are packed: the turn of each hit, the best hit
 first, and then, as far as the budget allows, the turns above it in its thread. Messages in the window of the
-conversation are left out, and each message is packed once. A turn that does not fit is skipped; a later,
-smaller turn may fit.
+conversation are left out, and each message is packed once. A turn that exceeds the budget is skipped; a
+smaller turn of a later hit may be packed.
 
 A summary is packed alone. It is left out if the window or the pack contains all of its messages. The messages
 of a packed summary are packed as well, since they contain more detail.
@@ -50,7 +50,7 @@ def packed(
     """
     owner = conversation.runtime.owner
 
-    def look(conn: Conn) -> list[_Context | Recollection]:
+    def read(conn: Conn) -> list[_Context | Recollection]:
         row_of = {row.key: (row, name) for row, _, name in nodes.of_owner(conn, owner, [h.key for h in hits])}
         summaries = summaries_of(conn, owner, hits)
         return [
@@ -63,41 +63,41 @@ def packed(
             if hit.key in row_of or hit.key in summaries
         ]
 
-    room = max_tokens
-    taken: set[int] = set()
+    budget = max_tokens
+    packed_keys: set[int] = set()
     result: list[Recollection] = []
-    for context in (yield from Sql(look)):
+    for context in (yield from Sql(read)):
         if isinstance(context, Recollection):
             cost = count_tokens_approximately([context.node.message])
-            if cost <= room and not (yield from adds_nothing(conversation, context, shown, taken)):
-                room -= cost
+            if cost <= budget and not (yield from adds_nothing(conversation, context, shown, packed_keys)):
+                budget -= cost
                 result.append(context)
             continue
         hit, row, name, above, below = context
-        if hit.key in taken:
+        if hit.key in packed_keys:
             continue
         turns = _turns(above, below)
         chosen: list[NodeRow] = []
         limit = depth
         for n, turn in enumerate(reversed(turns)):
             new = [
-                part
-                for part in turn
-                if part.key not in taken and not _is_shown(part, name, conversation, shown)
+                member
+                for member in turn
+                if member.key not in packed_keys and not _is_shown(member, name, conversation, shown)
             ]
             cost = _tokens(new)
             if (
-                cost > room
+                cost > budget
                 or (n and len(turn) > limit)
-                or (not n and row.key not in {part.key for part in new})
+                or (not n and row.key not in {member.key for member in new})
             ):
                 break
-            room -= cost
+            budget -= cost
             limit -= len(turn) if n else 0
             chosen = new + chosen
         if not chosen:
             continue
-        taken.update(part.key for part in chosen)
+        packed_keys.update(member.key for member in chosen)
         thread = nodes_of(chosen, conversation.runtime.parts.read)
         node = next(node for node in thread if node.id == row.seq)
         result.append(Recollection(node, hit.score, tuple(thread), hit.why, name))
@@ -105,7 +105,7 @@ def packed(
 
 
 class _Context(NamedTuple):
-    """A hit with its row, the name of its conversation, its thread and the messages after it."""
+    """A hit with its row, the name of its conversation, its thread and the messages below it."""
 
     hit: Hit[int]
     row: NodeRow
@@ -118,7 +118,7 @@ def adds_nothing(
     conversation: Conversation,
     summary: Recollection,
     shown: Collection[str | None],
-    taken: Collection[int] = (),
+    packed_keys: Collection[int] = (),
 ) -> Flow[bool]:
     """Whether a model sees all messages that a summary covers.
 
@@ -129,16 +129,18 @@ def adds_nothing(
         taken: Keys of other messages that the model sees.
     """
     covers, owner = summary.why.covers, conversation.runtime.owner
-    if covers is None or covers.messages > len(shown) + len(taken):
+    if covers is None or covers.messages > len(shown) + len(packed_keys):
         return False
 
-    def look(conn: Conn) -> bool:
+    def read(conn: Conn) -> bool:
         rows = nodes.of_owner(conn, owner, leaves(conn, [key_of_hit(conn, owner, summary)]))
         if len(rows) < covers.messages:
-            return False  # Some of its messages were forgotten: only the summary covers them.
-        return all(row.key in taken or _is_shown(row, name, conversation, shown) for row, _, name in rows)
+            return False  # Of forgotten messages only the summary is left.
+        return all(
+            row.key in packed_keys or _is_shown(row, name, conversation, shown) for row, _, name in rows
+        )
 
-    return (yield from Sql(look))
+    return (yield from Sql(read))
 
 
 def _turns(above: Sequence[NodeRow], below: Sequence[NodeRow]) -> list[list[NodeRow]]:

@@ -48,7 +48,7 @@ _ROW = np.dtype(
 
 
 class Posting(NamedTuple):
-    """The rows that contain a term, with its counts in the whole message and in the message's first words."""
+    """The rows that contain a term, with its counts in the message and in the first words of the message."""
 
     rows: NDArray[np.int32]
     counts: NDArray[np.float32]
@@ -88,7 +88,7 @@ class Postings:
         self._row_of: dict[int, int] = {}
         self._lists: dict[str, tuple[array[int], array[float], array[float]]] = {}
         self._speakers: dict[str, int] = {"": 0}
-        self._once: tuple[int, dict[str, Any]] = (0, {})
+        self._cached: tuple[int, dict[str, Any]] = (0, {})
         self.names: set[str] = set()
         """The words of the speakers' names, in lower case."""
         self.version = -1
@@ -137,12 +137,12 @@ class Postings:
         self.hang(late)
 
     def hang(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Set the parents of messages, by pairs of numbers: the parent of a grafted message may be newer."""
+        """Set the parents of messages, by pairs of numbers; the parent of a grafted message may be newer."""
         for seq, above in pairs:
             row = self._row_of.get(seq)
             if row is not None:
                 self._buffer["parent"][row] = self._row_of.get(above, -1)
-                self._once = (0, {})
+                self._cached = (0, {})
 
     def _grow(self, rows: Sequence[tuple[Any, ...]]) -> None:
         if not rows:
@@ -186,7 +186,7 @@ class Postings:
 
         Args:
             seqs: Numbers of the messages that are not live.
-            version: The version of the tree at which they were read.
+            version: The version of the tree at which the numbers were read.
         """
         self._buffer["live"][: self._count] = True
         for seq in seqs:
@@ -224,14 +224,14 @@ class Postings:
 
     def spoken_by(self, words: Iterable[str]) -> NDArray[np.bool_]:
         """Whether the name of each message's speaker contains one of the words."""
-        named = frozenset(words)
-        chosen = [n for name, n in self._speakers.items() if named & set(split(name))]
+        name_words = frozenset(words)
+        chosen = [n for name, n in self._speakers.items() if name_words & set(split(name))]
         return np.isin(self.rows["speaker"], chosen)
 
     def line(self) -> NDArray[np.intp]:
-        """A position for each row on one line; neighbours in a thread and session have adjacent positions.
+        """A position for each row; neighbours in a thread and session have adjacent positions.
 
-        Keys rise by one along a segment of a thread. The distance of other messages is greater than `REACH`.
+        Keys rise by one along a segment of a thread. Other messages are more than `REACH` positions apart.
         """
         return self.once("line", self._places)
 
@@ -245,10 +245,10 @@ class Postings:
         return places
 
     def once(self, name: str, make: Callable[[], T]) -> T:
-        """A cached value that is independent of the question; it is computed again after an addition."""
-        if self._once[0] != self._count:
-            self._once = (self._count, {})
-        cached = self._once[1]
+        """A value that is independent of the question, cached until messages are added."""
+        if self._cached[0] != self._count:
+            self._cached = (self._count, {})
+        cached = self._cached[1]
         if name not in cached:
             cached[name] = make()
         value: T = cached[name]

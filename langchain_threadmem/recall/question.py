@@ -38,7 +38,7 @@ def question_of(
 ) -> Question:
     """Parse a query.
 
-    Stop words, question words and the names of the conversation's people are no terms, unless the query
+    Stop words, question words and the names of people in the conversation are not terms, unless the query
     contains no other words.
 
     Args:

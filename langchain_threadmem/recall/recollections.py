@@ -35,7 +35,7 @@ def recollections(runtime: Runtime, hits: Sequence[Hit[int]], depth: int) -> Flo
     Args:
         runtime: The owner's memory.
         hits: The hits.
-        depth: The number of ancestors of each message. A few more are read where the thread would begin with
+        depth: The number of ancestors of each message. More ancestors are read if the thread would begin with
             a tool result.
     """
     owner = runtime.owner
@@ -66,7 +66,7 @@ def threads_of(conn: Conn, owner: str, hits: Iterable[Hit[int]], depth: int) -> 
 
 
 def _leading_up(conn: Conn, keys: Collection[int], depth: int) -> dict[int, list[NodeRow]]:
-    """Nodes after `depth` ancestors, oldest first; after more where the first would be a tool result."""
+    """Nodes after `depth` ancestors, oldest first; after more if the first would be a tool result."""
     path_of = nodes.threads(conn, keys, depth + 1)
     torn = [key for key, path in path_of.items() if _is_torn(path)]
     while torn:

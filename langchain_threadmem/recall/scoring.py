@@ -1,4 +1,4 @@
-"""Scoring: how well each message of a conversation answers a question.
+"""Scoring: the log odds that each message of a conversation answers a question.
 
 A chat between people consists of many short turns, which depend on their neighbours; a chat with an assistant
 consists of questions with long answers. So a score is one of two weighted sums, or a mixture of both. The sum
@@ -34,15 +34,17 @@ B = 0.5
 NEAR = 2
 """The number of messages before and after a message whose meaning is part of its score."""
 LONG_ANSWER, STEEPNESS = math.log(60), 6.0
-"""Answers of 60 terms, about 110 words, are as typical of an assistant as of a person."""
+"""The logarithm of the length at which an answer is as typical of an assistant as of a person (60 terms,
+about 110 words), and the steepness of the logistic curve."""
 SHORT_ANSWER = 20
-"""The length in terms up to which no answer is typical of an assistant."""
+"""The length in terms up to which an answer is typical of a person."""
 LITTLE = 0.02
 """The share up to which a sum is not computed."""
 COSINE = 8.0
-"""The factor that gives cosines about the spread of the other parts."""
+"""The factor by which the spread of cosines becomes about that of the other parts."""
 DAYS_BEFORE, DAYS_AFTER = 4.0, 12.0
-"""The days before and after a time within which messages may be about it: people mostly look back."""
+"""The numbers of days before and after a time within which messages may be about this time; most messages are
+about the past."""
 
 
 class Parts(NamedTuple):
@@ -56,7 +58,7 @@ class Parts(NamedTuple):
         person: Whether the question names its speaker.
         date: The nearness to the time that the question names, 0 to 1.
         cosine: Cosine with the question; the mean for messages without a vector; `None` without vectors.
-        known: Whether the message has a vector.
+        has_vector: Whether the message has a vector.
     """
 
     own: Floats
@@ -66,7 +68,7 @@ class Parts(NamedTuple):
     person: Floats
     date: Floats
     cosine: Floats | None
-    known: NDArray[np.bool_]
+    has_vector: NDArray[np.bool_]
 
 
 def parts_of(
@@ -93,11 +95,15 @@ def parts_of(
         beside = window
     count = len(postings.rows)
     person = postings.spoken_by(question.named).astype(float) if question.named else np.zeros(count)
-    known = np.zeros(count, np.bool_) if cosine is None else ~np.isnan(cosine)
-    cosine = np.where(known, cosine, cosine[known].mean()) if cosine is not None and known.any() else None
+    has_vector = np.zeros(count, np.bool_) if cosine is None else ~np.isnan(cosine)
+    cosine = (
+        np.where(has_vector, cosine, cosine[has_vector].mean())
+        if cosine is not None and has_vector.any()
+        else None
+    )
     times = postings.rows["time"]
     date = nearness(question, times, times)
-    return Parts(own, lead, window, np.maximum(beside, own), person, date, cosine, known)
+    return Parts(own, lead, window, np.maximum(beside, own), person, date, cosine, has_vector)
 
 
 def rarity(documents: int, frequency: int) -> float:
@@ -160,8 +166,8 @@ def people_parts(postings: Postings, question: Question, parts: Parts) -> dict[s
     if parts.cosine is not None:
         values["meaning"] = COSINE * parts.cosine
         values["meaning around"] = COSINE * postings.around(parts.cosine - 0.1, NEAR) / (NEAR + 1)
-        apart = parts.cosine - parts.cosine.mean()
-        values["reply meaning"] = COSINE * follows * (apart * rows["asks"])[above]
+        centred = parts.cosine - parts.cosine.mean()
+        values["reply meaning"] = COSINE * follows * (centred * rows["asks"])[above]
     return values
 
 
@@ -196,13 +202,13 @@ def turn_parts(postings: Postings, question: Question, parts: Parts) -> dict[str
 def _meaning_of_turns_around(postings: Postings, cosine: Floats) -> Floats:
     """For each question, the mean similarity of the `NEAR` turns before and after it, less that of all turns.
 
-    Adjacent turns about one subject are all similar to the query, but mostly one of them answers it, or a
-    turn of another day. So the weight of this part is negative.
+    Adjacent turns on a subject are all similar to the query, but usually only one of them answers the query,
+    or a turn of another day does. So the weight of this part is negative.
     """
     human = postings.rows["human"]
-    apart = np.where(human, cosine - cosine[human].mean(), 0.0) if human.any() else np.zeros(len(human))
+    centred = np.where(human, cosine - cosine[human].mean(), 0.0) if human.any() else np.zeros(len(human))
     # Most turns have two messages, so the next question is two messages away.
-    around: Floats = (postings.around(apart, 2 * NEAR + 1) - apart) / NEAR
+    around: Floats = (postings.around(centred, 2 * NEAR + 1) - centred) / NEAR
     return around
 
 
@@ -213,14 +219,14 @@ def _of_answers(values: Floats, turn: NDArray[np.int32], answers: NDArray[np.boo
     return best[turn]
 
 
-def _if(asked: bool, values: NDArray[np.float32]) -> NDArray[np.float32]:
-    return values if asked else np.zeros_like(values)
+def _if(condition: bool, values: NDArray[np.float32]) -> NDArray[np.float32]:
+    return values if condition else np.zeros_like(values)
 
 
 def assistance(postings: Postings) -> Floats:
-    """How much the messages around each message are like a chat with an assistant, 0 to 1.
+    """The degree to which the messages around each message resemble a chat with an assistant, 0 to 1.
 
-    The measure is the length of the answers. It may differ between parts of a conversation.
+    The measure is the length of the answers. The degree may differ between parts of a conversation.
     """
     return postings.once("assistance", lambda: _assistance(postings))
 
@@ -257,14 +263,14 @@ def parts_alone(postings: Postings, question: Question) -> Parts:
 def alone(parts: Parts, share: float = 0.0) -> Floats:
     """The score of texts without neighbours, such as summaries, on the scale of `scores`.
 
-    The sum for people takes a text for its own neighbourhood, the sum for assistants for a turn without an
+    In the sum for people a text is its own neighbourhood; in the sum for assistants it is a turn without an
     answer. With summaries by `ExtractiveSummarizer` in the conversations of `benchmarks/recall.py`, R@10 is
     unchanged in chats between people and falls by 0.7 from 77 in chats with an assistant; 1 to 2 % of the
     hits are summaries.
 
     Args:
         parts: The parts of the score of each text.
-        share: How much the searched messages are like a chat with an assistant, 0 to 1.
+        share: The mean of `assistance` of the searched messages, 0 to 1.
     """
     words = parts.cosine is None
     people = {"own": parts.own, "window": parts.own, "date": parts.date}
@@ -281,13 +287,13 @@ ROLE_IN_TURN = 0.3
 
 
 def _within_turn(postings: Postings, question: Question, parts: Parts) -> Floats:
-    """The part of the score that orders the messages of a turn: by their own words, and by role.
+    """The part of the score that orders the messages of a turn, by their own words and by role.
 
     The human message comes first, or the answer if the question asks about "you".
     """
     human = postings.rows["human"]
-    meant = human if not question.about_other else ~human
-    total: Floats = OWN_IN_TURN * parts.own + ROLE_IN_TURN * meant
+    preferred = human if not question.about_other else ~human
+    total: Floats = OWN_IN_TURN * parts.own + ROLE_IN_TURN * preferred
     return total
 
 

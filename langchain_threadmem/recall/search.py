@@ -1,7 +1,8 @@
 """The search engine, which filters, orders and cuts the scored candidates of sources.
 
-A source searches one place and scores its candidates: the messages and summaries of a conversation or of an
-owner (`recall.sources`), long-term memory, short-term memory, an external collection (`long_term.sources`).
+A source searches one set of texts and scores its candidates: the messages and summaries of a conversation or
+of an owner (`recall.sources`), long-term memory, short-term memory, an external collection
+(`long_term.sources`).
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Candidates(NamedTuple, Generic[K]):
 
 
 class Source(Protocol[K, T_co]):
-    """One place to search."""
+    """A searchable set of texts."""
 
     def candidates(self, most: int, growth: int) -> Flow[Candidates[K]]:
         """The candidates with the highest scores.
@@ -81,8 +82,8 @@ def search(
         source: The source.
         most: The maximal number of hits.
         condition: The condition on the values.
-        within: The lowest and the highest cosine. A hit without a cosine is in a range without bounds only.
-        excluded: Keys that are no hits.
+        within: The lowest and the highest cosine; with a bound, only texts with a cosine are hits.
+        excluded: The keys that may not be hits.
     """
     growth = 1
     while True:
@@ -102,15 +103,15 @@ def search(
 def _read(
     source: Source[K, T], hits: Sequence[Hit[K]], most: int, condition: Condition | None
 ) -> Flow[list[tuple[Hit[K], T]]]:
-    """The first hits that exist and meet a condition; hits are read in batches until these are enough."""
+    """The first `most` hits that exist and meet a condition, read in batches."""
     results: list[tuple[Hit[K], T]] = []
     start, size = 0, most if condition is None else max(most, READ_AT_ONCE)
     while start < len(hits) and len(results) < most:
-        part = hits[start : start + size]
-        values = yield from source.read(part)
+        batch = hits[start : start + size]
+        values = yield from source.read(batch)
         results += [
             (hit, values[hit.key])
-            for hit in part
+            for hit in batch
             if hit.key in values and (condition is None or condition.holds(values[hit.key]))
         ]
         start, size = start + size, 2 * size

@@ -41,13 +41,13 @@ from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.units.unit import SUMMARY_SOURCE
 
 READ_WHOLE = 20_000
-"""The number of messages from which only candidates are scored; a cached message takes 80 bytes and its
+"""The number of messages from which only candidates are scored. A cached message takes 80 bytes plus its
 terms."""
 FEWEST_CANDIDATES = 48
 """The minimal number of candidates by words, and by meaning."""
 FEWEST_BY_WORDS = 128
 """The minimal number of candidates by words in all conversations of an owner without embeddings. Long answers
-contain many words: R@10 of BEAM is 69 with 48 candidates, and 75 with 128, the value with all messages.
+contain many words: R@10 of BEAM is 69 with 48 candidates, and 75 with 128 candidates or with all messages.
 """
 MANY = 50
 """The number of messages from which the words of its neighbours can make a message a hit; in a shorter
@@ -79,7 +79,7 @@ class Scored(NamedTuple):
         figures: Statistics of all searched messages.
         vector: The unit vector of the query; without dimensions if there is no embedding model.
         now: The time of the query, in seconds since 1970.
-        share: How much the messages are like a chat with an assistant, 0 to 1.
+        share: The mean of `scoring.assistance`, 0 to 1.
     """
 
     hits: list[Hit[int]]
@@ -91,8 +91,10 @@ class Scored(NamedTuple):
 
 
 def prepare(runtime: Runtime, tree: int | None, query: str, options: RecallOptions) -> Flow[PreparedQuery]:
-    """Update the indexes of a conversation or of the owner, embed the query, and search the owner-wide vector
-    index. The search that follows only reads the database.
+    """Update the indexes of a conversation or of the owner, and embed the query.
+
+    For all conversations of an owner the vector index is searched too. The search that follows only reads the
+    database.
     """
     if tree is None:
         index = yield from catch_up_owner(runtime, options.wait)
@@ -213,8 +215,8 @@ def _by_postings(runtime: Runtime, tree: int, query: PreparedQuery, options: Rec
 
     scored = yield from Call(lambda: score(shared))
     if scored is None:
-        own, _ = yield from postings_of(runtime, tree, shared=False)
-        scored = yield from Call(lambda: score(own))
+        unshared, _ = yield from postings_of(runtime, tree, shared=False)
+        scored = yield from Call(lambda: score(unshared))
         assert scored is not None, "postings that are not shared are never newer than head"
     return scored
 
@@ -274,7 +276,7 @@ def scored(
         options: The conditions.
         now: The time of the query, in seconds since 1970.
         only: The keys to score instead of the candidates.
-        singles: Whether summaries of a single message may be hits beside the message.
+        singles: Whether summaries of a single message may be hits in addition to the message.
     """
     owner, model = runtime.owner, runtime.get(Indexes).model
     cosines = None if query.near is None else dict(query.near)
@@ -283,16 +285,16 @@ def scored(
         keys = [int(key) for key in suggested.keys] if only is None else list(only)
         if cosines is not None:
             missing = [key for key in keys if key not in cosines]
-            for key, other in vectors.by_keys(conn, model, missing).items():
-                cosines[key] = float(other @ query.vector)
+            for key, vector in vectors.by_keys(conn, model, missing).items():
+                cosines[key] = float(vector @ query.vector)
             if only is None:
                 keys += list(cosines.keys() - set(keys))
         records = document_queries.of_owner(conn, owner, keys)
         messages = _postings_of(suggested.question, records, tree)
         if (assistance(messages) > LITTLE).any():
-            # A turn is scored as a whole: the question of an answer, and the answer of a question, are read.
-            mates = {key + step for key in keys for step in (-1, 1)} - set(keys)
-            records += document_queries.of_owner(conn, owner, sorted(mates))
+            # A turn is scored as a whole, so the question of an answer and the answer of a question are read.
+            neighbours = {key + step for key in keys for step in (-1, 1)} - set(keys)
+            records += document_queries.of_owner(conn, owner, sorted(neighbours))
             messages = _postings_of(suggested.question, records, tree)
         summaries = [owned.record for owned in records if owned.is_summary]
         extents = summary_queries.extents_of(conn, [record.key for record in summaries]) if summaries else []
@@ -417,7 +419,7 @@ def _best(
 ) -> list[Hit[int]]:
     """The best of the allowed texts with their reasons; of equal scores the newest first."""
     if parts.cosine is None:
-        # Without embeddings a hit needs a shared word, in itself or beside it, a named speaker or a date.
+        # Without embeddings a hit needs a shared word in itself or in a neighbour, a named speaker or a date.
         near = parts.own if figures.documents < MANY else parts.beside
         allowed = allowed & ((near + parts.person + parts.date) > 0)
     chosen = np.flatnonzero(allowed)
@@ -429,8 +431,8 @@ def _best(
     place = np.full(len(total), -1)
     place[chosen] = np.arange(len(chosen))
     for term in sorted(question.terms, key=lambda term: figures.frequency[term]):
-        holding = place[postings.holding(term)]
-        for n in holding[holding >= 0].tolist():
+        rows_ = place[postings.holding(term)]
+        for n in rows_[rows_ >= 0].tolist():
             shared[n].append(question.terms[term])
     columns = (
         postings.rows["key"],
@@ -443,15 +445,18 @@ def _best(
     )
     rows = zip(*(column[chosen].tolist() for column in columns), strict=True)
     cosines = [None] * len(chosen) if parts.cosine is None else parts.cosine[chosen].tolist()
-    cosines = [cosine if known else None for cosine, known in zip(cosines, parts.known[chosen], strict=True)]
+    cosines = [
+        cosine if has_vector else None
+        for cosine, has_vector in zip(cosines, parts.has_vector[chosen], strict=True)
+    ]
     names = postings.speakers
     return [
         Hit(
             key,
             score,
-            Why(tuple(terms), own, cosine, max(window - own, 0.0), names[who] if person else "", date),
+            Why(tuple(terms), own, cosine, max(window - own, 0.0), names[speaker] if person else "", date),
         )
-        for (key, score, own, window, person, date, who), terms, cosine in zip(
+        for (key, score, own, window, person, date, speaker), terms, cosine in zip(
             rows, shared, cosines, strict=True
         )
     ]

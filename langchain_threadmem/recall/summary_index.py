@@ -1,7 +1,7 @@
 """Summaries of a conversation as scored texts.
 
 A summary is scored without neighbours (`scoring.alone`). Its length is compared with the length of messages,
-so one shared word counts less in a long summary than in the message that it quotes. A summary ranks above
+so a shared word counts less in a long summary than in the message that it quotes. A summary ranks above
 messages if it contains words of several messages.
 """
 
@@ -24,7 +24,7 @@ class SummaryIndex:
     Args:
         records: The texts of the summaries; texts without an extent are left out.
         extents: The messages that each summary covers.
-        version: Version of the tree at which they were read.
+        version: Version of the tree at which the texts and extents were read.
 
     Attributes:
         postings: The texts.
@@ -40,7 +40,7 @@ class SummaryIndex:
         rows = sorted((record for record in records if record.key in of), key=lambda record: record.key)
         self.postings = Postings()
         self.postings.add(
-            # The numbers of several trees may be equal, so summaries get new ones; they have no parents.
+            # Summaries of several trees may have equal numbers, so they are numbered anew, without parents.
             record._replace(seq=n, parent=None, document=record.document._replace(time=of[record.key].ended))
             for n, record in enumerate(rows, 1)
         )

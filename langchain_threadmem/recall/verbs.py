@@ -34,9 +34,9 @@ from langchain_threadmem.tree.rows import nodes_of
 T = TypeVar("T")
 Order = Literal["chronological", "relevance"]
 Fallback = Literal["nothing", "recent"]
-Show = Callable[[Sequence[Hit[int]]], Flow[list[T]]]
+ReadHits = Callable[[Sequence[Hit[int]]], Flow[list[T]]]
 """Reads the results of hits."""
-LOOKS = 3
+SEARCHES = 3
 """The maximal number of searches if messages are written between the update of the lexicon and the search."""
 
 
@@ -49,18 +49,20 @@ def recall(
     """The messages and summaries that answer a query best, the best first; see `ChatMemory.recall`."""
     depth = depth_of(conversation, context_depth)
     shown: set[str | None] = set()
-    if options.max_tokens is not None:  # A window may run foreign code, so it is called outside the snapshot.
+    if options.max_tokens is not None:  # A window may be a caller's code, so it runs outside the snapshot.
         shown = {message.id for message in (yield from read.messages(conversation))}
 
-    def show(hits: Sequence[Hit[int]]) -> Flow[list[Recollection]]:
+    def read_hits(hits: Sequence[Hit[int]]) -> Flow[list[Recollection]]:
         if options.max_tokens is not None:
             return (yield from packed(conversation, hits, depth, options.max_tokens, shown))
         return list((yield from recollections(conversation.runtime, hits, depth)).values())
 
-    return Hits((yield from _found(conversation, query, options, show)))
+    return Hits((yield from _results(conversation, query, options, read_hits)))
 
 
-def _found(conversation: Conversation, query: str, options: RecallOptions, show: Show[T]) -> Flow[list[T]]:
+def _results(
+    conversation: Conversation, query: str, options: RecallOptions, read_hits: ReadHits[T]
+) -> Flow[list[T]]:
     """Search and read the hits in one snapshot; reranked hits are read in a second snapshot."""
     if not isinstance(query, str):
         raise InputError(f"a query is text, not {query!r:.80}; pass the text of a message")
@@ -76,45 +78,47 @@ def _found(conversation: Conversation, query: str, options: RecallOptions, show:
             "scope='owner' searches indexes on disk, which an encrypted memory does not have; "
             "recall in one conversation at a time"
         )
-    for attempt in range(1, LOOKS + 1):
+    for attempt in range(1, SEARCHES + 1):
         prepared = yield from prepare(runtime, tree, query, options)
-        result = yield from snapshot(_look(conversation, tree, prepared, options, show, sure=attempt < LOOKS))
+        result = yield from snapshot(
+            _searched(conversation, tree, prepared, options, read_hits, checks=attempt < SEARCHES)
+        )
         if result is not None:
             break
-    hits, shown = result or ([], [])
+    hits, results = result or ([], [])
     if options.reranker is None:
-        return shown
+        return results
     hits = yield from _reranked(conversation, query, hits, options)
-    return (yield from snapshot(show(hits)))
+    return (yield from snapshot(read_hits(hits)))
 
 
-def _look(
+def _searched(
     conversation: Conversation,
     tree: int | None,
     query: PreparedQuery,
     options: RecallOptions,
-    show: Show[T],
+    read_hits: ReadHits[T],
     *,
-    sure: bool,
+    checks: bool,
 ) -> Flow[tuple[list[Hit[int]], list[T]] | None]:
     """The hits and their results; with a reranker the hits alone.
 
-    `None` if it is to be `sure` and the lexicon lacks new messages: neither the old nor the new version of a
-    message that was edited meanwhile would be found.
+    `None` if the lexicon lacks new messages and `checks` is set: of a message that was edited meanwhile
+    the search finds neither the old nor the new version.
     """
     runtime = conversation.runtime
-    if sure and (yield from Sql(lambda conn: is_outdated(conn, runtime, tree, options))):
+    if checks and (yield from Sql(lambda conn: is_outdated(conn, runtime, tree, options))):
         return None
     source = MemorySource(runtime, tree, query, options)
-    found = yield from search(source, options.looked_at, options.condition)
-    hits = [hit for hit, _ in found]
-    return hits, [] if options.reranker is not None else (yield from show(hits))
+    results = yield from search(source, options.looked_at, options.condition)
+    hits = [hit for hit, _ in results]
+    return hits, [] if options.reranker is not None else (yield from read_hits(hits))
 
 
 def _reranked(
     conversation: Conversation, query: str, hits: Sequence[Hit[int]], options: RecallOptions
 ) -> Flow[list[Hit[int]]]:
-    """The hits with the scores of a reranker, in their order."""
+    """The hits with the scores of a reranker, the best first."""
     reranker = options.reranker
     assert reranker is not None
     recollection_of = yield from recollections(conversation.runtime, hits, 0)
@@ -167,7 +171,7 @@ def retrieve(
         n_results: The maximal number of hits.
         context_depth: The number of ancestors of each hit; `None` for the conversation's default.
         order: Oldest first, or the best hit first.
-        fallback: The result without hits: no messages, or the most recent.
+        fallback: The result without hits: "nothing", or the most "recent" messages.
         linear: Whether to return the last messages for any query, as in a linear conversation.
     """
     if order not in ("chronological", "relevance"):
@@ -178,10 +182,10 @@ def retrieve(
     if linear:
         return (yield from recent(conversation, n_results))
 
-    def show(hits: Sequence[Hit[int]]) -> Flow[list[BaseMessage]]:
+    def read_hits(hits: Sequence[Hit[int]]) -> Flow[list[BaseMessage]]:
         return (yield from _context(conversation, hits, depth, order))
 
-    messages = yield from _found(conversation, query, RecallOptions(n_results, rank=0), show)
+    messages = yield from _results(conversation, query, RecallOptions(n_results, rank=0), read_hits)
     return messages or ((yield from recent(conversation, n_results)) if fallback == "recent" else [])
 
 
@@ -217,7 +221,7 @@ def recent(conversation: Conversation, n_results: int) -> Flow[list[BaseMessage]
         raise InputError(f"n_results={n_results!r} is negative; pass a number of messages")
     tree = yield from tree_of(conversation)
 
-    def look(conn: Conn) -> list[NodeRow]:
+    def read_rows(conn: Conn) -> list[NodeRow]:
         tip = trees.head(conn, tree).tip
         if tip is None or not n_results:
             return []
@@ -230,4 +234,4 @@ def recent(conversation: Conversation, n_results: int) -> Flow[list[BaseMessage]
                 return spoken[start:]
             reach *= 2
 
-    return [node.message for node in nodes_of((yield from Sql(look)), conversation.runtime.parts.read)]
+    return [node.message for node in nodes_of((yield from Sql(read_rows)), conversation.runtime.parts.read)]

@@ -1,8 +1,8 @@
 """Fitted weights of recall's scores.
 
-Each part has two weights: with embeddings, and by words alone. They were fitted on nine conversations, three
-between people and six with an assistant, and validated by leaving one conversation out at a time. Parts whose
-benefit could not be shown with nine conversations were left out.
+Each part has two weights: with embeddings, and by words alone. The weights were fitted on nine conversations,
+three between people and six with an assistant, and validated by leaving out one conversation at a time. Parts
+without a measurable benefit for these conversations were left out.
 """
 
 from __future__ import annotations

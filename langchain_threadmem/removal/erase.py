@@ -1,9 +1,8 @@
 """Verbs of erasing: rows, words, vectors and bytes are removed, with a receipt.
 
-Erasing is a duty towards a person, so nothing is left for a later clean-up: messages, their words and
-vectors, checkpoints, and every summary that may quote them are removed in one transaction. Then the caches of
-the process are emptied, and the file is written anew, so that its free space holds nothing of the messages.
-In the end the receipt is checked.
+One transaction removes messages, their words and vectors, checkpoints, and every summary that may quote the
+messages; no clean-up is left for later. Then the caches of the process are emptied, and the file is
+rewritten, so that its free space contains no bytes of the messages. At the end the receipt is checked.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ class Receipt:
         conversations: The conversations of which messages were erased.
         tables: The number of deleted rows of each table.
         vectors: The number of vectors that left the index outside of the database; others are in `tables`.
-        unscrubbed: The files that may still hold bytes of erased messages, and the reasons: another
-            connection read an older state of the database file, or there was no room to write it anew;
+        unscrubbed: The files that may still contain bytes of erased messages, and the reasons: another
+            connection read an older state of the database file, or the disk had no space to rewrite it;
             another process has the vector directory open; a database server or a Chroma server manages its
             files itself. Empty if there are none. `MemorySystem.scrub`, or another `erase`, tries again.
         left: The remains that the check has found; empty if there are none.
@@ -70,7 +69,7 @@ class Receipt:
 
     @property
     def scrubbed(self) -> bool:
-        """Whether the files were written anew, so that no byte of the erased messages is left in them."""
+        """Whether the files were rewritten, so that they contain no byte of the erased messages."""
         return not self.unscrubbed
 
     @property
@@ -100,7 +99,7 @@ class _Erased:
 def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -> Flow[Receipt]:
     """Erase a conversation, the messages before a time, or everything of the owner."""
     if before is not None and not isinstance(before, datetime):
-        raise InputError(f"before= is a datetime, not {before!r}; a time without a zone is UTC")
+        raise InputError(f"before= must be a datetime, not {before!r}; a time without a zone is in UTC")
     if conversation is not None:
         check_name("a conversation", conversation)
     time = None if before is None else before if before.tzinfo else before.replace(tzinfo=UTC)
@@ -113,29 +112,29 @@ def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -
         return _erase_older(conn, owner, conversation, time)
 
     yield from Call(lambda: runtime.ahead.drop(runtime.get(OwnerVectors).filling))
-    # Read before, since the watermarks of the indexes are erased too.
+    # Read before the erasure, which also erases the watermarks of the indexes.
     models = yield from _indexed_models(runtime)
-    done = yield from Sql(write, write=True)
-    keys = [key for found in done.keys.values() for key in found]
-    runtime.drop(done.keys, done.trees if time is None else ())
+    erased = yield from Sql(write, write=True)
+    keys = [key for tree_keys in erased.keys.values() for key in tree_keys]
+    runtime.drop(erased.keys, erased.trees if time is None else ())
     vectors, unscrubbed, left = 0, [], []
     for model in models:
-        taken, why, rest = yield from _take_from_index(runtime, model, keys)
-        vectors += taken
-        unscrubbed += [why] if why else []
-        left += [rest] if rest else []
+        removed, reason, remainder = yield from _take_from_index(runtime, model, keys)
+        vectors += removed
+        unscrubbed += [reason] if reason else []
+        left += [remainder] if remainder else []
     unscrubbed += yield from _scrub_database(runtime)
     receipt = Receipt(
         owner,
         conversation,
         time,
-        tuple(dict.fromkeys(done.conversations)),
-        tuple(sorted((name, count) for name, count in done.rows.items() if count)),
+        tuple(dict.fromkeys(erased.conversations)),
+        tuple(sorted((name, count) for name, count in erased.rows.items() if count)),
         vectors,
         tuple(unscrubbed),
-        trees=tuple(done.trees),
+        trees=tuple(erased.trees),
     )
-    left += yield from Sql(lambda conn: _left(conn, receipt))
+    left += yield from Sql(lambda conn: _remains(conn, receipt))
     return replace(receipt, left=tuple(left))
 
 
@@ -144,41 +143,45 @@ def _indexed_models(runtime: Runtime) -> Flow[list[str]]:
     owner = runtime.owner
     models, indexes = (yield from Sql(lambda conn: watermarks.indexes(conn, owner))), runtime.get(Indexes)
     # A process that died may have left vectors of the current model without a watermark.
-    also = [indexes.model] if indexes.keeps_index and indexes.model not in ("", *models) else []
-    return [*models, *also]
+    unmarked = [indexes.model] if indexes.keeps_index and indexes.model not in ("", *models) else []
+    return [*models, *unmarked]
 
 
 def _take_from_index(runtime: Runtime, model: str, keys: Sequence[int]) -> Flow[tuple[int, str, str]]:
-    """Remove vectors from an index; their number, why their bytes may be left, and which vectors are left.
+    """Remove vectors from an index.
 
     An index that can be emptied is emptied, since it keeps the bytes of removed vectors; the next search
     fills it again.
+
+    Returns:
+        The number of removed vectors, the reason why their bytes may remain, and a sentence about vectors
+        that remain; empty texts if there are none.
     """
     index = yield from Call(lambda: runtime.get(Indexes).index_of(model))
     if index is None:
         return 0, "the vector index: another process has it open, or it cannot be opened from here", ""
-    held = yield from Call(lambda: set(index.keys()).intersection(keys))
-    why = ""
+    stored = yield from Call(lambda: set(index.keys()).intersection(keys))
+    reason = ""
     if isinstance(index, ClearableIndex):
-        why = yield from empty(index, runtime.owner)
-    elif held:
-        yield from Call(lambda: index.remove(list(held)))
-        why = f"the index {index.name!r}: it was told to remove the vectors, and keeps its files itself"
-    rest = (yield from Call(lambda: held.intersection(index.keys()))) if held else ()
-    left = "the index outside of the database holds vectors of erased messages" if rest else ""
-    return len(held), why, left
+        reason = yield from empty(index, runtime.owner)
+    elif stored:
+        yield from Call(lambda: index.remove(list(stored)))
+        reason = f"the index {index.name!r}: the vectors were removed, but the index manages its files itself"
+    remaining = (yield from Call(lambda: stored.intersection(index.keys()))) if stored else ()
+    remainder = "the index outside of the database contains vectors of erased messages" if remaining else ""
+    return len(stored), reason, remainder
 
 
 def _scrub_database(runtime: Runtime) -> Flow[list[str]]:
-    """Write the database file anew; the reasons why it may still hold deleted bytes."""
+    """Rewrite the database file; returns the reasons why it may still contain deleted bytes."""
     try:
-        why = yield from Call(runtime.database.scrub)
+        reason = yield from Call(runtime.database.scrub)
     except ClosedError:
         raise
     except PersistenceError as error:
-        # The rows are deleted; their bytes stay in free space until the next attempt.
-        why = str(error)
-    return [why] if why else []
+        # The rows are deleted; their bytes remain in free space until the next attempt.
+        reason = str(error)
+    return [reason] if reason else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,19 +189,19 @@ class Scrubbed:
     """The result of `MemorySystem.scrub`.
 
     Attributes:
-        unscrubbed: The files that may still hold deleted bytes, and the reasons; empty if there are none.
+        unscrubbed: The files that may still contain deleted bytes, and the reasons; empty if there are none.
     """
 
     unscrubbed: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether no file holds deleted bytes."""
+        """Whether no file contains deleted bytes."""
         return not self.unscrubbed
 
 
 def scrub(runtime: Runtime) -> Flow[Scrubbed]:
-    """Write the files anew, without the bytes of deleted rows."""
+    """Rewrite the files, without the bytes of deleted rows."""
     yield from Call(lambda: runtime.ahead.drop(runtime.get(OwnerVectors).filling))
     unscrubbed: list[str] = []
     for model in (yield from _indexed_models(runtime)):
@@ -207,32 +210,32 @@ def scrub(runtime: Runtime) -> Flow[Scrubbed]:
             unscrubbed.append(
                 "the vector index: another process has it open, or it cannot be opened from here"
             )
-        elif why := (yield from empty(index, runtime.owner)):
-            unscrubbed.append(why)
+        elif reason := (yield from empty(index, runtime.owner)):
+            unscrubbed.append(reason)
     return Scrubbed((*unscrubbed, *(yield from _scrub_database(runtime))))
 
 
 def check(runtime: Runtime, receipt: Receipt) -> Flow[Receipt]:
-    """A receipt with the remains that there are now.
+    """Check a receipt again; returns it with the current remains.
 
     Raises:
-        InputError: It is the receipt of another owner.
+        InputError: The receipt belongs to another owner.
     """
     if receipt.owner != runtime.owner:
-        raise InputError(f"this is a receipt of {receipt.owner!r}, and the memory is {runtime.owner!r}'s")
-    left = yield from Sql(lambda conn: _left(conn, receipt))
+        raise InputError(f"the receipt belongs to {receipt.owner!r}, and this memory to {runtime.owner!r}")
+    left = yield from Sql(lambda conn: _remains(conn, receipt))
     return replace(receipt, left=tuple(left))
 
 
 def _erase_whole(conn: Conn, owner: str, conversation: str | None) -> _Erased:
     """Erase all trees of a conversation, or everything of an owner."""
-    found = tables.trees_of(conn, owner, conversation)
+    owned = tables.trees_of(conn, owner, conversation)
     erased = _Erased({}, [], Counter(), [])
-    if conversation is not None and found:
+    if conversation is not None and owned:
         _erase_long_term(conn, owner, erased)
-    for tree, name in found:
+    for tree, name in owned:
         trees.lock(conn, tree)
-        _empty(conn, owner, tree, erased)
+        _empty_tree(conn, owner, tree, erased)
         erased.conversations += [name] if name else []
     erased.rows.update(tables.delete_rest(conn, owner, conversation))
     lexicon.compact(conn)
@@ -243,20 +246,20 @@ def _erase_older(conn: Conn, owner: str, conversation: str | None, time: datetim
     """Erase the messages before a time, with all summaries of their conversations."""
     erased = _Erased({}, [], Counter(), [])
     seconds = time.timestamp()
-    chosen = [
+    affected = [
         (tree, name)
         for tree, name in purging.with_older(conn, owner, seconds)
         if conversation in (None, name)
     ]
-    if chosen:
+    if affected:
         _erase_long_term(conn, owner, erased)
-    for tree, name in chosen:
-        for scope, other in checkpoint_queries.scopes(conn, owner, name):
-            trees.lock(conn, other)
+    for tree, name in affected:
+        for scope, scope_tree in checkpoint_queries.scopes(conn, owner, name):
+            trees.lock(conn, scope_tree)
             if scope == SUMMARIES:
-                _empty(conn, owner, other, erased)
-            elif other != tree:
-                _purge_older(conn, owner, other, seconds, erased)
+                _empty_tree(conn, owner, scope_tree, erased)
+            elif scope_tree != tree:
+                _purge_older(conn, owner, scope_tree, seconds, erased)
         _purge_older(conn, owner, tree, seconds, erased)
         erased.rows.update(tables.delete_checkpoints_before(conn, tree, seconds))
         summary_queries.uncover(conn, tree)
@@ -267,14 +270,14 @@ def _erase_older(conn: Conn, owner: str, conversation: str | None, time: datetim
 
 
 def _erase_long_term(conn: Conn, owner: str, erased: _Erased) -> None:
-    """Empty the summaries of the long-term memory: they may quote any message."""
-    above = summary_queries.tree_of(conn, owner, "")
-    if above is not None:
-        trees.lock(conn, above)
-        _empty(conn, owner, above, erased)
+    """Empty the summaries of the long-term memory, since they may quote any message."""
+    long_term = summary_queries.tree_of(conn, owner, "")
+    if long_term is not None:
+        trees.lock(conn, long_term)
+        _empty_tree(conn, owner, long_term, erased)
 
 
-def _empty(conn: Conn, owner: str, tree: int, erased: _Erased) -> None:
+def _empty_tree(conn: Conn, owner: str, tree: int, erased: _Erased) -> None:
     """Empty a tree, and count its rows."""
     erased.keys[tree] = [row.key for row in purging.outline(conn, tree)]
     erased.rows.update(tables.count_below(conn, tree))
@@ -286,13 +289,13 @@ def _empty(conn: Conn, owner: str, tree: int, erased: _Erased) -> None:
 def _purge_older(conn: Conn, owner: str, tree: int, seconds: float, erased: _Erased) -> None:
     """Purge the messages before a time, results of tools with their calls."""
     rows = purging.outline(conn, tree)
-    old = {row.seq for row in rows if row.created < seconds}
-    old = with_results_below([(row.seq, row.parent, row.role) for row in rows], old)
-    keys = [row.key for row in rows if row.seq in old]
+    old_seqs = {row.seq for row in rows if row.created < seconds}
+    old_seqs = with_results_below([(row.seq, row.parent, row.role) for row in rows], old_seqs)
+    keys = [row.key for row in rows if row.seq in old_seqs]
     if not keys:
         return
     if len(keys) == len(rows):
-        _empty(conn, owner, tree, erased)
+        _empty_tree(conn, owner, tree, erased)
         return
     before = tables.count_below(conn, tree)
     take_out(conn, owner, tree, nodes.by_keys(conn, keys))
@@ -301,32 +304,32 @@ def _purge_older(conn: Conn, owner: str, tree: int, seconds: float, erased: _Era
     erased.keys[tree] = keys
 
 
-def _left(conn: Conn, receipt: Receipt) -> list[str]:
+def _remains(conn: Conn, receipt: Receipt) -> list[str]:
     """The remains of erased messages, one sentence each."""
     owner = receipt.owner
-    found: list[str] = []
+    remains: list[str] = []
     if receipt.before is None:
-        held = tables.trees_of(conn, owner, receipt.conversation)
-        for tree, name in held:
-            found += [
+        owned = tables.trees_of(conn, owner, receipt.conversation)
+        for tree, name in owned:
+            remains += [
                 f"conversation {name!r} has {count} rows of {table!r}"
                 for table, count in sorted(tables.count_below(conn, tree).items())
                 if count and table != "tree"
             ]
         if receipt.conversation is None:
-            found += [
+            remains += [
                 f"{table!r} has {count} rows" for table, count in tables.count_owned(conn, owner).items()
             ]
     else:
         older = purging.with_older(conn, owner, receipt.before.timestamp())
-        found += [
-            f"conversation {name!r} holds older messages"
+        remains += [
+            f"conversation {name!r} contains older messages"
             for _, name in older
             if receipt.conversation in (None, name)
         ]
-    found += [
+    remains += [
         f"the words of tree {tree} are still in the lexicon"
         for tree in receipt.trees
         if not tables.count_below(conn, tree)["node"] and lexicon.marked(conn, tree)
     ]
-    return found
+    return remains

@@ -1,7 +1,7 @@
 """Verbs of forgetting: the least important units leave memory and stay in history.
 
-One statement chooses the units and marks them; the same transaction removes their words and vectors, and the
-index over all vectors follows. Neighbours and children of the other units are read past forgotten ones, so no
+One statement selects the units and marks them; the same transaction removes their words and vectors, and the
+index over all vectors is updated afterwards. Links between the remaining units skip forgotten units, so no
 link dangles.
 """
 
@@ -53,7 +53,7 @@ def forget(
     runtime: Runtime,
     percentage: float,
     *,
-    above: int | None = None,
+    max_units: int | None = None,
     until_below: bool = False,
     purge: bool = False,
     scorer: Scorer | None = None,
@@ -63,51 +63,51 @@ def forget(
     Args:
         runtime: The runtime.
         percentage: The share of the units that may be forgotten, from 0 to 1, that one pass forgets.
-        above: The number of units up to which nothing is forgotten; `None` for one pass in any case.
-        until_below: Whether passes follow until the memory holds at most `above` units.
+        max_units: The number of units up to which no unit is forgotten; `None` for exactly one pass.
+        until_below: Whether passes are repeated until the memory has at most `max_units` units.
         purge: Whether the units are removed from history too.
-        scorer: The importance of units; `None` for the usual order.
+        scorer: The importance of units; `None` for the default order (see `removal.scores`).
     """
     count_to_forget(0, percentage)
     owner = runtime.owner
     yield from runtime.get(Visits).settle()
-    gone = 0
-    left = yield from Sql(lambda conn: memory.size(conn, owner))
-    while above is None or left > above:
+    forgotten = 0
+    remaining = yield from Sql(lambda conn: memory.size(conn, owner))
+    while max_units is None or remaining > max_units:
         keys = yield from _pass(runtime, percentage, scorer, purge=purge)
-        gone += len(keys)
-        left = yield from Sql(lambda conn: memory.size(conn, owner))
-        if not keys or above is None or not until_below:
+        forgotten += len(keys)
+        remaining = yield from Sql(lambda conn: memory.size(conn, owner))
+        if not keys or max_units is None or not until_below:
             break
-    return Forgotten(gone, left, purge)
+    return Forgotten(forgotten, remaining, purge)
 
 
-def when_full(runtime: Runtime, most: int, percentage: float) -> Flow[None]:
-    """One pass if the memory holds more than `most` units; a failure is logged, and the next addition tries
-    again.
+def when_full(runtime: Runtime, max_units: int, percentage: float) -> Flow[None]:
+    """Run one pass if the memory has more than `max_units` units; an error is logged, and the next addition
+    tries again.
     """
     owner = runtime.owner
     try:
-        if (yield from Sql(lambda conn: memory.at_most(conn, owner))) > most:
-            yield from forget(runtime, percentage, above=most)
+        if (yield from Sql(lambda conn: memory.at_most(conn, owner))) > max_units:
+            yield from forget(runtime, percentage, max_units=max_units)
     except ThreadMemError as error:
-        log.warning("nothing was forgotten, though memory may be too large: %s", error)
+        log.warning("no unit was forgotten, although the memory may be too large: %s", error)
 
 
 def _pass(runtime: Runtime, percentage: float, scorer: Scorer | None, *, purge: bool) -> Flow[list[int]]:
-    owner, now = runtime.owner, time.time()
-    chosen: list[int] = []
+    owner, current_time = runtime.owner, time.time()
+    least: list[int] = []
     if scorer is not None:
-        found = yield from Sql(lambda conn: memory.candidates(conn, owner))
-        count = count_to_forget(len(found), percentage)
-        chosen = yield from Call(lambda: least_important(found, scorer, count))
+        candidates = yield from Sql(lambda conn: memory.candidates(conn, owner))
+        count = count_to_forget(len(candidates), percentage)
+        least = yield from Call(lambda: least_important(candidates, scorer, count))
 
     def write(conn: Conn) -> Removed:
         if scorer is None:
-            most = count_to_forget(memory.may_go(conn, owner), percentage)
-            keys = memory.forget(conn, owner, most, now) if most else []
+            limit = count_to_forget(memory.may_go(conn, owner), percentage)
+            keys = memory.forget(conn, owner, limit, current_time) if limit else []
         else:
-            keys = memory.forget_named(conn, owner, chosen, now)
+            keys = memory.forget_named(conn, owner, least, current_time)
         removed = leave_indexes(conn, owner, keys)
         if purge:
             _purge(conn, owner, removed)
@@ -119,11 +119,11 @@ def _pass(runtime: Runtime, percentage: float, scorer: Scorer | None, *, purge: 
 
 
 def forget_message(conversation: Conversation, message: MessageRef, *, purge: bool) -> Flow[None]:
-    """Forget one message, in all its versions if it is removed from history too.
+    """Forget one message, and all its versions if it is removed from history too.
 
     Args:
         conversation: The conversation of the message.
-        message: The `id` of the message, or of its node.
+        message: The `id` of the message or of its node.
         purge: Whether the message is removed from history too.
 
     Raises:
@@ -131,17 +131,17 @@ def forget_message(conversation: Conversation, message: MessageRef, *, purge: bo
         InputError: The message is not in memory: a tool call, a result or a system message, a message that
             was superseded or forgotten, or one that is exempt from forgetting.
     """
-    runtime, tree, now = conversation.runtime, (yield from tree_of(conversation)), time.time()
+    runtime, tree, current_time = conversation.runtime, (yield from tree_of(conversation)), time.time()
     yield from runtime.get(Visits).settle()
 
     def write(conn: Conn) -> Removed:
         row = message_in(conn, tree, message)
-        versions = {row.key, *(one.key for one in branches.versions(conn, tree, row) if purge)}
-        keys = memory.forget_named(conn, runtime.owner, versions, now)
+        versions = {row.key, *(version.key for version in branches.versions(conn, tree, row) if purge)}
+        keys = memory.forget_named(conn, runtime.owner, versions, current_time)
         if not keys or not all(map(is_recallable, nodes_of(nodes.by_keys(conn, keys)))):
             raise InputError(
-                f"message {message!r} cannot be forgotten: it calls a tool, it is a result or a system "
-                "message, it was replaced or forgotten before, or it is exempt (never_delete)"
+                f"message {message!r} cannot be forgotten: it is a tool call, a tool result or a system "
+                "message, it was superseded or forgotten before, or it is exempt (never_delete)"
             )
         removed = leave_indexes(conn, runtime.owner, keys)
         if purge:
@@ -159,11 +159,11 @@ def leave_indexes(conn: Conn, owner: str, keys: Sequence[int]) -> Removed:
     for place in memory.places(conn, keys):
         by_tree.setdefault(place.tree, []).append(place)
     indexed = any(watermarks.indexed(conn, tree) for tree in by_tree)
-    for tree, found in sorted(by_tree.items()):
+    for tree, places in sorted(by_tree.items()):
         trees.lock(conn, tree)
-        take_out(conn, owner, tree, found)
+        take_out(conn, owner, tree, places)
         trees.changed(conn, tree)
-    return Removed({tree: [place.key for place in found] for tree, found in by_tree.items()}, indexed)
+    return Removed({tree: [place.key for place in places] for tree, places in by_tree.items()}, indexed)
 
 
 def _purge(conn: Conn, owner: str, removed: Removed) -> None:
@@ -171,22 +171,22 @@ def _purge(conn: Conn, owner: str, removed: Removed) -> None:
 
     Tool calls and their results stay in history.
     """
-    everything = [key for keys in removed.keys.values() for key in keys]
-    stale_marks.mark_stale(conn, stale_marks.ancestors(conn, everything))
+    all_keys = [key for keys in removed.keys.values() for key in keys]
+    stale_marks.mark_stale(conn, stale_marks.ancestors(conn, all_keys))
     session_of = {
-        row.tree: row.session for row in unit_queries.by_keys(conn, owner, everything) if row.id is None
+        row.tree: row.session for row in unit_queries.by_keys(conn, owner, all_keys) if row.id is None
     }
     for tree, keys in list(removed.keys.items()):
         if tree not in session_of:
             delete_summaries(conn, owner, tree, keys)
             continue
         rows = nodes.by_keys(conn, keys)
-        found = zip(rows, nodes_of(rows), strict=True)
-        purged = {row.key for row, node in found if is_recallable(node) or is_lost(node)}
+        pairs = zip(rows, nodes_of(rows), strict=True)
+        purged = {row.key for row, node in pairs if is_recallable(node) or is_lost(node)}
         purging.purge(conn, owner, tree, purged)
         summaries = summary_queries.tree_of(conn, owner, session_of[tree])
         if summaries is not None and trees.head(conn, tree).next_seq == 1:
-            # The session is empty, so its summaries cannot be made anew.
-            held = [stored.row.key for stored in summary_queries.stored(conn, summaries)]
-            delete_summaries(conn, owner, summaries, held)
-            removed.keys.setdefault(summaries, []).extend(held)
+            # The session is empty, so its summaries cannot be renewed.
+            summary_keys = [stored.row.key for stored in summary_queries.stored(conn, summaries)]
+            delete_summaries(conn, owner, summaries, summary_keys)
+            removed.keys.setdefault(summaries, []).extend(summary_keys)

@@ -1,7 +1,8 @@
 """SQL: removing single messages from the history of a conversation.
 
 The number and the key of a node are never reused, since vectors, checkpoints and other readers refer to them.
-So a purged node stays as an empty row that nothing shows, and its children become children of its parent.
+A purged node therefore remains as an empty row that no reader returns, and its children become children of
+its parent.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from langchain_threadmem.storage.statements import Conn, Statement, within
 from langchain_threadmem.tree import trees
 from langchain_threadmem.tree.graph import left_of, spliced
 
-NOTHING = "{}"
+EMPTY_BODY = "{}"
 """The body of a purged node."""
 
 
@@ -43,20 +44,20 @@ _OUTLINE = Statement(
 _PURGE = Statement(
     update(node)
     .where(within(node.c.key, "keys"))
-    .values(state=int(State.PURGED), body=NOTHING, message="", superseded_by=None),
+    .values(state=int(State.PURGED), body=EMPTY_BODY, message="", superseded_by=None),
     "keys",
 )
-_HANG = Statement(
+_SET_PARENT = Statement(
     update(node).where(node.c.key == bindparam("at")).values(parent=bindparam("under", type_=BigInteger())),
     *("under", "at"),
 )
-_NOT_BY = Statement(
+_CLEAR_SUPERSEDED = Statement(
     update(node)
     .where(node.c.key.in_(node_keys.keys_of(bindparam("in")).where(within(node.c.superseded_by, "seqs"))))
     .values(superseded_by=None),
     *("in", "seqs"),
 )
-_BESIDE = tuple(
+_DELETE_DEPENDENT = tuple(
     Statement(delete(table).where(within(table.c.key, "keys")), "keys") for table in (summary, choice, unit)
 )
 _SYSTEM = Statement(
@@ -65,7 +66,7 @@ _SYSTEM = Statement(
     .where(node.c.role == "system", node.c.state == int(State.LIVE)),
     "tree",
 )
-_OLDER = Statement(
+_TREES_WITH_OLDER = Statement(
     select(tree.c.id, tree.c.conversation)
     .where(
         tree.c.owner == bindparam("owner"),
@@ -80,18 +81,18 @@ _OLDER = Statement(
 
 
 def outline(conn: Conn, tree_id: int) -> list[Outline]:
-    """Every node of a tree that was not purged, without its text, oldest first."""
+    """The nodes of a tree that were not purged, without their texts, oldest first."""
     rows = [Outline(*row) for row in conn.all(_OUTLINE, tree_id)]
     return [row for row in rows if row.state != State.PURGED]
 
 
 def with_older(conn: Conn, owner: str, before: float, scope: str = "") -> list[tuple[int, str]]:
     """The trees of an owner with messages before a time, and their conversations."""
-    return [(row[0], row[1]) for row in conn.all(_OLDER, owner, scope, before)]
+    return [(row[0], row[1]) for row in conn.all(_TREES_WITH_OLDER, owner, scope, before)]
 
 
 def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int]) -> None:
-    """Empty nodes of a tree for good; the indexes must not hold them any more.
+    """Empty nodes of a tree permanently; they must have been removed from the indexes.
 
     Args:
         conn: A write transaction that has locked the tree.
@@ -106,19 +107,19 @@ def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int]) -> None:
     head = trees.head(conn, tree_id)
     parents = {row.seq: row.parent for row in rows}
     key_of = {row.seq: row.key for row in rows}
-    gone = {row.seq for row in rows if row.key in keys}
-    conn.many(_HANG, [(under, key_of[seq]) for seq, under in spliced(parents, gone).items()])
-    conn.run(_NOT_BY, tree_id, json.dumps(sorted(gone)))
-    listed = json.dumps(sorted(keys))
-    conn.run(_PURGE, listed)
-    for statement in _BESIDE:
-        conn.run(statement, listed)
+    purged = {row.seq for row in rows if row.key in keys}
+    conn.many(_SET_PARENT, [(under, key_of[seq]) for seq, under in spliced(parents, purged).items()])
+    conn.run(_CLEAR_SUPERSEDED, tree_id, json.dumps(sorted(purged)))
+    key_list = json.dumps(sorted(keys))
+    conn.run(_PURGE, key_list)
+    for statement in _DELETE_DEPENDENT:
+        conn.run(statement, key_list)
     seq_of = {row.key: row.seq for row in rows}
-    end = None if head.tip is None else left_of(seq_of.get(head.tip), parents, gone)
-    if end is None:
-        left = [row.seq for row in rows if row.seq not in gone]
-        live = [row.seq for row in rows if row.seq not in gone and row.state == State.LIVE]
-        end = max(live or left)
+    tip = None if head.tip is None else left_of(seq_of.get(head.tip), parents, purged)
+    if tip is None:
+        remaining = [row.seq for row in rows if row.seq not in purged]
+        live = [row.seq for row in rows if row.seq not in purged and row.state == State.LIVE]
+        tip = max(live or remaining)
     ((system,),) = conn.all(_SYSTEM, tree_id)
-    trees.settle(conn, tree_id, key_of[end], system)
+    trees.settle(conn, tree_id, key_of[tip], system)
     trees.changed(conn, tree_id)

@@ -38,17 +38,17 @@ def erase(runtime: Runtime, name: str, cascade: Cascade = "stale") -> Flow[None]
     def clear(conn: Conn) -> Removed:
         scopes = checkpoint_queries.scopes(conn, owner, name)
         removed = Removed({}, any(watermarks.indexed(conn, tree) for _, tree in scopes))
-        above = summary_queries.tree_of(conn, owner, "")
-        if above is not None:
-            trees.lock(conn, above)
-            summary_queries.clear_drafts(conn, above)
+        long_term = summary_queries.tree_of(conn, owner, "")
+        if long_term is not None:
+            trees.lock(conn, long_term)
+            summary_queries.clear_drafts(conn, long_term)
         for scope, tree in scopes:
             trees.lock(conn, tree)
-            if scope == SUMMARIES and above is not None:
+            if scope == SUMMARIES and long_term is not None:
                 covering = sorted(stale_marks.above_tree(conn, tree))
                 if cascade == "delete":
-                    delete_summaries(conn, owner, above, covering)
-                    removed.keys[above] = covering
+                    delete_summaries(conn, owner, long_term, covering)
+                    removed.keys[long_term] = covering
                 else:
                     stale_marks.mark_stale(conn, covering)
             removed.keys[tree] = [row.key for row in nodes.since(conn, tree)]

@@ -1,7 +1,8 @@
-"""Scores of units for forgetting: the least important unit has the lowest.
+"""Scores of units for forgetting: the least important unit has the lowest score.
 
-Without a scorer the database sorts units: the earliest last visit first, then the fewest visits, then the
-oldest. A scorer is any function from candidates to one number each. Units with equal scores keep that order.
+Without a scorer the database sorts units by their last visit, then by their number of visits, then by their
+age. A scorer is any function that returns one number for each candidate. Units with equal scores keep the
+order of the database.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Scorer = Callable[[Sequence[Candidate]], Sequence[float]]
 
 
 def count_to_forget(candidates: int, percentage: float) -> int:
-    """The number of units that one pass forgets: the share rounded down, and at least one.
+    """The number of units that one pass forgets: the share, rounded down, but at least one unit.
 
     Raises:
         InputError: The share is not from 0 to 1.
@@ -31,7 +32,7 @@ def count_to_forget(candidates: int, percentage: float) -> int:
         (2, 1, 0)
     """
     if isinstance(percentage, bool) or not isinstance(percentage, int | float) or not 0 <= percentage <= 1:
-        raise InputError(f"the share to forget is a number from 0 to 1, not {percentage!r}")
+        raise InputError(f"the share to forget must be a number from 0 to 1, not {percentage!r}")
     return min(candidates, max(1, int(candidates * percentage))) if percentage else 0
 
 
@@ -39,7 +40,7 @@ def decay(half_life: float = 50.0) -> Scorer:
     """Importance that halves every `half_life` rounds since the last visit, and grows with each visit.
 
     Args:
-        half_life: In rounds, which are queries; more than 0.
+        half_life: The half-life in rounds; a round is a query. More than 0.
 
     Raises:
         InputError: `half_life` is not above 0.
@@ -50,18 +51,18 @@ def decay(half_life: float = 50.0) -> Scorer:
         [2.0, 4.0, 0.5]
     """
     if not half_life > 0:
-        raise InputError(f"half_life={half_life!r} is not above 0; pass a number of rounds")
+        raise InputError(f"half_life={half_life!r} must be above 0; pass a number of rounds")
     return lambda candidates: [
         (1 + unit.visits) * 0.5 ** ((unit.round - unit.last_visit) / half_life) for unit in candidates
     ]
 
 
 def centrality(measure: Callable[[nx.Graph[int]], dict[int, float]] | None = None) -> Scorer:
-    """Importance by the links of a unit: to its answers, to the message it answers, to its summary.
+    """Importance by the links of a unit to its answers, to the message that it answers, and to its summary.
 
     Args:
-        measure: A centrality measure of NetworkX; by default `degree_centrality`, whose cost is linear. Most
-            others cost far more.
+        measure: A centrality measure of NetworkX; by default `degree_centrality`, whose cost is linear. The
+            cost of most other measures is higher.
 
     Example:
         >>> first = Candidate(1, None, None, 0, visits=0, last_visit=0, created=0.0, round=0)
@@ -77,7 +78,7 @@ def centrality(measure: Callable[[nx.Graph[int]], dict[int, float]] | None = Non
         graph.add_nodes_from(unit.key for unit in candidates)
         for unit in candidates:
             graph.add_edges_from(
-                (unit.key, other) for other in (unit.parent, unit.previous) if other is not None
+                (unit.key, neighbour) for neighbour in (unit.parent, unit.previous) if neighbour is not None
             )
         scores = (measure or nx.degree_centrality)(graph)
         return [scores[unit.key] for unit in candidates]
@@ -89,7 +90,7 @@ def least_important(candidates: Sequence[Candidate], scorer: Scorer, count: int)
     """The keys of the candidates with the lowest scores.
 
     Raises:
-        InputError: The scorer did not give one number for each.
+        InputError: The scorer did not return one number for each candidate.
 
     Example:
         >>> unit = Candidate(1, None, None, 0, visits=0, last_visit=0, created=0.0, round=0)
@@ -99,8 +100,8 @@ def least_important(candidates: Sequence[Candidate], scorer: Scorer, count: int)
     scores = list(scorer(candidates))
     if len(scores) != len(candidates) or any(score != score for score in scores):
         raise InputError(
-            f"the scorer gave {len(scores)} scores for {len(candidates)} units, or one that is no number; "
-            "return one number for each"
+            f"the scorer returned {len(scores)} scores for {len(candidates)} units, or a score that is not a "
+            "number; return one number for each unit"
         )
     order = sorted(range(len(candidates)), key=scores.__getitem__)
     return [candidates[n].key for n in order[:count]]

@@ -1,6 +1,6 @@
 """SQL: all tables, and the rows of each that belong to an owner, a conversation or the store.
 
-Copies and erasures use this list; a test checks that it names every table.
+Copies and erasures use the list `TABLES`; a test checks that it contains every table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from langchain_threadmem.tree.nodes import STORED
 
 
 class Id(Enum):
-    """The kind of number that a column holds."""
+    """The kind of id in a column."""
 
     TREE = "tree"
     SEGMENT = "segment"
@@ -31,14 +31,14 @@ class Id(Enum):
     ITEM = "item"
 
 
-class Part(NamedTuple):
+class MemoryTable(NamedTuple):
     """A table of a memory.
 
     Attributes:
         table: The table.
-        ids: The columns with numbers that this database has assigned.
-        under: The kind of number that rows are read by: of a tree or a namespace; `None` for the owner.
-        derived: Whether the rows are made from other rows: copies leave them out.
+        ids: The columns with ids that this database has assigned.
+        under: The kind of id by which rows are read: of a tree or of a namespace; `None` for the owner.
+        derived: Whether the rows are derived from other rows, so that copies omit them.
     """
 
     table: Table
@@ -49,45 +49,45 @@ class Part(NamedTuple):
 
 _IN_TREE = {"tree": Id.TREE}
 _OF_NODE = {"key": Id.NODE}
-PARTS = (
-    Part(schema.tree, {"id": Id.TREE, "tip": Id.NODE, "system": Id.NODE}, None),
-    Part(schema.profile, _IN_TREE, Id.TREE),
-    Part(schema.segment, {"id": Id.SEGMENT, "tree": Id.TREE, "parent": Id.NODE}, Id.TREE),
-    Part(schema.graft, {**_OF_NODE, **_IN_TREE, "parent": Id.NODE}, Id.TREE),
-    Part(schema.node, {"key": Id.NODE, "tree": Id.TREE}, Id.TREE),
-    Part(schema.summary, _OF_NODE, Id.TREE),
-    Part(schema.choice, _OF_NODE, Id.TREE),
-    Part(schema.lineage, _IN_TREE, Id.TREE),
-    Part(schema.embedding, _OF_NODE, Id.TREE),
-    Part(schema.gist, _OF_NODE, Id.TREE, derived=True),
-    Part(schema.digest, {**_OF_NODE, **_IN_TREE}, Id.TREE),
-    Part(schema.unit, {**_OF_NODE, "parent": Id.NODE}, Id.TREE),
-    Part(schema.draft, _IN_TREE, Id.TREE),
-    Part(schema.mark, _IN_TREE, Id.TREE),
-    Part(schema.checkpoint, _IN_TREE, Id.TREE),
-    Part(schema.blob, _IN_TREE, Id.TREE),
-    Part(schema.write, _IN_TREE, Id.TREE),
-    Part(schema.memory, {}, None),
-    Part(schema.bias, {}, None),
-    Part(schema.key, {}, None),
-    Part(schema.chat_memory, {}, None),
-    Part(schema.namespace, {"id": Id.NAMESPACE}, None),
-    Part(schema.item, {"id": Id.ITEM, "namespace": Id.NAMESPACE}, Id.NAMESPACE),
-    Part(schema.item_vector, {"item": Id.ITEM}, Id.NAMESPACE),
+TABLES = (
+    MemoryTable(schema.tree, {"id": Id.TREE, "tip": Id.NODE, "system": Id.NODE}, None),
+    MemoryTable(schema.profile, _IN_TREE, Id.TREE),
+    MemoryTable(schema.segment, {"id": Id.SEGMENT, "tree": Id.TREE, "parent": Id.NODE}, Id.TREE),
+    MemoryTable(schema.graft, {**_OF_NODE, **_IN_TREE, "parent": Id.NODE}, Id.TREE),
+    MemoryTable(schema.node, {"key": Id.NODE, "tree": Id.TREE}, Id.TREE),
+    MemoryTable(schema.summary, _OF_NODE, Id.TREE),
+    MemoryTable(schema.choice, _OF_NODE, Id.TREE),
+    MemoryTable(schema.lineage, _IN_TREE, Id.TREE),
+    MemoryTable(schema.embedding, _OF_NODE, Id.TREE),
+    MemoryTable(schema.gist, _OF_NODE, Id.TREE, derived=True),
+    MemoryTable(schema.digest, {**_OF_NODE, **_IN_TREE}, Id.TREE),
+    MemoryTable(schema.unit, {**_OF_NODE, "parent": Id.NODE}, Id.TREE),
+    MemoryTable(schema.draft, _IN_TREE, Id.TREE),
+    MemoryTable(schema.mark, _IN_TREE, Id.TREE),
+    MemoryTable(schema.checkpoint, _IN_TREE, Id.TREE),
+    MemoryTable(schema.blob, _IN_TREE, Id.TREE),
+    MemoryTable(schema.write, _IN_TREE, Id.TREE),
+    MemoryTable(schema.memory, {}, None),
+    MemoryTable(schema.bias, {}, None),
+    MemoryTable(schema.key, {}, None),
+    MemoryTable(schema.chat_memory, {}, None),
+    MemoryTable(schema.namespace, {"id": Id.NAMESPACE}, None),
+    MemoryTable(schema.item, {"id": Id.ITEM, "namespace": Id.NAMESPACE}, Id.NAMESPACE),
+    MemoryTable(schema.item_vector, {"item": Id.ITEM}, Id.NAMESPACE),
 )
-"""Every table of a memory, each after the tables it refers to."""
-COPIED = tuple(part for part in PARTS if not part.derived)
+"""Every table of a memory, each after the tables that it refers to."""
+COPIED_TABLES = tuple(entry for entry in TABLES if not entry.derived)
 PREFIX = "threadmem_"
 
 
-def scope(part: Part) -> ColumnElement[bool]:
+def scope(entry: MemoryTable) -> ColumnElement[bool]:
     """The condition for the rows of a table under one owner, tree or namespace."""
-    columns = part.table.c
+    columns = entry.table.c
     under: BindParameter[Any] = bindparam("under")
-    if part.under is None:
+    if entry.under is None:
         return columns.owner == under
-    if part.under is Id.TREE:
-        if "tree" in columns and part.table is not schema.node:
+    if entry.under is Id.TREE:
+        if "tree" in columns and entry.table is not schema.node:
             return columns.tree == under
         return columns.key.in_(node_keys.keys_of(under))
     if "namespace" in columns:
@@ -95,36 +95,36 @@ def scope(part: Part) -> ColumnElement[bool]:
     return columns.item.in_(select(schema.item.c.id).where(schema.item.c.namespace == under))
 
 
-def name_of(part: Part) -> str:
+def name_of(entry: MemoryTable) -> str:
     """The name of a table in receipts."""
-    return part.table.name.removeprefix(PREFIX)
+    return entry.table.name.removeprefix(PREFIX)
 
 
-_HEADS = tuple(part for part in PARTS if part.under is None)
-_BELOW_TREE = tuple(part for part in PARTS if part.under is Id.TREE)
+_OWNED_TABLES = tuple(entry for entry in TABLES if entry.under is None)
+_TREE_TABLES = tuple(entry for entry in TABLES if entry.under is Id.TREE)
 _COUNT = {
-    part.table.name: Statement(
+    entry.table.name: Statement(
         select(func.count())
-        .select_from(part.table)
-        .where(scope(part), *([STORED] if part.table is schema.node else [])),
+        .select_from(entry.table)
+        .where(scope(entry), *([STORED] if entry.table is schema.node else [])),
         "under",
     )
-    for part in PARTS
+    for entry in TABLES
 }
 _owned_namespaces = select(schema.namespace.c.id).where(schema.namespace.c.owner == bindparam("owner"))
 _owned_items = select(schema.item.c.id).where(schema.item.c.namespace.in_(_owned_namespaces))
-_OF_STORE = (
+_STORE_ROWS = (
     (schema.item_vector, schema.item_vector.c.item.in_(_owned_items)),
     (schema.item, schema.item.c.namespace.in_(_owned_namespaces)),
     (schema.namespace, schema.namespace.c.owner == bindparam("owner")),
 )
 _old_items = _owned_items.where(schema.item.c.updated < bindparam("before"))
-_chats = schema.chat_memory.c.owner == bindparam("owner")
-_CHAT_MEMORY = (schema.chat_memory, and_(_chats, schema.chat_memory.c.id == bindparam("id")))
-_OLD = (
+_owned_lists = schema.chat_memory.c.owner == bindparam("owner")
+_CHAT_MEMORY = (schema.chat_memory, and_(_owned_lists, schema.chat_memory.c.id == bindparam("id")))
+_OLD_ROWS = (
     (schema.item_vector, schema.item_vector.c.item.in_(_old_items)),
     (schema.item, schema.item.c.id.in_(_old_items)),
-    (schema.chat_memory, and_(_chats, schema.chat_memory.c.updated < bindparam("before"))),
+    (schema.chat_memory, and_(_owned_lists, schema.chat_memory.c.updated < bindparam("before"))),
 )
 _TREES = Statement(
     select(schema.tree.c.id, schema.tree.c.conversation)
@@ -132,8 +132,8 @@ _TREES = Statement(
     .order_by(schema.tree.c.id),
     "owner",
 )
-_OWNERS = Statement(union(*(select(part.table.c.owner) for part in _HEADS)))
-_DROP_TREE = Statement(delete(schema.tree).where(schema.tree.c.id == bindparam("tree")), "tree")
+_OWNERS = Statement(union(*(select(entry.table.c.owner) for entry in _OWNED_TABLES)))
+_DELETE_TREE = Statement(delete(schema.tree).where(schema.tree.c.id == bindparam("tree")), "tree")
 
 
 def trees_of(conn: Conn, owner: str, conversation: str | None) -> list[tuple[int, str]]:
@@ -154,67 +154,69 @@ def owners(conn: Conn) -> list[str]:
 
 def count_below(conn: Conn, tree_id: int) -> Counter[str]:
     """The number of rows of a tree in each table."""
-    return Counter({name_of(part): _counted(conn, part, tree_id) for part in _BELOW_TREE})
+    return Counter({name_of(entry): _count(conn, entry, tree_id) for entry in _TREE_TABLES})
 
 
 def count_owned(conn: Conn, owner: str) -> dict[str, int]:
-    """The number of rows of an owner in each table with an owner column, if there are any."""
-    found = {name_of(part): _counted(conn, part, owner) for part in _HEADS}
-    return {name: count for name, count in found.items() if count}
+    """The number of rows of an owner in each table with an owner column; zeros are omitted."""
+    counts = {name_of(entry): _count(conn, entry, owner) for entry in _OWNED_TABLES}
+    return {name: count for name, count in counts.items() if count}
 
 
-def _counted(conn: Conn, part: Part, under: object) -> int:
-    return int(conn.all(_COUNT[part.table.name], under)[0][0])
+def _count(conn: Conn, entry: MemoryTable, under: object) -> int:
+    return int(conn.all(_COUNT[entry.table.name], under)[0][0])
 
 
 def delete_rest(conn: Conn, owner: str, conversation: str | None) -> Counter[str]:
-    """Delete the emptied trees of a conversation, or everything of an owner; the numbers of rows."""
-    gone: Counter[str] = Counter()
+    """Delete the emptied trees of a conversation, or all rows of an owner; returns the numbers of rows."""
+    counts: Counter[str] = Counter()
     for tree, _ in trees_of(conn, owner, conversation):
-        conn.run(_DROP_TREE, tree)
-        gone["tree"] += 1
+        conn.run(_DELETE_TREE, tree)
+        counts["tree"] += 1
     if conversation is None:
-        gone += _deleted(conn, (*_OF_STORE, *_NAMING), owner=owner)
+        counts += _delete(conn, (*_STORE_ROWS, *_OWNED_ROWS), owner=owner)
     else:
-        gone += _deleted(conn, (_CHAT_MEMORY,), owner=owner, id=conversation)
-    return gone
+        counts += _delete(conn, (_CHAT_MEMORY,), owner=owner, id=conversation)
+    return counts
 
 
 def delete_older(conn: Conn, owner: str, before: float) -> Counter[str]:
     """Delete items of the store and lists of chat memories that were last changed before a time, and
     namespaces that are empty then.
     """
-    gone = _deleted(conn, _OLD, owner=owner, before=before)
-    gone["namespace"] += item_queries.prune_all(conn, owner)
-    return gone
+    counts = _delete(conn, _OLD_ROWS, owner=owner, before=before)
+    counts["namespace"] += item_queries.prune_all(conn, owner)
+    return counts
 
 
-_NAMING = tuple(
-    (part.table, part.table.c.owner == bindparam("owner"))
-    for part in _HEADS
-    if part.table not in (schema.tree, schema.namespace)
+_OWNED_ROWS = tuple(
+    (entry.table, entry.table.c.owner == bindparam("owner"))
+    for entry in _OWNED_TABLES
+    if entry.table not in (schema.tree, schema.namespace)
 )
 
 
-def _deleted(
-    conn: Conn, doomed: tuple[tuple[Table, ColumnElement[bool]], ...], **values: object
+def _delete(
+    conn: Conn, conditions: tuple[tuple[Table, ColumnElement[bool]], ...], **values: object
 ) -> Counter[str]:
-    gone: Counter[str] = Counter()
-    for table, condition in doomed:
+    counts: Counter[str] = Counter()
+    for table, condition in conditions:
         count = Statement(select(func.count()).select_from(table).where(condition), *values)
-        gone[table.name.removeprefix(PREFIX)] += int(conn.all(count, *values.values())[0][0])
+        counts[table.name.removeprefix(PREFIX)] += int(conn.all(count, *values.values())[0][0])
         conn.run(Statement(delete(table).where(condition), *values), *values.values())
-    return gone
+    return counts
 
 
 def delete_checkpoints_before(conn: Conn, tree_id: int, before: float) -> Counter[str]:
-    """Delete the checkpoints before a time, and the values that only they refer to; the numbers of rows."""
+    """Delete the checkpoints before a time, with the values that only they refer to; returns the numbers of
+    rows.
+    """
     before_deletion = count_below(conn, tree_id)
-    old = [
+    old_addresses = [
         address
         for address in checkpoint_queries.addresses(conn, tree_id, None)
         if checkpoint_queries.made_at(address.id) < before
     ]
-    checkpoint_queries.remove(conn, old)
+    checkpoint_queries.remove(conn, old_addresses)
     checkpoint_queries.collect(conn, tree_id)
     return before_deletion - count_below(conn, tree_id)

@@ -41,7 +41,7 @@ NULL = -0x6E756C6C
 """The number that represents SQL's NULL."""
 _INTEGER, _FLOAT, _NODE = (struct.Struct(form).pack for form in ("<q", "<d", "<4qd4q"))
 _NO_NUMBER = "WHEN 'text' THEN NULL WHEN 'blob' THEN NULL"
-_CHANGED_IN_PART = (
+_PARTLY_CHANGED = (
     schema.node,
     schema.tree,
     schema.unit,
@@ -49,7 +49,7 @@ _CHANGED_IN_PART = (
     schema.item,
     schema.blob,
 )
-"""Tables in whose rows some columns change and others stay."""
+"""Tables whose rows are changed in some columns only."""
 
 
 def checksum(values: Iterable[object]) -> int:
@@ -74,7 +74,7 @@ def checksum(values: Iterable[object]) -> int:
 
 
 def of_node(row: Sequence[Any]) -> int:
-    """`checksum` of a row of `node`, five times as fast, since it is computed in each append."""
+    """`checksum` of a row of `node`, five times as fast, since every append computes it."""
     key, tree, seq, parent, message, role, body, created, state, superseded_by, named, opens = row
     numbers = _NODE(
         *(key, tree, seq, NULL if parent is None else parent, created),
@@ -101,17 +101,17 @@ def with_checksums() -> MetaData:
 
 def connect(connection: sqlite3.Connection) -> None:
     """Register the checksum function of a connection."""
-    connection.create_function(_FUNCTION, -1, _computed, deterministic=True)
+    connection.create_function(_FUNCTION, -1, _checksum_of_row, deterministic=True)
 
 
-def keep(connection: sqlite3.Connection) -> None:
+def create_triggers(connection: sqlite3.Connection) -> None:
     """Create the triggers of a connection that writes."""
     for table in tables():
         for trigger in _triggers(table):
             connection.execute(trigger)
 
 
-def wrong(
+def damaged_keys(
     conn: Conn, table: Table, within: ColumnElement[bool] | None = None, *under: int
 ) -> list[tuple[Any, ...]]:
     """The primary keys of the damaged rows of a table; an empty list on PostgreSQL.
@@ -124,40 +124,40 @@ def wrong(
     """
     if conn.dialect != "sqlite":
         return []
-    damaged: ColumnElement[bool] = literal_column(
+    is_damaged: ColumnElement[bool] = literal_column(
         f"{table.name}.{COLUMN} IS NOT {_expression(table, table.name + '.')}"
     )
-    rows = select(*table.primary_key).where(damaged, *(() if within is None else (within,)))
+    rows = select(*table.primary_key).where(is_damaged, *(() if within is None else (within,)))
     return conn.all(Statement(rows, *(["under"] if under else [])), *under)
 
 
 def _triggers(table: Table) -> tuple[str, ...]:
     name = table.name
-    where = " AND ".join(f"{column.name} = NEW.{column.name}" for column in table.primary_key)
-    renew = f"BEGIN UPDATE {name} SET {COLUMN} = {_expression(table, 'NEW.')} WHERE {where}; END"
-    watched = ", ".join(column.name for column in table.columns)
-    sound = "1"
-    if table in _CHANGED_IN_PART:
+    condition = " AND ".join(f"{column.name} = NEW.{column.name}" for column in table.primary_key)
+    update = f"BEGIN UPDATE {name} SET {COLUMN} = {_expression(table, 'NEW.')} WHERE {condition}; END"
+    columns = ", ".join(column.name for column in table.columns)
+    intact = "1"
+    if table in _PARTLY_CHANGED:
         replaced = [
             f"OLD.{column.name} IS NOT NEW.{column.name}"
             for column in table.columns
             if isinstance(column.type, Text | LargeBinary) and not column.primary_key
         ]
-        sound = " OR ".join([f"OLD.{COLUMN} IS {_expression(table, 'OLD.')}", *replaced])
-    written = f"CREATE TEMP TRIGGER {name}_written AFTER INSERT ON main.{name} {renew}"
+        intact = " OR ".join([f"OLD.{COLUMN} IS {_expression(table, 'OLD.')}", *replaced])
+    on_insert = f"CREATE TEMP TRIGGER {name}_written AFTER INSERT ON main.{name} {update}"
     return (
-        # A trigger that does nothing would still cost a tenth of an append.
-        *(() if table is schema.node else (written,)),
-        f"CREATE TEMP TRIGGER {name}_changed AFTER UPDATE OF {watched} ON main.{name} WHEN {sound} {renew}",
+        # `node` has no insert trigger, since even an empty trigger costs a tenth of an append.
+        *(() if table is schema.node else (on_insert,)),
+        f"CREATE TEMP TRIGGER {name}_changed AFTER UPDATE OF {columns} ON main.{name} WHEN {intact} {update}",
     )
 
 
 def _expression(table: Table, prefix: str = "") -> str:
-    """The SQL expression of a row's checksum; a value of the wrong type changes the checksum."""
+    """The SQL expression of the checksum of a row; a value of the wrong type changes the checksum."""
     kinds, values = "", []
     for column in table.columns:
         value = prefix + column.name
-        if isinstance(column.type, Text):  # as bytes, since a damaged text may be invalid UTF-8
+        if isinstance(column.type, Text):  # Read as bytes, since a damaged text may be invalid UTF-8.
             kinds += "t"
             cases = f"WHEN 'text' THEN CAST({value} AS BLOB) WHEN 'blob' THEN 0"
         else:
@@ -167,7 +167,7 @@ def _expression(table: Table, prefix: str = "") -> str:
     return f"{_FUNCTION}('{kinds}', {', '.join(values)})"
 
 
-def _computed(kinds: str, *values: object) -> int:
+def _checksum_of_row(kinds: str, *values: object) -> int:
     return checksum(
         value.decode("utf-8", "surrogateescape") if kind == "t" and isinstance(value, bytes) else value
         for kind, value in zip(kinds, values, strict=True)

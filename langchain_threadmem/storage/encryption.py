@@ -105,8 +105,8 @@ class Seal:
                 stored = json.loads(sealed)
                 data = self._decrypted(stored["sealed"], base64.b64decode(stored["data"]))
                 owner, text = json.loads(data)
-            except Exception as error:  # each cipher has errors of its own
-                raise _unopened(name, error) from error
+            except Exception as error:  # Ciphers have no common error class.
+                raise _undecryptable(name, error) from error
             opened = owner, text
             self._opened.put(sealed, opened)
         if opened[0] != name:
@@ -133,7 +133,7 @@ class Seal:
         """Whether the cipher decrypts data."""
         try:
             self.cipher.decrypt(kind, data)
-        except Exception:  # each cipher has errors of its own
+        except Exception:  # Ciphers have no common error class.
             return False
         return True
 
@@ -151,47 +151,47 @@ class Seal:
         kind, _, data = sealed.partition(b"\n")
         try:
             return self._decrypted(kind.decode("ascii"), data)
-        except Exception as error:  # each cipher has errors of its own
-            raise _unopened("a vector", error) from error
+        except Exception as error:  # Ciphers have no common error class.
+            raise _undecryptable("a vector", error) from error
 
-    def _encrypted(self, plain: bytes) -> tuple[str, bytes]:
-        result: object = self.cipher.encrypt(plain)
+    def _encrypted(self, plaintext: bytes) -> tuple[str, bytes]:
+        result: object = self.cipher.encrypt(plaintext)
         match result:
             case str(kind), bytes(data):
                 return kind, data
-        raise _wrong(self.cipher, "encrypt", "(name, bytes)", result)
+        raise _wrong_result(self.cipher, "encrypt", "(name, bytes)", result)
 
     def _decrypted(self, kind: str, data: bytes) -> bytes:
         result: object = self.cipher.decrypt(kind, data)
         if not isinstance(result, bytes):
-            raise _wrong(self.cipher, "decrypt", "bytes", result)
+            raise _wrong_result(self.cipher, "decrypt", "bytes", result)
         return result
 
-    def check(self, other: Cipher) -> None:
+    def check(self, cipher_: Cipher) -> None:
         """Check that another cipher has the same key.
 
         Raises:
             InputError: The other cipher has another key.
         """
-        if any(other is cipher for cipher in self._equal):
+        if any(cipher_ is cipher for cipher in self._equal):
             return
         try:
-            self.open_text("key", Seal(other).text("key", "the same"))
+            self.open_text("key", Seal(cipher_).text("key", "the same"))
         except EncryptionError as error:
             raise InputError(
                 "this memory is encrypted with another key; open a separate MemorySystem for each key"
             ) from error
-        self._equal.append(other)
+        self._equal.append(cipher_)
 
 
-def _wrong(cipher: Cipher, method: str, expected: str, result: object) -> EncryptionError:
+def _wrong_result(cipher: Cipher, method: str, expected: str, result: object) -> EncryptionError:
     # The type only, since the value may be secret.
     return EncryptionError(
         f"{cipher!r}.{method}() returned {type(result).__name__}; it must return {expected}"
     )
 
 
-def _unopened(name: str | None, error: Exception) -> EncryptionError:
+def _undecryptable(name: str | None, error: Exception) -> EncryptionError:
     return EncryptionError(
         f"the stored data of {name!r} cannot be decrypted with the key of this memory ({error!r}); "
         "pass the key that it was written with"

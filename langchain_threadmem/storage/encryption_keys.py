@@ -27,7 +27,7 @@ from langchain_threadmem.storage.schema import (
 from langchain_threadmem.storage.statements import Conn, Statement
 
 SAMPLE = 32
-"""The number of rows per table that are tried if there is no proof, since a single row may be damaged."""
+"""The number of rows per table that are decrypted if there is no proof, since single rows may be damaged."""
 _PROOF = "threadmem"
 _GET = Statement(select(key.c.proof).where(key.c.owner == bindparam("owner")), "owner")
 _PUT = Statement.of(
@@ -76,13 +76,13 @@ def admit(conn: Conn, seal: Seal) -> bool:
     """
     if _is_proven(conn, seal):
         return False
-    tried = False
-    for opens in _samples(conn, seal):
-        if opens:
+    has_samples = False
+    for decrypts in _samples(conn, seal):
+        if decrypts:
             return True
-        tried = True
-    if tried:
-        raise _refused(seal)
+        has_samples = True
+    if has_samples:
+        raise _wrong_key(seal)
     return False
 
 
@@ -102,28 +102,28 @@ def claim(conn: Conn, seal: Seal | None = None) -> None:
     if seal is not None and not _is_proven(conn, seal):
         conn.run(_PUT, seal.owner, seal.text(seal.owner, _PROOF))
         if conn.dialect == "postgresql":  # another transaction may have stored its proof first
-            _refuse_other(seal, conn.all(_GET, seal.owner))
+            _check_proof(seal, conn.all(_GET, seal.owner))
 
 
 def _is_proven(conn: Conn, seal: Seal) -> bool:
     if not seal.proven:
         rows = conn.all(_GET, seal.owner)
-        _refuse_other(seal, rows)
+        _check_proof(seal, rows)
         seal.proven = bool(rows)
     return seal.proven
 
 
-def _refuse_other(seal: Seal, rows: Sequence[Sequence[str]]) -> None:
+def _check_proof(seal: Seal, rows: Sequence[Sequence[str]]) -> None:
     for (proof,) in rows:
         try:
             seal.open_text(seal.owner, proof)
         except EncryptionError as error:
-            raise _refused(seal, error) from error
+            raise _wrong_key(seal, error) from error
 
 
-def _refused(seal: Seal, error: EncryptionError | None = None) -> EncryptionError:
+def _wrong_key(seal: Seal, error: EncryptionError | None = None) -> EncryptionError:
     return EncryptionError(
-        f"the memory of {seal.owner!r} was written with another key than that of this cipher; nothing was "
+        f"the memory of {seal.owner!r} was written with another key than the key of this cipher; nothing was "
         f"read or written; pass the cipher that it was written with{f' ({error})' if error else ''}"
     )
 

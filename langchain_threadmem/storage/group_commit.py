@@ -1,19 +1,18 @@
 """Group commit: queued writes of many callers in one transaction.
 
-On SQLite a commit costs more than the rows in it (a file write, with `synchronous=FULL` a wait for the
-disk). Sixteen asyncio tasks that append at once therefore hand their writes to this thread, which takes all
-that are waiting, runs them in one transaction and answers all of them after the commit. What the tasks of a
-loop submit in one pass of the loop is handed over together: were it handed over one by one, the thread
-would begin with the first alone, and both threads would then fight for the interpreter's lock.
+On SQLite a commit costs more than its rows: a file write, and with `synchronous=FULL` a wait for the disk.
+Async writes are therefore queued for a writer thread, which runs all queued writes in one transaction and
+returns their results after the commit. The writes that the tasks of a loop submit in one iteration of the
+loop are queued together; otherwise the thread would begin with the first write alone, and both threads would
+compete for the interpreter's lock.
 
-A write is a function of the transaction that is safe to run again: if one write of a batch fails, the
-batch is rolled back and its writes run one by one, so that only the failing caller sees an error. Writes
-that are data and say how to run `together` are joined with their neighbours of the same kind, so that many
-of them become one statement. A caller that is cancelled while it waits is not told, but its write still
-happens.
+A write is a function of a transaction that can safely be repeated: if a write of a batch fails, the batch is
+rolled back and its writes run one by one, so that only the failing caller gets an error. Neighbouring writes
+of a class with a method `together` are executed by one call of that method, so that many writes become one
+statement. The write of a caller that is cancelled while it waits is still executed.
 
-On PostgreSQL a batch may wait for a conversation that somebody else has locked. What waits behind it for
-too long is then committed by another thread, which ends when nothing is left to do.
+On PostgreSQL a batch may wait for a conversation that another transaction has locked. Writes that wait behind
+it for too long are committed by an additional thread, which ends when the queue is empty.
 """
 
 from __future__ import annotations
@@ -31,27 +30,27 @@ from langchain_threadmem.storage.statements import Conn
 
 T = TypeVar("T")
 Write = Callable[[Conn], Any]
-MOST_AT_ONCE = 512
-"""With so many writes at hand a commit waits for no more."""
+MAX_BATCH = 512
+"""The number of writes from which a batch takes no more jobs from the queue."""
 STALLED_SECONDS = 1.0
-"""After so long behind a batch, others are given to another thread, if there may be one."""
+"""The time in seconds after which an additional thread takes the writes behind a batch."""
 
 
 def run_all(conn: Conn, writes: Sequence[Write]) -> list[Any]:
-    """Run writes in one transaction, in their order; neighbours of a kind that can be joined as one.
+    """Run writes in one transaction, in order; neighbours of a class with `together` run in one call.
 
     Returns:
-        The result of each.
+        The result of each write.
     """
     results: list[Any] = []
     for kind, neighbours in groupby(writes, type):
-        together, some = getattr(kind, "together", None), list(neighbours)
-        results += together(conn, some) if together else [write(conn) for write in some]
+        run_together, group = getattr(kind, "together", None), list(neighbours)
+        results += run_together(conn, group) if run_together else [write(conn) for write in group]
     return results
 
 
 class _Jobs(NamedTuple):
-    """Writes that were submitted in one pass of a loop, and who waits for each."""
+    """Writes that were submitted in one iteration of a loop, and the futures of their results."""
 
     loop: asyncio.AbstractEventLoop
     writes: list[Write]
@@ -59,27 +58,27 @@ class _Jobs(NamedTuple):
 
 
 class _Failed(NamedTuple):
-    """In place of the result of a write."""
+    """The error of a write, in place of its result."""
 
     error: BaseException
 
 
 class GroupWriter:
-    """Queues writes from event loops for one committing thread.
+    """Queues writes from event loops for a writer thread.
 
     Args:
-        commit: Runs writes in one transaction and returns their results; all or nothing.
-        most_threads: How many may call it at the same time.
+        commit: Runs writes in one transaction and returns their results.
+        max_threads: The maximum number of threads that call `commit` at the same time.
     """
 
-    def __init__(self, commit: Callable[[Sequence[Write]], list[Any]], most_threads: int = 1) -> None:
+    def __init__(self, commit: Callable[[Sequence[Write]], list[Any]], max_threads: int = 1) -> None:
         self._commit = commit
-        self._most_threads = most_threads
-        self._relief: set[threading.Thread] = set()
-        self._began = 0  # how many batches were
-        self._gathered: dict[asyncio.AbstractEventLoop, _Jobs] = {}
+        self._max_threads = max_threads
+        self._extra_threads: set[threading.Thread] = set()
+        self._batches = 0  # the number of batches so far
+        self._pending: dict[asyncio.AbstractEventLoop, _Jobs] = {}
         self._queue: SimpleQueue[_Jobs | None] = SimpleQueue()
-        self._ended: BaseException | None = None
+        self._stopped: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="threadmem-writer", daemon=True)
         self._thread.start()
 
@@ -87,71 +86,72 @@ class GroupWriter:
         """Queue a write and wait until it is committed.
 
         Raises:
-            PersistenceError: The writer has stopped; the write did not happen.
+            PersistenceError: The writer has stopped; the write was not executed.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        jobs = self._gathered.get(loop)
+        jobs = self._pending.get(loop)
         if jobs is None:
-            jobs = self._gathered[loop] = _Jobs(loop, [], [])
+            jobs = self._pending[loop] = _Jobs(loop, [], [])
             loop.call_soon(self._hand_over, loop)
         jobs.writes.append(write)
         jobs.waiting.append(future)
         return await future
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        _, writes, waiting = self._gathered.pop(loop)
-        for start in range(0, len(writes), MOST_AT_ONCE):
-            part = slice(start, start + MOST_AT_ONCE)
-            self._queue.put(_Jobs(loop, writes[part], waiting[part]))
-        if self._most_threads > 1:
-            loop.call_later(STALLED_SECONDS, self._relieve, self._began)
-        if self._ended is not None:  # It may have stopped before or while this was queued.
-            self._fail_waiting(self._ended)
+        _, writes, waiting = self._pending.pop(loop)
+        for start in range(0, len(writes), MAX_BATCH):
+            chunk = slice(start, start + MAX_BATCH)
+            self._queue.put(_Jobs(loop, writes[chunk], waiting[chunk]))
+        if self._max_threads > 1:
+            loop.call_later(STALLED_SECONDS, self._add_thread, self._batches)
+        if self._stopped is not None:  # The writer may have stopped before or while the jobs were queued.
+            self._fail_waiting(self._stopped)
 
-    def _relieve(self, began: int) -> None:
-        """Start another thread, if nothing of what is queued was begun since."""
-        self._relief = {thread for thread in self._relief if thread.is_alive()}
-        if began != self._began or self._queue.empty() or len(self._relief) + 1 >= self._most_threads:
+    def _add_thread(self, batches: int) -> None:
+        """Start an additional thread, if no batch was begun since `batches` were counted."""
+        self._extra_threads = {thread for thread in self._extra_threads if thread.is_alive()}
+        if (
+            batches != self._batches
+            or self._queue.empty()
+            or len(self._extra_threads) + 1 >= self._max_threads
+        ):
             return
         thread = threading.Thread(target=self._run, args=(False,), name="threadmem-writer-too", daemon=True)
-        self._relief.add(thread)
+        self._extra_threads.add(thread)
         thread.start()
 
     def close(self) -> None:
-        """Commit what is queued, then stop."""
+        """Commit the queued writes, then stop."""
         self._queue.put(None)
-        for thread in (self._thread, *self._relief):
+        for thread in (self._thread, *self._extra_threads):
             thread.join()
 
-    def _run(self, stays: bool = True) -> None:
-        ended: BaseException = ClosedError("the database was closed; open it again to write")
+    def _run(self, permanent: bool = True) -> None:
+        error: BaseException = ClosedError("the database was closed; open it again to write")
         try:
-            while batch := self._next_batch(wait=stays):
-                self._began += 1
+            while batch := self._next_batch(wait=permanent):
+                self._batches += 1
                 try:
                     results = self._results([write for jobs in batch for write in jobs.writes])
-                except BaseException as error:
-                    ended = PersistenceError(f"the writer thread died of {error!r}; open the database again")
+                except BaseException as failure:
+                    error = PersistenceError(
+                        f"the writer thread died of {failure!r}; open the database again"
+                    )
                     for jobs in batch:
-                        _answer(jobs, [_Failed(ended)] * len(jobs.waiting))
+                        _answer(jobs, [_Failed(error)] * len(jobs.waiting))
                     raise
-                following = iter(results)
+                remaining = iter(results)
                 for jobs in batch:
-                    _answer(jobs, list(islice(following, len(jobs.waiting))))
-                del (
-                    batch,
-                    jobs,
-                    results,
-                    following,
-                )  # A waiting thread keeps no text.
+                    _answer(jobs, list(islice(remaining, len(jobs.waiting))))
+                del batch, jobs, results, remaining  # A waiting thread keeps no texts.
         finally:
-            if stays or type(ended) is PersistenceError:
-                self._ended = ended
-                self._fail_waiting(ended)
+            if permanent or type(error) is PersistenceError:
+                self._stopped = error
+                self._fail_waiting(error)
 
     def _next_batch(self, *, wait: bool) -> list[_Jobs]:
-        """What is waiting, at least one write; empty when it is time to stop."""
+        """The queued jobs, at least one; an empty list to stop the thread."""
         batch: list[_Jobs] = []
         count = 0
         try:
@@ -159,26 +159,26 @@ class GroupWriter:
         except Empty:
             return batch
         if jobs is None and not wait:
-            self._queue.put(None)  # Meant for the thread that stays.
+            self._queue.put(None)  # The end is for the permanent thread.
         while jobs is not None:
             batch.append(jobs)
             count += len(jobs.writes)
-            if count >= MOST_AT_ONCE:
+            if count >= MAX_BATCH:
                 return batch
             try:
                 jobs = self._queue.get_nowait()
             except Empty:
                 return batch
         if batch:
-            self._queue.put(None)  # Finish these first, then meet the end again.
+            self._queue.put(None)  # The thread stops after these jobs.
         return batch
 
     def _results(self, writes: Sequence[Write]) -> list[Any]:
-        """What comes of writes: of all in one transaction, or if that fails of each in its own."""
+        """The results of writes in one transaction or, if it fails, in a transaction for each write."""
         try:
             return self._commit(writes)
         except Exception as error:
-            # A busy database is busy for all of them: one by one they would each wait for the lock again.
+            # If the database is busy, each single write would wait for the lock again.
             if len(writes) == 1 or isinstance(error, StorageBusyError):
                 return [_Failed(deliverable(error))] * len(writes)
             return [result for write in writes for result in self._results([write])]
@@ -194,14 +194,14 @@ class GroupWriter:
 
 
 def _answer(jobs: _Jobs, results: Sequence[Any]) -> None:
-    # It fails if the loop is closed: nobody waits there any more, and the rows are committed.
+    # The call fails if the loop is closed; no task waits there, and the rows are committed.
     with suppress(RuntimeError):
         jobs.loop.call_soon_threadsafe(_deliver, jobs.waiting, results)
 
 
 def _deliver(waiting: Sequence[asyncio.Future[Any]], results: Sequence[Any]) -> None:
     for future, result in zip(waiting, results, strict=True):
-        if future.done():  # Its caller was cancelled.
+        if future.done():  # The caller was cancelled.
             continue
         if type(result) is _Failed:
             future.set_exception(result.error)
@@ -210,16 +210,16 @@ def _deliver(waiting: Sequence[asyncio.Future[Any]], results: Sequence[Any]) -> 
 
 
 def deliverable(error: BaseException) -> BaseException:
-    """An error that can cross a future or a generator: StopIteration would hang the one and end the other."""
+    """An error that futures and generators can raise: StopIteration would block the one and end the other."""
     if isinstance(error, StopIteration):
-        stop = DriverError(f"a step raised StopIteration({error.value!r}); raise another error in it")
-        stop.__cause__ = error
-        return stop
+        wrapped = DriverError(f"a step raised StopIteration({error.value!r}); raise another error")
+        wrapped.__cause__ = error
+        return wrapped
     return error
 
 
 def guarded(function: Callable[..., T], *arguments: Any) -> T:
-    """Call a function whose error is to be delivered to another thread."""
+    """Call a function, and raise its error as a `deliverable` error."""
     try:
         return function(*arguments)
     except StopIteration as error:

@@ -106,12 +106,12 @@ def _version(conn: Conn) -> int:
     return version
 
 
-def migrate(conn: Conn, now: float) -> None:
+def migrate(conn: Conn, time: float) -> None:
     """Migrate a database to the newest schema, if it has an older one.
 
     Args:
         conn: A write transaction; on PostgreSQL the caller has an advisory lock.
-        now: Seconds since 1970, for the record.
+        time: Seconds since 1970, for the record.
 
     Raises:
         NewerDatabaseError: A newer version of this package wrote the database.
@@ -126,4 +126,4 @@ def migrate(conn: Conn, now: float) -> None:
             if version:
                 log.info("migrating the database to schema %d: %s", migration.number, migration.name)
                 migration.apply(conn)
-            conn.run(_RECORD, migration.number, migration.name, now)
+            conn.run(_RECORD, migration.number, migration.name, time)

@@ -56,7 +56,7 @@ def keys_of(tree: ColumnElement[int]) -> Select[Any]:
 _OPEN = Statement(update(node).where(within(node.c.key, "keys")).values(opens=_ONE), "keys")
 
 
-def part(conn: Conn, keys: Iterable[int]) -> None:
+def open_after(conn: Conn, keys: Iterable[int]) -> None:
     """Make the nodes after `keys` the first of their strides, before the nodes of `keys` are deleted."""
     following = [key + 1 for key in keys if key & LAST_POSITION != LAST_POSITION]
     conn.run(_OPEN, json.dumps(following))
@@ -65,7 +65,7 @@ def part(conn: Conn, keys: Iterable[int]) -> None:
 def key_at(tree: ColumnElement[int], seq: ColumnElement[int]) -> ScalarSelect[int]:
     """The key that the node of a tree with a number has if it exists; the caller checks the node."""
     opener = node.alias()
-    return _one(
+    return _first_row(
         select(opener.c.key + seq - opener.c.seq)
         .where(opener.c.tree == tree, opener.c.opens == _ONE, opener.c.seq <= seq)
         .order_by(desc(opener.c.seq)),
@@ -73,21 +73,21 @@ def key_at(tree: ColumnElement[int], seq: ColumnElement[int]) -> ScalarSelect[in
     )
 
 
-def is_at(place: FromClause, tree: ColumnElement[int], seq: ColumnElement[int]) -> ColumnElement[bool]:
+def is_at(row: FromClause, tree: ColumnElement[int], seq: ColumnElement[int]) -> ColumnElement[bool]:
     """Whether a node is the node of a tree with a number."""
-    return (place.c.key == key_at(tree, seq)) & (place.c.seq == seq) & (place.c.tree == tree)
+    return (row.c.key == key_at(tree, seq)) & (row.c.seq == seq) & (row.c.tree == tree)
 
 
 def newest(tree: ColumnElement[int], column: str = "key") -> ScalarSelect[int]:
     """The key, or another column, of the newest node of a tree."""
     opener, last = node.alias(), node.alias()
-    stride = _one(
+    stride = _first_row(
         select(end_of(opener.c.key))
         .where(opener.c.tree == tree, opener.c.opens == _ONE)
         .order_by(desc(opener.c.seq)),
         opener,
     )
-    return _one(select(last.c[column]).where(last.c.key <= stride).order_by(desc(last.c.key)), last)
+    return _first_row(select(last.c[column]).where(last.c.key <= stride).order_by(desc(last.c.key)), last)
 
 
 def marked(tree: ColumnElement[int], name: ColumnElement[str]) -> ColumnElement[int]:
@@ -98,7 +98,7 @@ def marked(tree: ColumnElement[int], name: ColumnElement[str]) -> ColumnElement[
 
 
 def after(
-    rows: Select[Any], tree: ColumnElement[int], seq: ColumnElement[int], place: FromClause = node
+    rows: Select[Any], tree: ColumnElement[int], seq: ColumnElement[int], nodes: FromClause = node
 ) -> Select[Any]:
     """Restrict a query of nodes to the nodes of a tree above a number, in the order of their numbers."""
     opener, earlier = node.alias(), node.alias()
@@ -113,21 +113,21 @@ def after(
     begin = opener.c.key + case((skipped > _ZERO, skipped), else_=_ZERO)
     return (
         rows.where(opener.c.tree == tree, opener.c.opens == _ONE, opener.c.seq >= func.coalesce(first, _ZERO))
-        .where(place.c.key.between(begin, _end(opener)))
-        .order_by(opener.c.seq, place.c.key)
+        .where(nodes.c.key.between(begin, _end(opener)))
+        .order_by(opener.c.seq, nodes.c.key)
     )
 
 
 def before(
-    rows: Select[Any], tree: ColumnElement[int], seq: ColumnElement[int], place: FromClause = node
+    rows: Select[Any], tree: ColumnElement[int], seq: ColumnElement[int], nodes: FromClause = node
 ) -> Select[Any]:
     """Restrict a query of nodes to the nodes of a tree below a number, newest first."""
     opener = node.alias()
     last, end = opener.c.key + seq - opener.c.seq - _ONE, _end(opener)
     return (
         rows.where(opener.c.tree == tree, opener.c.opens == _ONE, opener.c.seq < seq)
-        .where(place.c.key.between(opener.c.key, case((last < end, last), else_=end)))
-        .order_by(desc(opener.c.seq), desc(place.c.key))
+        .where(nodes.c.key.between(opener.c.key, case((last < end, last), else_=end)))
+        .order_by(desc(opener.c.seq), desc(nodes.c.key))
     )
 
 
@@ -147,6 +147,6 @@ def _end(opener: FromClause) -> ColumnElement[int]:
     return end
 
 
-def _one(rows: Select[Any], *own: FromClause) -> ScalarSelect[int]:
+def _first_row(rows: Select[Any], *aliases: FromClause) -> ScalarSelect[int]:
     # LIMIT and OFFSET are literals, since SQLAlchemy would send them as parameters.
-    return rows.limit(_ONE).offset(_ZERO).correlate_except(*own).scalar_subquery()
+    return rows.limit(_ONE).offset(_ZERO).correlate_except(*aliases).scalar_subquery()

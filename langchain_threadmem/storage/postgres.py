@@ -25,12 +25,12 @@ from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 from langchain_threadmem.errors import PersistenceError, StorageBusyError
 from langchain_threadmem.storage import row_security
 from langchain_threadmem.storage.migrations import check, is_newest, migrate
-from langchain_threadmem.storage.statements import Asked, Conn, refused
+from langchain_threadmem.storage.statements import Conn, Query, refused
 from langchain_threadmem.storage.threaded import Threaded, Transaction
 from langchain_threadmem.storage.transaction import enter_transaction, inside_transaction
 
 T = TypeVar("T")
-_SETUP_LOCK = 0x7468_7265_6164  # "thread"
+_MIGRATION_LOCK = 0x7468_7265_6164  # "thread"
 POOL_SIZE, MAX_OVERFLOW = 5, 10
 WRITER_THREADS = 4
 POOL_SECONDS = 30.0
@@ -72,13 +72,13 @@ class PostgresDatabase(Threaded):
             timeout=POOL_SECONDS,
             use_lifo=True,  # the connection that was used last has prepared statements
         )
-        self._ended = 0  # the number of ended transactions
+        self._ended_count = 0  # the number of ended transactions
 
         def setup(conn: Conn) -> bool:
             if read_only:
                 check(conn, self._name)
             elif not is_newest(conn):  # A role that may use the tables may be unable to create them.
-                conn.script(f"SELECT pg_advisory_xact_lock({_SETUP_LOCK})")
+                conn.script(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
                 migrate(conn, time.time())
             return row_security.is_active(conn)
 
@@ -146,7 +146,7 @@ class PostgresDatabase(Threaded):
         try:
             yield connection
         finally:
-            self._ended += 1
+            self._ended_count += 1
             pooled.info["used"] = time.monotonic()
             if connection.closed:
                 pooled.invalidate()
@@ -158,11 +158,11 @@ class PostgresDatabase(Threaded):
         while True:
             if self.closed:
                 raise self._closed()
-            ended = self._ended
+            ended = self._ended_count
             try:
                 pooled = self._connections.connect()
             except PoolTimeoutError as error:
-                if self._ended != ended:
+                if self._ended_count != ended:
                     continue
                 raise StorageBusyError(
                     f"{self._name}: no connection was free for {POOL_SECONDS:.0f} s, so nothing was written; "
@@ -188,10 +188,10 @@ class PipelinedConn(Conn):
         super().__init__(connection.cursor(), "postgresql", connection.cursor())
         self._connection = connection
 
-    def each(self, *asked: Asked) -> list[list[tuple[Any, ...]]]:
+    def each(self, *queries: Query) -> list[list[tuple[Any, ...]]]:
         """Execute independent statements in one round trip."""
         cursors = []
-        for statement, values in asked:
+        for statement, values in queries:
             sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
             try:
                 cursors.append(self._connection.execute(sql, values if order is None else order(values)))

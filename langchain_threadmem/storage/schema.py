@@ -1,4 +1,4 @@
-"""The tables: trees, segments and nodes are the source of truth, all others are derived from them."""
+"""The tables of a memory: trees, segments and nodes are the source of truth for all conversations."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ tree = Table(
     Column("owner", Text, nullable=False),
     Column("conversation", Text, nullable=False),
     Column("scope", Text, nullable=False),
-    Column("tip", Key),  # key of the node that the active thread ends in; null for the newest node
+    Column("tip", Key),  # key of the last node of the active thread; null for the newest node
     Column("system", Key),  # key of the newest live system message
-    Column("version", Key, nullable=False),  # rises whenever a node changes its state
-    Column("epoch", Key, nullable=False),  # rises whenever the tree is emptied and numbers begin again
+    Column("version", Key, nullable=False),  # incremented when a node changes its state
+    Column("epoch", Key, nullable=False),  # incremented when the tree is emptied and numbers restart at 1
     Column("created", Float, nullable=False),
-    Column("sealed", Boolean, nullable=False),  # whether what is said in it is encrypted
+    Column("sealed", Boolean, nullable=False),  # whether the content of its messages is encrypted
     Column("used", Float),  # bound of the time of the newest message, see `tree.trees`; null if not listed
     UniqueConstraint("owner", "conversation", "scope", name="threadmem_tree_name"),
     sqlite_autoincrement=True,
@@ -65,14 +65,14 @@ Index(
     postgresql_where=text("used IS NOT NULL"),
 )
 
-# What people set of a conversation; one of which nothing was set has no row.
+# Properties of a conversation that callers set; a conversation without such properties has no row.
 profile = Table(
     "threadmem_profile",
     metadata,
     Column("tree", Key, ForeignKey(tree.c.id), primary_key=True, autoincrement=False),
-    Column("title", Text),  # null: made from the opening of the conversation
+    Column("title", Text),  # null: derived from the first messages of the conversation
     Column("metadata", Text, nullable=False),  # a JSON object
-    Column("archived", Float),  # when it was archived, in seconds since 1970; null if it is not
+    Column("archived", Float),  # time of archiving, in seconds since 1970; null if it is not archived
 )
 
 segment = Table(
@@ -80,18 +80,18 @@ segment = Table(
     metadata,
     Column("id", Key, primary_key=True, autoincrement=True),
     Column("tree", Key, ForeignKey(tree.c.id), nullable=False),
-    Column("parent", Key),  # key of the node it forks from; null at a root
+    Column("parent", Key),  # key of the node that the segment forks from; null at a root
     sqlite_autoincrement=True,
 )
 Index("threadmem_segment_parent", segment.c.tree, segment.c.parent)
 
-# Where a node hangs now, and with it all that follows it, if that is not where it was written.
+# The current parent of a moved node, with which its descendants moved.
 graft = Table(
     "threadmem_graft",
     metadata,
     Column("key", Key, primary_key=True, autoincrement=False),
     Column("tree", Key, ForeignKey(tree.c.id), nullable=False),
-    Column("parent", Key, nullable=False),  # key of the node it hangs under
+    Column("parent", Key, nullable=False),  # key of the current parent
 )
 Index("threadmem_graft_parent", graft.c.tree, graft.c.parent)
 
@@ -108,8 +108,10 @@ node = Table(
     Column("created", Float, nullable=False),  # seconds since 1970, UTC
     Column("state", SmallInteger, nullable=False),
     Column("superseded_by", Key),  # seq of the node that replaced it
-    Column("named", SmallInteger, nullable=False),  # 1: found by the index over ids, 0: by its seq
-    Column("opens", SmallInteger, nullable=False),  # 1: it begins a stride, see `storage.node_keys`
+    Column(
+        "named", SmallInteger, nullable=False
+    ),  # 1: the message id is in the index; 0: it contains the seq
+    Column("opens", SmallInteger, nullable=False),  # 1: first node of a stride, see `storage.node_keys`
 )
 Index(
     "threadmem_node_seq",
@@ -149,23 +151,23 @@ choice = Table(
     Column("key", Key, primary_key=True, autoincrement=False),  # of the human message that was placed
     Column("reason", Text, nullable=False),
     Column("chances", Text, nullable=False),  # JSON: [candidate (seq, or null for a new root), probability]
-    Column("title", Text),  # of the thread that the message begins, if a chat model has given one
+    Column("title", Text),  # of the thread that the message begins, if a chat model returned a title
 )
 
-# Turns that runs of graphs have begun in a conversation; see `tree.lineage`.
+# Turns that runs of graphs began in a conversation; see `tree.lineage`.
 lineage = Table(
     "threadmem_lineage",
     metadata,
     Column("tree", Key, ForeignKey(tree.c.id), primary_key=True, autoincrement=False),
     Column("seq", Key, primary_key=True, autoincrement=False),  # first number of the turn's human message
     Column("turn", Key, nullable=False),  # 1, 2, 3 ... in each tree
-    Column("thread", Text, nullable=False),  # of LangGraph; empty if it is named as the conversation
+    Column("thread", Text, nullable=False),  # LangGraph's thread; empty if it has the conversation's name
     Column("hidden", Text, nullable=False),  # JSON: ranges of turns that the run did not see
     UniqueConstraint("tree", "turn", name="threadmem_lineage_turn"),
     sqlite_with_rowid=False,
 )
 
-# Of an owner whose memory is encrypted, a text that only the right key opens.
+# A text that only the key of an owner with an encrypted memory can decrypt.
 key = Table(
     "threadmem_key",
     metadata,
@@ -176,18 +178,18 @@ key = Table(
 SUMMARIES = "summaries"
 """The scope of trees of summaries; a LangGraph channel's scope begins with a bracket."""
 recallable = or_(tree.c.scope == "", tree.c.scope == SUMMARIES)
-"""Whether a tree holds what recall may find: a conversation as people see it, or summaries."""
+"""Whether recall may find the nodes of a tree: of a conversation, or of summaries."""
 
-# What memory knows of a node, whatever its rank. A message that nothing happened to has no row.
+# The state of a message or a summary in memory; a message with the default state has no row.
 unit = Table(
     "threadmem_unit",
     metadata,
     Column("key", Key, primary_key=True, autoincrement=False),
-    Column("parent", Key),  # key of the summary that covers it
+    Column("parent", Key),  # key of the summary that covers the unit
     Column("visits", Key, nullable=False, server_default=text("0")),
-    Column("last_visit", Key, nullable=False, server_default=text("0")),  # the round; see `memory`
+    Column("last_visit", Key, nullable=False, server_default=text("0")),  # a round; see `memory`
     Column("never_delete", SmallInteger, nullable=False, server_default=text("0")),
-    Column("forgotten", Float),  # when it left memory; it stays in history
+    Column("forgotten", Float),  # time of forgetting; the node stays in history
 )
 Index(
     "threadmem_unit_parent",
@@ -199,26 +201,26 @@ Index(
 digest = Table(
     "threadmem_digest",
     metadata,
-    Column("key", Key, primary_key=True, autoincrement=False),  # of the node that holds the summary's text
+    Column("key", Key, primary_key=True, autoincrement=False),  # of the node with the text of the summary
     Column("tree", Key, ForeignKey(tree.c.id), nullable=False),
-    Column("id", Text, nullable=False),  # the root's is that of its session, or the owner
-    Column("rank", SmallInteger, nullable=False),  # 1 under a session, 2 under the long-term memory
-    Column("level", SmallInteger, nullable=False),  # 1 just above what is summarised, then 2, 3 ...
-    Column("thread", Key, nullable=False),  # seq of the first message of the one thread it covers, or 0
-    Column("place", Key, nullable=False),  # its order among its siblings
-    Column("messages", Key, nullable=False),  # how many it covers
-    Column("started", Float, nullable=False),  # the time it covers: seconds since 1970, UTC
-    Column("ended", Float, nullable=False),
-    Column("stale", SmallInteger, nullable=False),  # 1: something below it is gone or changed
+    Column("id", Text, nullable=False),  # a root has the id of its session, or the name of the owner
+    Column("rank", SmallInteger, nullable=False),  # 1 in a session, 2 in the long-term memory
+    Column("level", SmallInteger, nullable=False),  # 1 above the summarised units, then 2, 3 ...
+    Column("thread", Key, nullable=False),  # seq of the first message, if it covers one thread; otherwise 0
+    Column("place", Key, nullable=False),  # order among siblings
+    Column("messages", Key, nullable=False),  # number of covered messages
+    Column("started", Float, nullable=False),  # time of the first covered message: seconds since 1970, UTC
+    Column("ended", Float, nullable=False),  # time of the last covered message
+    Column("stale", SmallInteger, nullable=False),  # 1: a covered unit was removed or changed
     UniqueConstraint("tree", "id", name="threadmem_digest_id"),
 )
 
-# Summaries that were written in a run that did not come to its end: the next one need not ask again.
+# Summaries of an interrupted run, which the next run uses without another model call.
 draft = Table(
     "threadmem_draft",
     metadata,
     Column("tree", Key, ForeignKey(tree.c.id), primary_key=True, autoincrement=False),
-    Column("hash", Text, primary_key=True),  # of what was summarised
+    Column("hash", Text, primary_key=True),  # of the summarised texts
     Column("summary", Text, nullable=False),  # title and text as a JSON list
     sqlite_with_rowid=False,
 )
@@ -227,17 +229,17 @@ memory = Table(
     "threadmem_memory",
     metadata,
     Column("owner", Text, primary_key=True),
-    Column("round", Key, nullable=False),  # rises with each query; `unit.last_visit` counts in it
+    Column("round", Key, nullable=False),  # incremented by each query; the unit of `unit.last_visit`
 )
 
-# What an owner's corrections teach selectors; of an owner who corrected nothing there is no row.
+# The bias of selectors, learned from an owner's corrections; an owner without corrections has no row.
 bias = Table(
     "threadmem_bias",
     metadata,
     Column("owner", Text, primary_key=True),
     Column("new_thread", Float, nullable=False),  # added to the log-odds of a new thread
-    Column("going_back", Float, nullable=False),  # added to those of all turns but the last
-    Column("corrections", Key, nullable=False),  # how many it was learned from
+    Column("going_back", Float, nullable=False),  # added to the log-odds of all turns but the last
+    Column("corrections", Key, nullable=False),  # number of corrections
 )
 
 embedding = Table(
@@ -248,8 +250,8 @@ embedding = Table(
     Column("vector", LargeBinary, nullable=False),  # float16, unit length
 )
 
-# What recall keeps of a message (`index.documents`): ranking reads no bodies, and what was entered into the
-# lexicon can be taken out again.
+# The document of a message for recall (`index.documents`), by which ranking reads no bodies, and entries of
+# the lexicon can be removed.
 gist = Table(
     "threadmem_gist",
     metadata,
@@ -264,14 +266,14 @@ mark = Table(
     "threadmem_mark",
     metadata,
     Column("tree", Key, primary_key=True, autoincrement=False),
-    Column("name", Text, primary_key=True),  # which index
-    Column("seq", Key, nullable=False),  # complete up to here
+    Column("name", Text, primary_key=True),  # name of the index
+    Column("seq", Key, nullable=False),  # last indexed node
     Column("documents", Key, nullable=False),
     Column("words", Key, nullable=False),
 )
 
-# What LangGraph saves of a graph's state; the message lists in it are runs of the nodes above. Ids are packed
-# (a UUID takes 16 bytes) and rows lie in the order of their keys, which saves an index over them.
+# LangGraph's checkpoints; their lists of messages are stored as spans of nodes. Ids are packed (a UUID takes
+# 16 bytes), and rows are stored in the order of their keys, so no index over the keys is needed.
 checkpoint = Table(
     "threadmem_checkpoint",
     metadata,
@@ -317,8 +319,8 @@ write = Table(
     sqlite_with_rowid=False,
 )
 
-# What LangGraph's store interface keeps: values by namespace and key. Names are bytes (`store.namespaces`),
-# so both databases sort them alike, whatever their language settings; all below a namespace is a range.
+# The items of LangGraph's store, by namespace and key. Names are bytes (`store.namespaces`), so that both
+# databases sort them equally in every locale; the namespaces below a namespace are a range.
 namespace = Table(
     "threadmem_namespace",
     metadata,
@@ -337,10 +339,10 @@ item = Table(
     Column("key", LargeBinary, nullable=False),
     Column("created", Float, nullable=False),  # seconds since 1970, UTC
     Column("updated", Float, nullable=False),
-    Column("ttl", Float),  # minutes from its last use until it expires
+    Column("ttl", Float),  # minutes from the last use to the expiry
     Column("expires", Float),
-    Column("version", Key, nullable=False),  # 1, 2, 3 ...: what tells a cache that the value is another one
-    Column("value", Text, nullable=False),  # last: what is searched for lies before it
+    Column("version", Key, nullable=False),  # 1, 2, 3 ...: invalidates cached values
+    Column("value", Text, nullable=False),  # last, since searches read the columns before it
     UniqueConstraint("namespace", "key", name="threadmem_item_key"),
     sqlite_autoincrement=True,
 )
@@ -360,7 +362,7 @@ item_vector = Table(
     Column("vector", LargeBinary, nullable=False),  # float16, unit length
 )
 
-# Windows that are kept as they are, beside the tree: each is a list that is replaced as a whole.
+# Chat memories that are stored beside the tree: lists of messages, each replaced as a whole.
 chat_memory = Table(
     "threadmem_chat_memory",
     metadata,
@@ -374,7 +376,7 @@ LEXICON = "threadmem_lexicon"
 """The inverted index over words: FTS5 on SQLite, a `tsvector` table on PostgreSQL."""
 
 LEXICON_DDL = {
-    # Contentless and without positions: it only answers "which nodes hold this word".
+    # Without contents and positions: a query only returns the nodes that contain a word.
     "sqlite": (
         f"CREATE VIRTUAL TABLE {LEXICON} USING fts5(words, content='', detail=none, "
         "columnsize=0, tokenize=\"ascii tokenchars '_'\")",
@@ -387,13 +389,13 @@ LEXICON_DDL = {
 
 
 class State(IntEnum):
-    """What a stored node is to the conversation; the numbers are those in the database."""
+    """The state of a stored node; the numbers are the values in the database."""
 
     LIVE = 0
     """Part of the conversation."""
     SUPERSEDED = 1
-    """Replaced by an edit, a regeneration or a move: in history, out of recall."""
+    """Replaced by an edit, a regeneration or a move: part of history, but not of recall."""
     ASIDE = 2
-    """A summary or notice inside a list of messages: no part of the conversation."""
+    """A summary or a notice in a list of messages: not part of the conversation."""
     PURGED = 3
-    """Erased: only its number is left, so that no other message ever gets it. Nothing shows it."""
+    """Erased: only the number remains, so that it is never reused; no reader returns the node."""

@@ -1,18 +1,4 @@
-"""SQLite databases: one connection that writes, several that read.
-
-`read` and `write` take a function of one open transaction (`Conn`) and return what it returns;
-`aread` and `awrite` are the same for asyncio. Everything that a function does is committed together or
-not at all, and results are handed out only after the commit, so no cache can be filled with rows that
-were rolled back.
-
-`SqliteDatabase` keeps one connection for writing and a few for reading. Writes begin IMMEDIATE: a
-transaction that starts by reading and then writes fails under a second writer, whatever the time-out.
-WAL with `synchronous=NORMAL` keeps every acknowledged write
-through the death of the process; `?synchronous=FULL` in the URL also through a power cut.
-
-`PostgresDatabase` keeps a pool of psycopg connections. For both, async writes go through one `GroupWriter`,
-and async reads through a few threads (`threaded`).
-"""
+"""SQLite databases, with one connection for writing and several for reading (see `storage.transaction`)."""
 
 from __future__ import annotations
 
@@ -35,34 +21,34 @@ from langchain_threadmem.storage.threaded import Threaded, Transaction
 from langchain_threadmem.storage.transaction import T, enter_transaction, inside_transaction
 
 BUSY_SECONDS = 60.0
-_PUT_BACK = "nothing was written: put the file back, or close this memory and open it again"
+_RESTORE = "nothing was written; restore the file, or close this memory and open it again"
 FORK_SECONDS = 5.0
-"""How long a fork waits for transactions of other threads."""
+"""The time that a fork waits for transactions of other threads."""
 SCRUB_SECONDS = 2.0
-"""How long to wait for readers of an older state of the file."""
+"""The time that `scrub` waits for readers of an older state of the file."""
 MAPPED_BYTES = 0 if sys.platform == "win32" else 1 << 30
-"""How much of its file a reader maps into memory, if the system allows. Not on Windows: a mapped file cannot
-shrink there, as it does when what was erased is scrubbed from it (https://sqlite.org/mmap.html)."""
+"""The bytes of the file that a reader maps to memory, if the system allows it. Not on Windows, where `scrub`
+could not shrink a mapped file (https://sqlite.org/mmap.html)."""
 _PAGES_TO_CHECKPOINT = {"OFF": 4000, "NORMAL": 4000, "FULL": 1000, "EXTRA": 1000}
-"""How long the log grows before it is copied to the file and written over from its beginning.
+"""The number of pages of the log from which it is copied to the file and overwritten from its beginning.
 
-A page that every append changes is copied less often if that is late (8 MB). But with FULL each commit waits
-for the disk, and for twice as long while the log grows than while it is written over.
+With a long log (8 MB) a page that every append changes is copied less often. With FULL each commit waits for
+the disk, twice as long while the log grows as while it is overwritten, so the log is shorter.
 """
 
 
 class SqliteDatabase(Threaded, forking.Forkable):
-    """One SQLite file, or one database in memory.
+    """An SQLite file, or a database in memory.
 
-    Connections are opened when they are needed, the first by `open`. None may live on in a forked child: it
-    would take its parent's locks for its own, and lose what it writes (https://sqlite.org/howtocorrupt.html,
-    2.6). So a fork waits for the transactions of other threads and closes all connections; parent and child
-    open new ones. A database in memory stays open, and the child has a copy of its own.
+    Connections are opened when they are needed. A forked child must not use a connection of its parent: it
+    would regard the locks of the parent as its own, and lose writes (https://sqlite.org/howtocorrupt.html,
+    2.6). A fork therefore waits for the transactions of other threads and closes all connections; parent and
+    child open new connections. A database in memory stays open, and the child has its own copy.
 
     Args:
-        path: The file; `None` for memory.
+        path: The file; `None` for a database in memory.
         synchronous: SQLite's setting: NORMAL, FULL, EXTRA or OFF.
-        read_only: Whether to look only.
+        read_only: Whether to allow reads only.
     """
 
     dialect = "sqlite"
@@ -74,61 +60,61 @@ class SqliteDatabase(Threaded, forking.Forkable):
         super().__init__()
         self.path = path
         self._read_only = read_only
-        self._begin = "BEGIN" if read_only else "BEGIN IMMEDIATE"
+        self._begin_write = "BEGIN" if read_only else "BEGIN IMMEDIATE"
         self._synchronous = synchronous.upper()
         self._lock = forking.lock()
-        self._reading = forking.lock()  # held to open connections for reading
+        self._reader_lock = forking.lock()  # to open connections for reading
         self._readers: deque[sqlite3.Connection] = deque()
-        self._reader_count = 0  # those in use are not in the queue
+        self._reader_count = 0  # including the connections in use, which are not in `_readers`
         self._writer: sqlite3.Connection | None = None
         self._cursor: Any = None
         self._conn: Any = None
         self._migrated = False
         self._file: tuple[str, int, int] | None = None
-        """The file as it was when it was opened: its place, inode and device."""
-        self._at_rest = False
-        self._torn: object = None  # what a child took over amid a transaction
+        """The path, inode and device of the file when it was opened."""
+        self._is_quiescent = False
+        self._inherited: object = None  # the connections of a parent that was forked in a transaction
         self.watch()
 
     @property
     def opened(self) -> bool:
-        """Whether it was opened; then it is there, with the newest tables."""
+        """Whether the database was opened; it then exists and has the newest tables."""
         return self._migrated
 
     def open(self) -> None:
-        """Make sure that the database is there, with the newest tables."""
+        """Open the file, and create or migrate the tables."""
         with self._lock:
             if self._writer is None:
                 self._open()
 
     def _open(self) -> None:
-        """Open the connection that writes; the caller holds the lock."""
+        """Open the connection for writing; the caller has the lock."""
         if self.closed:
             raise self._closed()
-        if self._torn is not None:
+        if self._inherited is not None:
             raise PersistenceError(
-                f"this process was forked amid a transaction on {self._name}; "
-                "make a new ChatMemory or MemorySystem in it"
+                f"this process was forked during a transaction on {self._name}; "
+                "make a new ChatMemory or MemorySystem in this process"
             )
         if self._read_only and (self.path is None or not self.path.is_file()):
             raise InputError(f"there is no database file {str(self.path)!r}; check the path")
-        self._check_file()  # Or an empty file would be made in its place.
+        self._check_file()  # Otherwise SQLite would create an empty file.
         writer = self._connect()
         cursor = writer.cursor()
         conn = Conn(cursor, "sqlite")
         try:
             if not self._migrated:
-                cursor.execute(self._begin)
+                cursor.execute(self._begin_write)
                 if self._read_only:
                     check(conn, self._name)
                 else:
                     migrate(conn, time.time())
                 cursor.execute("COMMIT")
             if not self._read_only:
-                checksums.keep(writer)
+                checksums.create_triggers(writer)
             if self.path is not None and self._file is None:
-                found = os.stat(self.path)
-                self._file = os.path.abspath(self.path), found.st_ino, found.st_dev
+                status = os.stat(self.path)
+                self._file = os.path.abspath(self.path), status.st_ino, status.st_dev
             self._migrated = True
         except BaseException as error:
             writer.close()
@@ -138,34 +124,34 @@ class SqliteDatabase(Threaded, forking.Forkable):
         self._writer, self._cursor, self._conn = writer, cursor, conn
 
     def before_fork(self) -> None:
-        """Wait for transactions, and close all connections to a file."""
+        """Wait for transactions, and close all connections to the file."""
         limit = time.monotonic() + (0 if inside_transaction.get() else FORK_SECONDS)
-        self._at_rest = False
-        if not self._reading.acquire(timeout=FORK_SECONDS):
+        self._is_quiescent = False
+        if not self._reader_lock.acquire(timeout=FORK_SECONDS):
             return
         if not self._lock.acquire(timeout=max(limit - time.monotonic(), 0)):
-            self._reading.release()
+            self._reader_lock.release()
             return
         while len(self._readers) < self._reader_count:
             if time.monotonic() > limit:
                 self._lock.release()
-                self._reading.release()
+                self._reader_lock.release()
                 return
             time.sleep(0.001)
-        self._at_rest = True
+        self._is_quiescent = True
         if self.path is not None:
             self._close_all()
 
     def after_fork(self, *, child: bool) -> None:
-        """Go on with new connections; in a child also with new threads."""
+        """Release the locks in the parent; drop threads and, after a busy fork, connections in the child."""
         if child:
             self._pool, self._group = None, None
-            if not self._at_rest:
-                self._torn = self._writer, list(self._readers)  # Kept, for closing them is using them.
+            if not self._is_quiescent:
+                self._inherited = self._writer, list(self._readers)  # The child must not close them.
                 self._writer, self._readers, self._reader_count = None, deque(), 0
-        elif self._at_rest:
+        elif self._is_quiescent:
             self._lock.release()
-            self._reading.release()
+            self._reader_lock.release()
 
     @property
     def _name(self) -> str:
@@ -174,13 +160,13 @@ class SqliteDatabase(Threaded, forking.Forkable):
     def _connect(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = None
         try:
-            place: str | Path = ":memory:" if self.path is None else self.path
+            location: str | Path = ":memory:" if self.path is None else self.path
             options: dict[str, Any] = {}
             if self._read_only:
-                place = f"{Path(place).absolute().as_uri()}?mode={_looking_mode(Path(place))}"
+                location = f"{Path(location).absolute().as_uri()}?mode={_read_only_mode(Path(location))}"
                 options = {"uri": True}
             connection = sqlite3.connect(
-                place,
+                location,
                 timeout=BUSY_SECONDS,
                 isolation_level=None,
                 check_same_thread=False,
@@ -191,33 +177,33 @@ class SqliteDatabase(Threaded, forking.Forkable):
             if self._read_only:
                 connection.execute("PRAGMA query_only=ON")
                 return connection
-            # A commit writes whole pages, so small ones; for new files only, and it must come before WAL.
+            # A commit writes whole pages, so pages are small. Only for new files, and set before WAL.
             connection.execute("PRAGMA page_size=2048")
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute(f"PRAGMA wal_autocheckpoint={_PAGES_TO_CHECKPOINT[self._synchronous]}")
             connection.execute(f"PRAGMA synchronous={self._synchronous}")
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # A damaged schema may be no text.
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # A damaged schema may not be text.
             if connection is not None:
                 connection.close()
             raise translated(error, self._name) from error
         return connection
 
     def _check_file(self) -> None:
-        """Refuse to go on with a file that is not there any more: what is written to it would be lost.
+        """Check that the open file still exists, since writes to a deleted file would be lost.
 
         Raises:
-            LostDatabaseError: It was deleted, or another one has its name.
+            LostDatabaseError: The file was deleted, or another file has its name.
         """
         if self._file is not None:
             try:
-                now = os.stat(self._file[0])
+                current = os.stat(self._file[0])
             except FileNotFoundError:
-                raise LostDatabaseError(f"{self._name} was deleted while it was open; {_PUT_BACK}") from None
-            if (now.st_ino, now.st_dev) != self._file[1:]:
-                raise LostDatabaseError(f"{self._name} was replaced while it was open; {_PUT_BACK}")
+                raise LostDatabaseError(f"{self._name} was deleted while it was open; {_RESTORE}") from None
+            if (current.st_ino, current.st_dev) != self._file[1:]:
+                raise LostDatabaseError(f"{self._name} was replaced while it was open; {_RESTORE}")
 
     def write(self, transaction: Transaction[T]) -> T:
-        """Run a function in a write transaction, in the calling thread."""
+        """Run a function in a write transaction in the calling thread."""
         token = enter_transaction()
         try:
             with self._lock:
@@ -226,7 +212,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
                 self._check_file()
                 cursor, conn = self._cursor, self._conn
                 try:
-                    cursor.execute(self._begin)
+                    cursor.execute(self._begin_write)
                     result = transaction(conn)
                     cursor.execute("COMMIT")
                 except BaseException as error:
@@ -240,7 +226,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
             inside_transaction.reset(token)
 
     def read(self, transaction: Transaction[T]) -> T:
-        """Run a function on one consistent state, beside a writer if there is one."""
+        """Run a function on one snapshot of the committed data, in parallel with a writer."""
         if self.path is None:
             return self.write(transaction)  # A database in memory has one connection.
         token = enter_transaction()
@@ -265,27 +251,28 @@ class SqliteDatabase(Threaded, forking.Forkable):
             inside_transaction.reset(token)
 
     def _new_reader(self) -> sqlite3.Connection:
-        with self._reading:
+        with self._reader_lock:
             if self._writer is None:
                 self.open()
-            self._check_file()  # Or an empty file would be made in its place.
+            self._check_file()  # Otherwise SQLite would create an empty file.
             connection = self._connect()
-            connection.execute("PRAGMA query_only=ON")  # A write in a read would be lost without a word.
-            # A reader's own pages are void after every write; those of the mapped file are not.
+            connection.execute("PRAGMA query_only=ON")  # Otherwise a write would be lost without an error.
+            # Each write invalidates the page cache of a reader, but not the mapped file.
             connection.execute(f"PRAGMA mmap_size={MAPPED_BYTES}")
             self._reader_count += 1
             return connection
 
     def scrub(self) -> str:
-        """Write the file anew without what was deleted, so that its bytes hold nothing of it.
+        """Rewrite the file without the bytes of deleted data.
 
-        Takes about a second for 100 MB, in which nobody else can write, and as much free space as the file.
+        Takes about a second for 100 MB, during which no other process can write, and as much free space as
+        the size of the file.
 
         Returns:
-            Why it may still hold some; empty if it does not.
+            The reason why bytes may remain, or an empty text.
 
         Raises:
-            PersistenceError: There is no room for it, or somebody writes all the time.
+            PersistenceError: The disk has no space, or other processes write all the time.
         """
         token = enter_transaction()
         try:
@@ -303,18 +290,18 @@ class SqliteDatabase(Threaded, forking.Forkable):
                     self._cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
         finally:
             inside_transaction.reset(token)
-        return f"{self._name}: somebody is reading an older state of it" if busy else ""
+        return f"{self._name}: another connection reads an older state of the file" if busy else ""
 
     def copy_to(self, target: Path) -> list[str]:
         """Write a consistent copy of the database to a new file, while others read and write the database.
 
-        The copy has its name when it is complete, and all changes until its last step.
+        The copy gets its name when it is complete. It contains all changes until the last step of the copy.
 
         Args:
             target: The new file.
 
         Returns:
-            The faults of the file of the copy, one sentence each; damage of the source is copied too.
+            The faults of the copied file, one sentence each; damage of the source is copied too.
 
         Raises:
             PersistenceError: The file cannot be written.
@@ -325,7 +312,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
         try:
             with closing(sqlite3.connect(draft, isolation_level=None)) as copy:
                 source.backup(copy)
-                copy.execute("PRAGMA journal_mode=DELETE")  # One file, that can be opened read-only.
+                copy.execute("PRAGMA journal_mode=DELETE")  # A single file, which can be opened read-only.
                 faults = [row[0] for row in copy.execute("PRAGMA integrity_check") if row[0] != "ok"]
             with draft.open("rb+") as file:
                 os.fsync(file.fileno())
@@ -340,7 +327,7 @@ class SqliteDatabase(Threaded, forking.Forkable):
         return faults
 
     def close(self) -> None:
-        """Finish queued writes and close all connections; a second call does nothing."""
+        """Complete the queued writes and close all connections; a second call does nothing."""
         if self.closed:
             return
         self._finish()
@@ -357,10 +344,10 @@ class SqliteDatabase(Threaded, forking.Forkable):
             self._writer = None
 
 
-def _looking_mode(path: Path) -> str:
-    """How to open a file that is only looked at: `ro`, but for a database in WAL mode that nobody has open.
+def _read_only_mode(path: Path) -> str:
+    """The mode in which a file is opened for reading: `ro`, or `rw` if it is in WAL mode and not in use.
 
-    Whoever opens one makes two files beside it, and only who may write takes them away again.
+    Opening a file in WAL mode creates two files beside it, which only a connection with mode `rw` deletes.
     """
     with path.open("rb") as file:
         in_wal_mode = file.read(20)[18:] == b"\x02\x02"
@@ -368,19 +355,19 @@ def _looking_mode(path: Path) -> str:
 
 
 def translated(error: Exception, name: str) -> PersistenceError:
-    """One of SQLite's errors as this package's, naming the database and the next step."""
+    """The error of this package for an error of SQLite, with the database and the next step."""
     text = str(error)
     if isinstance(error, sqlite3.OperationalError):
         if "locked" in text or "busy" in text:
             return StorageBusyError(
-                f"another process kept {name} locked for {BUSY_SECONDS:.0f} s; nothing was written: try again"
+                f"another process kept {name} locked for {BUSY_SECONDS:.0f} s; nothing was written; try again"
             )
         if "unable to open" in text or "readonly" in text:
             return PersistenceError(
-                f"cannot open or write {name}: {text}. Check file permissions or choose a different location."
+                f"cannot open or write {name}: {text}; check the file permissions or choose another location"
             )
         if "full" in text:
             return PersistenceError(
-                f"no room to write {name}: {text}. Free up space or choose a different location."
+                f"no space to write {name}: {text}; free up space or choose another location"
             )
     return PersistenceError(f"{name}: {text}")

@@ -1,8 +1,8 @@
 """SQLAlchemy Core statements, compiled once per database and run on its driver.
 
-SQLAlchemy gives one text for SQLite and PostgreSQL; executing through it costs some 25 µs a
-statement, which is more than SQLite needs for the work. So a `Statement` keeps the compiled
-text and the order of its parameters, and a `Conn` hands both to the driver's cursor.
+SQLAlchemy compiles a statement for SQLite and for PostgreSQL; to execute it through SQLAlchemy costs about
+25 µs, more than SQLite needs to run it. A `Statement` therefore caches the compiled text and the order of its
+parameters, and a `Conn` passes both to the cursor of the driver.
 
 Example:
     >>> from sqlalchemy import bindparam, select
@@ -37,7 +37,7 @@ _DIALECTS = {
 
 
 class Cursor(Protocol):
-    """What is used of a DB-API cursor, plain or adapted to asyncio by SQLAlchemy."""
+    """The methods of a DB-API cursor that this package calls."""
 
     def execute(self, sql: str, parameters: Any = ..., /) -> Any: ...
     def executemany(self, sql: str, rows: Any, /) -> Any: ...
@@ -45,28 +45,28 @@ class Cursor(Protocol):
 
 
 class Statement:
-    """A statement and the names of its parameters, in the order they are passed.
+    """A statement with the names of its parameters, in the order of the values.
 
     Args:
         element: A SQLAlchemy Core statement, or text.
-        names: Names of its `bindparam`s in the order in which callers give the values.
+        names: The names of its `bindparam`s, in the order in which callers pass the values.
     """
 
     def __init__(self, element: Executable | ClauseElement, *names: str) -> None:
         self._element = element
         self._names = names
         self.forms: dict[str, tuple[str, Callable[[Sequence[Any]], Sequence[Any]] | None]] = {}
-        """What `form` has given, for those who cannot wait for a call."""
+        """The results of `form` by dialect; frequent callers read it directly, to avoid a call."""
 
     @classmethod
     def of(cls, *, sqlite: str, postgresql: str) -> Statement:
-        """A statement written out for each database, where they have no common text."""
+        """A statement whose text differs by database."""
         statement = cls(text(""))
         statement.forms = {"sqlite": (sqlite, None), "postgresql": (postgresql, None)}
         return statement
 
     def form(self, dialect: str) -> tuple[str, Callable[[Sequence[Any]], Sequence[Any]] | None]:
-        """The text for a database, and how to order the values for it (`None`: as given)."""
+        """The text for a database, and a function that orders the values (`None` for the given order)."""
         form = self.forms.get(dialect)
         if form is None:
             form = self.forms[dialect] = self._compile(dialect)
@@ -81,13 +81,13 @@ class Statement:
             dialect=_DIALECTS[dialect], compile_kwargs={"render_postcompile": True}
         )
         if not isinstance(compiled, SQLCompiler):
-            return str(compiled), None  # A table definition: no parameters.
-        wanted = list(compiled.positiontup or ())
-        if wanted == list(self._names):
+            return str(compiled), None  # A table definition has no parameters.
+        positions = list(compiled.positiontup or ())
+        if positions == list(self._names):
             return str(compiled), None
         constants = dict(compiled.params)
         index = {name: n for n, name in enumerate(self._names)}
-        plan = [(index.get(name), constants.get(name)) for name in wanted]
+        plan = [(index.get(name), constants.get(name)) for name in positions]
 
         def order(values: Sequence[Any]) -> Sequence[Any]:
             return [constant if n is None else values[n] for n, constant in plan]
@@ -95,29 +95,29 @@ class Statement:
         return str(compiled), order
 
 
-Asked = tuple[Statement, Sequence[Any]]
-"""A statement that returns rows, and its values."""
+Query = tuple[Statement, Sequence[Any]]
+"""A statement that returns rows, with its values."""
 
 
 class Conn:
     """An open transaction: the first argument of every function that runs SQL.
 
-    Results are lists of tuples, read whole: a transaction is short, and a cursor is reused.
+    Results are complete lists of tuples, since transactions are short and the cursor is reused.
     """
 
     __slots__ = ("_cursor", "_writing", "dialect", "restricted", "seal")
 
     def __init__(self, cursor: Cursor, dialect: DialectName, writing: Cursor | None = None) -> None:
         self._cursor = cursor
-        self._writing = cursor if writing is None else writing  # for statements that return nothing
+        self._writing = cursor if writing is None else writing  # for statements that return no rows
         self.dialect: DialectName = dialect
         self.seal: Seal | None = None
-        """Encrypts the data of the owner whose transaction it is."""
+        """Encrypts the data of the owner of the transaction."""
         self.restricted = False
-        """Whether row-level security restricts it to the rows of one owner."""
+        """Whether row-level security restricts the transaction to the rows of one owner."""
 
     def run(self, statement: Statement, *values: Any) -> None:
-        """Execute a statement that returns nothing."""
+        """Execute a statement that returns no rows."""
         sql, order = statement.forms.get(self.dialect) or statement.form(self.dialect)
         try:
             self._writing.execute(sql, values if order is None else order(values))
@@ -138,9 +138,9 @@ class Conn:
         rows = self.all(statement, *values)
         return rows[0] if rows else None
 
-    def each(self, *asked: Asked) -> list[list[tuple[Any, ...]]]:
-        """Execute statements, none of which needs another's rows; on PostgreSQL in one round trip."""
-        return [self.all(statement, *values) for statement, values in asked]
+    def each(self, *queries: Query) -> list[list[tuple[Any, ...]]]:
+        """Execute independent statements; on PostgreSQL in one round trip."""
+        return [self.all(statement, *values) for statement, values in queries]
 
     def many(self, statement: Statement, rows: Iterable[Sequence[Any]]) -> None:
         """Execute a statement once for each row of values."""
@@ -151,16 +151,18 @@ class Conn:
             raise refused(error) from error
 
     def script(self, *statements: str) -> None:
-        """Execute statements given as text: table definitions and little else."""
+        """Execute statements that are given as text, such as table definitions."""
         for sql in statements:
             self._writing.execute(sql)
 
 
 def refused(error: UnicodeEncodeError | OverflowError) -> InputError:
-    """A value that a driver cannot hand to its database."""
+    """The error for a value that the driver cannot send to the database."""
     if isinstance(error, UnicodeEncodeError):
-        return InputError(f"{error.object!r:.200} holds half of a surrogate pair, which no database keeps")
-    return InputError("a number is outside of -2**63 to 2**63 - 1, which is what a database keeps")
+        return InputError(
+            f"{error.object!r:.200} contains half of a surrogate pair, which no database can store"
+        )
+    return InputError("a number is outside of -2**63 to 2**63 - 1, the integers that a database can store")
 
 
 def insert_of(table: Table, *, replace: bool = False, only: ColumnElement[bool] | None = None) -> Statement:
@@ -168,31 +170,28 @@ def insert_of(table: Table, *, replace: bool = False, only: ColumnElement[bool] 
 
     Args:
         table: The table.
-        replace: Overwrite the row with the same primary key, if there is one.
-        only: The rows that may be overwritten; another row stays as it is.
+        replace: Whether to overwrite a row with the same primary key.
+        only: The condition of the rows that may be overwritten; other rows are not changed.
     """
     names = [column.name for column in table.columns]
-    # Both databases write ON CONFLICT alike, so one dialect's construct serves the other too.
+    # ON CONFLICT has the same syntax in both databases, so the construct of one dialect serves both.
     element = postgresql.insert(table).values({name: bindparam(name) for name in names})
     if replace:
         keys = [column.name for column in table.primary_key]
-        rest = {name: element.excluded[name] for name in names if name not in keys}
-        element = element.on_conflict_do_update(index_elements=keys, set_=rest, where=only)
+        updated = {name: element.excluded[name] for name in names if name not in keys}
+        element = element.on_conflict_do_update(index_elements=keys, set_=updated, where=only)
     return Statement(element, *names)
 
 
 def within(column: ColumnElement[int], name: str) -> ColumnElement[bool]:
-    """`column IN (...)`, where the numbers are one parameter: a JSON list.
-
-    One compiled text serves any number of values, with no limit on how many.
-    """
+    """The condition `column IN (...)`, with the numbers as one parameter, a JSON list of any length."""
     return _Among(column, bindparam(name, type_=Text()))
 
 
 class _Among(FunctionElement[bool]):
     """Whether a column has one of the numbers of a JSON list.
 
-    The element has no type on purpose: SQLAlchemy writes `... = 1` behind a and SQLite then searches no
+    The element has no boolean type, since SQLAlchemy would append `= 1`, and SQLite would then not use an
     index.
     """
 
@@ -207,7 +206,7 @@ def _among_sqlite(element: _Among, compiler: SQLCompiler, **options: Any) -> str
 
 @compiles(_Among, "postgresql")
 def _among_postgresql(element: _Among, compiler: SQLCompiler, **options: Any) -> str:
-    # An array is looked up in an index; of a set of rows it is not known how few they are.
+    # PostgreSQL uses the index for an array; for a set of rows it cannot estimate their number.
     column, numbers = (compiler.process(clause, **options) for clause in element.clauses)
     return (
         f"{column} = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(CAST({numbers} AS json))))"

@@ -22,11 +22,11 @@ class Threaded:
     """The async methods of a database, implemented with its sync methods.
 
     Args:
-        most_writers: The maximum number of writer threads; another thread starts only if a write has to wait.
+        max_writers: The maximum number of writer threads; another thread starts only if a write has to wait.
     """
 
-    def __init__(self, most_writers: int = 1) -> None:
-        self._most_writers = most_writers
+    def __init__(self, max_writers: int = 1) -> None:
+        self._max_writers = max_writers
         self.closed = False
         self._group: GroupWriter | None = None
         self._pool: ThreadPoolExecutor | None = None
@@ -52,7 +52,7 @@ class Threaded:
         if self._group is None:
             with self._starting:
                 if self._group is None:
-                    self._group = GroupWriter(self._commit, self._most_writers)
+                    self._group = GroupWriter(self._commit, self._max_writers)
         return self._group.submit(transaction)
 
     def _commit(self, writes: Sequence[Transaction[Any]]) -> list[Any]:
@@ -73,7 +73,7 @@ class Threaded:
         await asyncio.to_thread(self.close)
 
     def _finish(self) -> None:
-        """Complete the queued writes and end the threads."""
+        """Complete the queued writes, and end the threads."""
         if self._group is not None:
             self._group.close()
         if self._pool is not None:

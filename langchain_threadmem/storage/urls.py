@@ -20,20 +20,20 @@ _PASSWORD = re.compile(r"(://[^/:@]*):.*@")
 def with_pool(url: URL, pool: Mapping[str, int | None]) -> tuple[URL, dict[str, int]]:
     """A URL without its pool options, and the pool options of `pool` or the URL."""
     sizes: dict[str, int] = {}
-    for name, least in (("pool_size", 1), ("max_overflow", 0)):
+    for name, minimum in (("pool_size", 1), ("max_overflow", 0)):
         value = pool[name] if pool[name] is not None else url.query.get(name)
         if value is not None:
-            sizes[name] = _number(name, value, least)
+            sizes[name] = _number(name, value, minimum)
     return url.difference_update_query(pool), sizes
 
 
-def _number(name: str, value: object, least: int) -> int:
+def _number(name: str, value: object, minimum: int) -> int:
     try:
         number = int(value) if isinstance(value, str) else value
     except ValueError:
         number = None
-    if type(number) is not int or number < least:
-        raise InputError(f"{name}={value!r} is not a number of connections; pass {least} or more")
+    if type(number) is not int or number < minimum:
+        raise InputError(f"{name}={value!r} is not a number of connections; pass {minimum} or more")
     return number
 
 
@@ -47,22 +47,24 @@ def sqlite_file(url: str | Path) -> Path | None:
         >>> str(sqlite_file("sqlite:///memory.db")), sqlite_file("postgresql://user@host/name")
         ('memory.db', None)
     """
-    place = named(url)
-    return None if isinstance(place, URL) else place[0]
+    location = parse_url(url)
+    return None if isinstance(location, URL) else location[0]
 
 
-def is_url(place: str | Path) -> bool:
-    """Whether a place is a URL and not a path; the URL may be invalid.
+def is_url(location: str | Path) -> bool:
+    """Whether a location is a URL and not a path; the URL may be invalid.
 
     Example:
-        >>> [is_url(place) for place in ("sqlite:memory.db", "http://host", "C:/memory.db", "a/memory.db")]
+        >>> [is_url(name) for name in ("sqlite:memory.db", "http://host", "C:/memory.db", "a/memory.db")]
         [True, True, False, False]
     """
-    return isinstance(place, str) and ("://" in place or _SCHEME.match(place) is not None)
+    return isinstance(location, str) and ("://" in location or _SCHEME.match(location) is not None)
 
 
-def named(url: str | Path | None) -> URL | tuple[Path | None, str]:
-    """The URL of a server; or an SQLite file (`None` in memory) and its `synchronous` option."""
+def parse_url(url: str | Path | None) -> URL | tuple[Path | None, str]:
+    """Parse a URL: returns the URL of a server, or an SQLite file (`None` for a database in memory) and its
+    `synchronous` option.
+    """
     if url is None or str(url) == ":memory:":
         return None, "NORMAL"
     if isinstance(url, Path):
@@ -73,41 +75,41 @@ def named(url: str | Path | None) -> URL | tuple[Path | None, str]:
         )
     if not is_url(url):
         return Path(url), "NORMAL"
-    shown = _PASSWORD.sub(r"\1:***@", url)
+    masked = _PASSWORD.sub(r"\1:***@", url)
     if "://" not in url:
         raise InputError(
-            f"{shown!r} is not a database URL; write {_FORMS}, or pass a file of this name as a pathlib.Path"
+            f"{masked!r} is not a database URL; write {_FORMS}, or pass a file of this name as a pathlib.Path"
         )
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
-        raise InputError(f"{shown!r} is not a database URL; write {_FORMS}") from error
+        raise InputError(f"{masked!r} is not a database URL; write {_FORMS}") from error
     backend = parsed.get_backend_name()
     if backend in ("postgresql", "postgres"):
         return parsed
     if backend != "sqlite":
-        raise InputError(f"no support for {backend!r} databases (in {shown!r}); write {_FORMS}")
+        raise InputError(f"{backend!r} databases are not supported (in {masked!r}); write {_FORMS}")
     if parsed.host is not None or (url.endswith("///") and not parsed.database):
         name = f"{parsed.host or 'memory.db'}" + (f"/{parsed.database}" if parsed.database else "")
         raise InputError(
-            f"{shown!r} names no file; write sqlite:///{name} (three slashes, four before an absolute path), "
+            f"{masked!r} has no file; write sqlite:///{name} (three slashes, four before an absolute path), "
             "or sqlite:// for a database in memory"
         )
     if unknown := set(parsed.query) - {"synchronous"}:
         raise InputError(
-            f"{shown!r} has the unknown option {min(unknown)!r}; SQLite supports only synchronous="
+            f"{masked!r} has the unknown option {min(unknown)!r}; SQLite supports only synchronous="
         )
     file = parsed.database
     path = None if file in (None, "", ":memory:") else Path(str(file))
     return path, str(parsed.query.get("synchronous", "NORMAL"))
 
 
-def shown(database: str) -> str:
+def quoted(database: str) -> str:
     """A database in quotes, without its password.
 
     Example:
-        >>> shown("postgresql://ada:secret@host/chats")
+        >>> quoted("postgresql://ada:secret@host/chats")
         "'postgresql://ada:***@host/chats'"
     """
-    place = named(database)
-    return repr(place.render_as_string() if isinstance(place, URL) else str(place[0]))
+    location = parse_url(database)
+    return repr(location.render_as_string() if isinstance(location, URL) else str(location[0]))

@@ -140,7 +140,7 @@ _PATHS = Statement(
 
 _entered = postgresql.insert(namespace).values(owner=_OWNER, path=bindparam("path"))
 _ENTER = Statement(
-    # An update without a change locks the row and returns its id even if the row exists.
+    # An update without a change locks an existing row and returns its id.
     _entered.on_conflict_do_update(
         index_elements=["owner", "path"], set_={"path": _entered.excluded.path}
     ).returning(namespace.c.id),
@@ -166,8 +166,8 @@ _PUT = Statement(
     ),
     *("namespace", "key", "value", "now", "ttl", "expires"),
 )
-_one = select(item.c.id).where(item.c.namespace == bindparam("namespace"), item.c.key == _KEY)
-_DROP_VECTORS = Statement(delete(item_vector).where(item_vector.c.item.in_(_one)), "namespace", "key")
+_id_of = select(item.c.id).where(item.c.namespace == bindparam("namespace"), item.c.key == _KEY)
+_DROP_VECTORS = Statement(delete(item_vector).where(item_vector.c.item.in_(_id_of)), "namespace", "key")
 _DELETE = Statement(
     delete(item).where(item.c.namespace == bindparam("namespace"), item.c.key == _KEY).returning(item.c.id),
     *("namespace", "key"),
@@ -175,7 +175,7 @@ _DELETE = Statement(
 _PUT_VECTOR = Statement(
     insert(item_vector).from_select(
         ["item", "number", "model", "vector"],
-        _one.add_columns(
+        _id_of.add_columns(
             bindparam("number", type_=Integer()),
             bindparam("model", type_=Text()),
             bindparam("vector", type_=LargeBinary()),
@@ -286,14 +286,14 @@ def vectors(conn: Conn, versions: NDArray[np.int64], model: str, before: ItemVec
     common, old, new = np.intersect1d(
         before.versions[:, 0], versions[:, 0], assume_unique=True, return_indices=True
     )
-    same = common[before.versions[old, 1] == versions[new, 1]]
-    changed = np.setdiff1d(versions[:, 0], same, assume_unique=True)
+    unchanged_ids = common[before.versions[old, 1] == versions[new, 1]]
+    changed = np.setdiff1d(versions[:, 0], unchanged_ids, assume_unique=True)
     dimensions = before.matrix.shape[1]
     rows = conn.all(_VECTORS, json.dumps(changed.tolist()), model) if len(changed) else []
     halves = [(row[0], _opened_vector(conn, row[1])) for row in rows]
     rows = [row for row in halves if len(row[1]) == 2 * dimensions]
     flat = np.frombuffer(b"".join([half for _, half in rows]), np.float16)
-    unchanged = np.isin(before.items, same)
+    unchanged = np.isin(before.items, unchanged_ids)
     return ItemVectors(
         versions,
         np.concatenate([before.items[unchanged], np.array([row[0] for row in rows], np.int64)]),
@@ -326,7 +326,7 @@ def enter(conn: Conn, owner: str, paths: Collection[bytes], now: float) -> dict[
 
 
 def put(conn: Conn, ids: dict[bytes, int], news: Iterable[NewItem], now: float) -> None:
-    """Store items in entered namespaces; an item that replaces another keeps `created` and loses vectors."""
+    """Store items in entered namespaces; replaced items keep `created` and lose their vectors."""
     encryption_keys.claim(conn)
     rows = [(ids[new.path], _sealed(conn, new)) for new in news]
     conn.many(
@@ -356,9 +356,9 @@ def put_vectors(
 
 
 def remove(conn: Conn, ids: dict[bytes, int], names: Iterable[tuple[bytes, bytes]]) -> None:
-    """Remove items of entered namespaces; missing ones are ignored."""
-    gone = [row[0] for path, key in names for row in conn.all(_DELETE, ids[path], key)]
-    conn.run(_REMOVE_VECTORS, json.dumps(gone))
+    """Remove items of entered namespaces; missing items are ignored."""
+    removed = [row[0] for path, key in names for row in conn.all(_DELETE, ids[path], key)]
+    conn.run(_REMOVE_VECTORS, json.dumps(removed))
 
 
 def prune(conn: Conn, ids: Iterable[int]) -> None:
@@ -420,10 +420,10 @@ def _sealed_vector(conn: Conn, half: bytes) -> bytes:
     return half if conn.seal is None else conn.seal.vector(half)
 
 
-def _opened_vector(conn: Conn, stored: bytes) -> bytes:
-    """A stored vector; empty if it cannot be decrypted, so that it is left out."""
+def _opened_vector(conn: Conn, value: bytes) -> bytes:
+    """A stored vector; empty, and left out, if it cannot be decrypted."""
     try:
-        return bytes(stored) if conn.seal is None else conn.seal.open_vector(bytes(stored))
+        return bytes(value) if conn.seal is None else conn.seal.open_vector(bytes(value))
     except EncryptionError:
         return b""
 

@@ -64,9 +64,9 @@ class Index:
 
     Attributes:
         embedder: The model.
-        model: The name that vectors are stored under; empty for the embedder's own.
-        fields: Paths into a value, as LangGraph writes them.
-        dimensions: The dimensions that vectors must have; `None` for those of the model.
+        model: The name under which vectors are stored; empty for the name of the embedder.
+        fields: Paths into a value, in LangGraph's syntax.
+        dimensions: The required dimensions of vectors; `None` for the dimensions of the model.
     """
 
     embedder: Embedder
@@ -76,7 +76,7 @@ class Index:
 
     @property
     def name(self) -> str:
-        """The name that vectors are stored under."""
+        """The name under which vectors are stored."""
         return self.model or self.embedder.model
 
     def embed(self, texts: Sequence[str], *, query: bool) -> dict[str, Vector]:
@@ -122,8 +122,8 @@ class StoreContext:
 
     Attributes:
         runtime: The database and the owner.
-        index: The embedding of items; `None` for none.
-        clock: Seconds since 1970.
+        index: The index of items; `None` for a store without vectors.
+        clock: A function that returns the seconds since 1970.
     """
 
     runtime: Runtime
@@ -144,9 +144,9 @@ class Answer(NamedTuple):
     """The result of an operation that reads.
 
     Attributes:
-        result: Its result.
+        result: The result.
         used: Ids of the items whose time to live begins again.
-        vectors: Vectors to be cached once the transaction is committed.
+        vectors: The vectors to cache after the commit.
     """
 
     result: Result
@@ -162,7 +162,7 @@ class Write(NamedTuple):
     """A change of an item.
 
     Attributes:
-        item: The item to store; `None` to remove the stored one.
+        item: The item to store; `None` to remove the stored item.
         texts: The texts of the item that are embedded.
     """
 
@@ -189,13 +189,13 @@ def _kind(op: Op) -> str:
     )
 
 
-def _asked(_: object, ops: Sequence[Op]) -> telemetry.Attributes:
+def _query_attributes(_: object, ops: Sequence[Op]) -> telemetry.Attributes:
     """The queries of a batch, which are message content."""
     queries = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
     return {telemetry.QUERY: lambda: "\n".join(map(str, queries))} if queries else {}
 
 
-def _found(results: Sequence[Result]) -> telemetry.Attributes:
+def _count_attributes(results: Sequence[Result]) -> telemetry.Attributes:
     """The number of items and namespaces that a batch has read."""
     return {
         telemetry.COUNT: sum(
@@ -204,7 +204,7 @@ def _found(results: Sequence[Result]) -> telemetry.Attributes:
     }
 
 
-@telemetry.observed(_operation, _asked, _found)
+@telemetry.observed(_operation, _query_attributes, _count_attributes)
 def run_batch(context: StoreContext, ops: Sequence[Op]) -> Flow[list[Result]]:
     """Run a batch of operations; returns their results in order, `None` for a put.
 
@@ -214,7 +214,7 @@ def run_batch(context: StoreContext, ops: Sequence[Op]) -> Flow[list[Result]]:
         EmbeddingError: A text could not be embedded.
     """
     for op in ops:
-        # Other stores, to which items may be moved, do not allow all characters.
+        # Items may be moved to LangGraph's stores, which do not allow all characters.
         validate_op_namespace(op)
     owner = context.runtime.owner
     writes = dict(_write(context.index, op) for op in ops if isinstance(op, PutOp))
@@ -287,7 +287,7 @@ def _texts(index: Index | None, only: object, value: dict[str, Any]) -> Iterator
     source = value if typed_json.is_plain(value) else typed_json.tag(typed_json.based(value), "value")
     for field in fields:
         for text in get_text_at_path(source, WHOLE if field == WHOLE else tokenize_path(field)):
-            # Tokenizers refuse unpaired surrogates.
+            # Tokenizers raise errors for unpaired surrogates.
             yield text.encode("utf-8", "replace").decode()
 
 
@@ -325,7 +325,9 @@ def _get(owner: str, op: GetOp) -> Read:
         row = item_queries.get(conn, owner, path, key, now)
         if row is None:
             return Answer(None)
-        return Answer(Item(value=typed_json.loads(row.value), **_head(row)), _used([row], op.refresh_ttl))
+        return Answer(
+            Item(value=typed_json.loads(row.value), **_head(row)), _ids_to_prolong([row], op.refresh_ttl)
+        )
 
     return read
 
@@ -342,11 +344,11 @@ def _search(context: StoreContext, op: SearchOp, vector: Vector | None) -> Read:
         if vector is not None and index is not None:
             place = bounds, index.name, len(vector)
             versions = item_queries.versions(conn, owner, bounds, now)
-            before = context.vectors.get(place) or ItemVectors.none(len(vector))
-            found_vectors = place, item_queries.vectors(conn, versions, index.name, before)
+            cached = context.vectors.get(place) or ItemVectors.none(len(vector))
+            found_vectors = place, item_queries.vectors(conn, versions, index.name, cached)
             scores = _scores(found_vectors[1], vector)
-            others = (id for id in versions[:, 0].tolist() if id not in scores)
-            page = _page(_passing(conn, owner, chain(scores, others), op.filter), limit, offset)
+            unscored = (id for id in versions[:, 0].tolist() if id not in scores)
+            page = _page(_passing(conn, owner, chain(scores, unscored), op.filter), limit, offset)
         elif op.filter:
             ids = item_queries.below(conn, owner, bounds, now)
             page = _page(_passing(conn, owner, ids, op.filter), limit, offset)
@@ -354,7 +356,7 @@ def _search(context: StoreContext, op: SearchOp, vector: Vector | None) -> Read:
             ids = item_queries.below(conn, owner, bounds, now, limit, offset)
             page = list(_passing(conn, owner, ids, None))
         items = [SearchItem(value=value, score=scores.get(row.id), **_head(row)) for row, value in page]
-        return Answer(items, _used([row for row, _ in page], op.refresh_ttl), found_vectors)
+        return Answer(items, _ids_to_prolong([row for row, _ in page], op.refresh_ttl), found_vectors)
 
     return read
 
@@ -372,8 +374,8 @@ def _passing(
     conn: Conn, owner: str, ids: Iterable[int], filter_: store.Filter | None
 ) -> Iterator[tuple[Row, dict[str, Any]]]:
     """The items that pass a filter, read lazily in batches."""
-    rest = iter(ids)
-    while batch := list(islice(rest, ROWS_AT_ONCE)):
+    remaining = iter(ids)
+    while batch := list(islice(remaining, ROWS_AT_ONCE)):
         for row in item_queries.by_ids(conn, owner, batch):
             try:
                 value = typed_json.loads(row.value)
@@ -432,7 +434,7 @@ def _count(name: str, value: object) -> int:
     return min(value, _MOST)
 
 
-def _used(rows: Iterable[Row], refresh: bool) -> list[int]:
+def _ids_to_prolong(rows: Iterable[Row], refresh: bool) -> list[int]:
     return [row.id for row in rows if refresh and row.ttl is not None]
 
 

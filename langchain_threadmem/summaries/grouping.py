@@ -3,7 +3,7 @@
 Units are grouped in order, greedily: the next units join a group up to its limits of units and tokens. The
 summaries of the groups are grouped in the same way, level by level, until one summary is left.
 
-Each level must have fewer groups than units. If every unit is too large to share a group, pairs are formed.
+Each level has fewer groups than units: if every unit is too large to share a group, pairs are formed.
 So the number of levels is at most the number of units, and about log(units) / log(group size) if summaries
 are shorter than their texts.
 
@@ -76,10 +76,10 @@ def group(tokens: Sequence[int], limits: Limits, begun: Sequence[int] = ()) -> t
 
 def _fit(tokens: Sequence[int], start: int, limits: Limits, size: int = 0, total: int = 0) -> int:
     """The number of units from a position on that fit into a group with `size` units and `total` tokens."""
-    for taken in range(len(tokens) - start):
-        total += tokens[start + taken]
-        if size + taken == limits.size or total > limits.tokens:
-            return taken
+    for count in range(len(tokens) - start):
+        total += tokens[start + count]
+        if size + count == limits.size or total > limits.tokens:
+            return count
     return len(tokens) - start
 
 

@@ -1,8 +1,8 @@
 """Hierarchies of summaries: units are summarised in groups, level by level, until one summary is left.
 
 A group and the summaries above it are summarised again only if a unit of the group changed or if more units
-join the group (`summaries.grouping`). `Condenser` stores no summary; it collects the changes in `made` and
-`gone`.
+join the group (`summaries.grouping`). `Condenser` stores no summary; it collects the changes in `created` and
+`removed`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Piece:
         text: The text for the summarizer; `None` until it is read.
         tokens: The tokens of the text; 0 until it is read.
         key: The key of the node; 0 until it is stored.
-        parent: The key of the stored summary above it, in the same hierarchy.
+        parent: The key of the stored summary that covers the unit, in the same hierarchy.
         several: Whether a stored summary covers more than one unit.
         stale: Whether a stored summary must be written again.
         children: The units of a new summary.
@@ -54,7 +54,7 @@ class Piece:
 Changes = dict[int, Piece | None]
 """The replacements of stored units, by key; `None` for a removed unit."""
 Write = Callable[[Sequence[str], str], Flow[MessageSummary]]
-"""Summarises texts, given the summary of the texts before them."""
+"""Summarises texts; the second argument is the summary of the texts before them."""
 Below = Callable[[Sequence[Piece]], Flow[list[Piece]]]
 """Reads the units of stored summaries, in order."""
 Read = Callable[[Sequence[Piece]], Flow[None]]
@@ -76,9 +76,9 @@ class Condenser:
         self._below = below
         self._read = read
         self._limits = limits
-        self.made: list[Piece] = []
+        self.created: list[Piece] = []
         """New summaries, lower levels first."""
-        self.gone: list[Piece] = []
+        self.removed: list[Piece] = []
         """Stored summaries without a replacement."""
 
     def condense(
@@ -104,13 +104,15 @@ class Condenser:
         """
         level, changed = 1, changed or {}
         while True:
-            stored = list(levels.get(level, ()))
-            units, after = yield from self._level(_Level(level, thread), stored, new, changed, touched)
+            current = list(levels.get(level, ()))
+            units, replacements = yield from self._level(
+                _Level(level, thread), current, new, changed, touched
+            )
             if len(units) <= 1:
-                self.gone += [piece for above in levels for piece in levels[above] if above > level]
+                self.removed += [piece for above in levels for piece in levels[above] if above > level]
                 return units[0] if units else None
-            touched = {piece.parent for piece in stored if piece.key in after}
-            changed = after
+            touched = {piece.parent for piece in current if piece.key in replacements}
+            changed = replacements
             new = [unit for unit in units if unit.parent is None]
             level += 1
 
@@ -124,12 +126,12 @@ class Condenser:
     ) -> Flow[tuple[list[Piece], Changes]]:
         """The current summaries of one level, and the replacements of the stored summaries that changed."""
         units: list[Piece] = []
-        after: Changes = {}
+        replacements: Changes = {}
         if stored and not any(piece.several for piece in stored) and (new or len(stored) > 1):
-            # With as many groups as units the levels would never end.
+            # A level with as many groups as units would be followed by the same level.
             new = [*(yield from self._children(stored, changed)), *new]
-            self.gone += stored
-            after |= dict.fromkeys(piece.key for piece in stored)
+            self.removed += stored
+            replacements |= dict.fromkeys(piece.key for piece in stored)
             stored = []
         yield from self._read(new)
         tokens = [unit.tokens for unit in new]
@@ -151,18 +153,18 @@ class Condenser:
             ]
             if children:
                 units.append((yield from self._summary(at, children, units, piece)))
-                after[piece.key] = units[-1]
+                replacements[piece.key] = units[-1]
             else:
-                self.gone.append(piece)
-                after[piece.key] = None
+                self.removed.append(piece)
+                replacements[piece.key] = None
         for size in sizes:
             units.append((yield from self._summary(at, new[joined : joined + size], units, None)))
             joined += size
-        return units, after
+        return units, replacements
 
-    def _children(self, stored: Sequence[Piece], changed: Changes) -> Flow[list[Piece]]:
-        found = yield from self._below(stored)
-        current = [changed.get(unit.key, unit) for unit in found]
+    def _children(self, summaries: Sequence[Piece], changed: Changes) -> Flow[list[Piece]]:
+        units = yield from self._below(summaries)
+        current = [changed.get(unit.key, unit) for unit in units]
         return [unit for unit in current if unit is not None]
 
     def _summary(
@@ -170,7 +172,7 @@ class Condenser:
     ) -> Flow[Piece]:
         previous = before[-1:]
         yield from self._read([*children, *previous])
-        written = yield from self._write(
+        summary = yield from self._write(
             [unit.text or "" for unit in children], previous[0].text or "" if previous else ""
         )
         piece = Piece(
@@ -178,16 +180,16 @@ class Condenser:
             messages=sum(unit.messages for unit in children),
             started=min(unit.started for unit in children),
             ended=max(unit.ended for unit in children),
-            text=written.summary,
-            tokens=self._limits.count(written.summary),
-            title=written.title,
+            text=summary.summary,
+            tokens=self._limits.count(summary.summary),
+            title=summary.title,
             level=at.level,
             thread=at.thread,
             parent=replaces.parent if replaces else None,
             children=children,
             replaces=replaces,
         )
-        self.made.append(piece)
+        self.created.append(piece)
         return piece
 
 

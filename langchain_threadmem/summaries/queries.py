@@ -83,7 +83,7 @@ _PUT_PARENT = Statement(
     "parent",
 )
 _ABOVE = Statement(select(unit.c.parent).where(unit.c.key == bindparam("key")), "key")
-_HEIR = Statement(
+_INHERIT = Statement(
     # A summary that replaces another inherits its parent, its visits and its protection.
     unit.insert().from_select(
         [column.name for column in unit.columns],
@@ -94,14 +94,14 @@ _HEIR = Statement(
     "new",
     "old",
 )
-_LET_GO = Statement(update(unit).where(within(unit.c.parent, "keys")).values(parent=None), "keys")
+_DETACH = Statement(update(unit).where(within(unit.c.parent, "keys")).values(parent=None), "keys")
 _DELETES = tuple(
     Statement(sql_delete(table).where(within(table.c.key, "keys")), "keys") for table in (digest, unit, node)
 )
 _LIVE = Statement(
     select(func.count()).where(within(node.c.key, "keys"), node.c.state == int(State.LIVE)), "keys"
 )
-_STANDING = Statement(
+_COVERED_OR_FORGOTTEN = Statement(
     select(unit.c.key, unit.c.parent, unit.c.forgotten).where(within(unit.c.key, "keys")), "keys"
 )
 _OUTLINE = Statement(
@@ -258,16 +258,16 @@ def above(conn: Conn, key: int) -> int | None:
 
 def inherit(conn: Conn, pairs: Iterable[tuple[int, int]]) -> None:
     """Copy parent, visits and protection of old summaries to new summaries: pairs of new and old key."""
-    conn.many(_HEIR, pairs)
+    conn.many(_INHERIT, pairs)
 
 
 def delete(conn: Conn, keys: Sequence[int]) -> None:
     """Delete summaries; the units below them are no longer below a summary."""
-    listed = json.dumps(keys)
-    conn.run(_LET_GO, listed)
-    node_keys.part(conn, keys)
+    keys_json = json.dumps(keys)
+    conn.run(_DETACH, keys_json)
+    node_keys.open_after(conn, keys)
     for statement in _DELETES:
-        conn.run(statement, listed)
+        conn.run(statement, keys_json)
 
 
 def uncover(conn: Conn, tree_id: int) -> None:
@@ -285,7 +285,7 @@ def settled(conn: Conn, keys: Sequence[int], *, anew: bool) -> set[int]:
     """The units that were forgotten or, unless `anew`, are covered by a summary."""
     return {
         key
-        for key, parent, forgotten in conn.all(_STANDING, json.dumps(keys))
+        for key, parent, forgotten in conn.all(_COVERED_OR_FORGOTTEN, json.dumps(keys))
         if forgotten is not None or (parent is not None and not anew)
     }
 
@@ -297,12 +297,14 @@ def outline(conn: Conn, tree_id: int) -> list[Outline]:
 
 def put_draft(conn: Conn, tree_id: int, hash_: str, summary: MessageSummary) -> None:
     """Store a summary as a draft until its run is stored."""
-    written = json.dumps([summary.title, summary.summary])
-    conn.run(_PUT_DRAFT, tree_id, hash_, written if conn.seal is None else conn.seal.text(hash_, written))
+    draft_text = json.dumps([summary.title, summary.summary])
+    conn.run(
+        _PUT_DRAFT, tree_id, hash_, draft_text if conn.seal is None else conn.seal.text(hash_, draft_text)
+    )
 
 
 def get_draft(conn: Conn, tree_id: int, hash_: str) -> MessageSummary | None:
-    """The summary that an earlier run wrote of the same texts."""
+    """The draft of a summary of the same texts by an earlier run, if any."""
     row = conn.one(_GET_DRAFT, tree_id, hash_)
     if row is None:
         return None
@@ -337,7 +339,7 @@ def cover(conn: Conn, tree_id: int, by: str, seq: int) -> None:
 
 
 def reopen(conn: Conn, tree_id: int, keys: Sequence[int]) -> None:
-    """Record that the next run has to summarise messages that are live again."""
+    """Record that messages are live again, so that the next run summarises them."""
     if keys:
         conn.run(_REOPEN, json.dumps(keys), tree_id)
         stale_marks.mark_stale(conn, stale_marks.ancestors(conn, keys))

@@ -1,7 +1,7 @@
-"""A summarising run: missing summaries are written, and then stored in one transaction.
+"""A summarising run, which writes missing summaries and stores them in one transaction.
 
-Until then the summaries of the run are stored as drafts, by the hash of their texts. A run that fails changes
-no stored summary, and the next run uses the drafts instead of calling the summarizer again.
+Before this transaction the summaries of the run are stored as drafts, by the hash of their texts. A run that
+fails changes no stored summary, and the next run uses the drafts instead of calling the summarizer again.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Summarising:
 
 @dataclass
 class Plan:
-    """The state that a run starts from: stored summaries, and units without one.
+    """The input of a run: stored summaries, and units without a summary.
 
     Attributes:
         session: The session; empty for the long-term memory.
@@ -95,26 +95,26 @@ class Plan:
 
 
 class Unwritten(Exception):  # noqa: N818 - ends a run, and is caught by the verb
-    """A summary was not written; a warning has been logged."""
+    """The summarizer returned no summary; a warning has been logged."""
 
 
 class Renewal:
-    """One run over one hierarchy."""
+    """One run for one hierarchy of summaries."""
 
-    def __init__(self, how: Summarising, plan: Plan) -> None:
-        self.how = how
+    def __init__(self, call: Summarising, plan: Plan) -> None:
+        self.call = call
         self.plan = plan
-        self.condenser = Condenser(self._write, self._below, self._read, how.limits)
+        self.condenser = Condenser(self._write, self._below, self._read, call.limits)
         self.stored = {summary.row.key: summary for summary in plan.stored}
         self.pieces = {key: self._piece(summary) for key, summary in self.stored.items()}
-        self.name = plan.session or how.runtime.owner
+        self.name = plan.session or call.runtime.owner
         self.old_root = next((summary for summary in plan.stored if summary.row.id == self.name), None)
         self.top = self._top() if plan.thread else self.old_root
         """The stored summary of the session or thread of the run, if any."""
 
     def _top(self) -> StoredSummary | None:
-        own = (key for key, piece in self.pieces.items() if piece.thread == self.plan.thread)
-        return next((self.stored[key] for key in own if self.pieces[key].parent is None), None)
+        keys = (key for key, piece in self.pieces.items() if piece.thread == self.plan.thread)
+        return next((self.stored[key] for key in keys if self.pieces[key].parent is None), None)
 
     @property
     def is_current(self) -> bool:
@@ -146,7 +146,7 @@ class Renewal:
         """Write the missing summaries; return the root of the hierarchy."""
         levels: dict[int, dict[int, list[Piece]]] = {}
         if self.plan.fresh:
-            self.condenser.gone += self.pieces.values()
+            self.condenser.removed += self.pieces.values()
         else:
             for piece in self.pieces.values():
                 levels.setdefault(piece.thread, {}).setdefault(piece.level, []).append(piece)
@@ -165,15 +165,17 @@ class Renewal:
         touched: set[int | None] = set()
         threads = sorted((self.plan.new.keys() | levels.keys()) - {WHOLE})
         for thread in threads:
-            stored = levels.get(thread, {})
+            current = levels.get(thread, {})
             new = self.plan.new.get(thread, ())
-            root = yield from self.condenser.condense(stored, new, thread=thread)
-            was = next((piece for level in stored.values() for piece in level if piece.parent is None), None)
-            above = self.stored[was.key].parent if was is not None else None
-            if was is None or above not in self.stored:
+            root = yield from self.condenser.condense(current, new, thread=thread)
+            before = next(
+                (piece for level in current.values() for piece in level if piece.parent is None), None
+            )
+            above = self.stored[before.key].parent if before is not None else None
+            if before is None or above not in self.stored:
                 roots += [root] if root is not None else []
-            elif root is not was:
-                changed[was.key] = root
+            elif root is not before:
+                changed[before.key] = root
                 touched.add(above)
         if len(threads) == 1 and WHOLE not in levels:
             return roots[0] if roots else None
@@ -183,53 +185,53 @@ class Renewal:
 
     def _expect(self) -> None:
         new = self.plan.new
-        self.how.count.expected += sum(
-            grouping.calls([piece.tokens for piece in pieces], self.how.limits) for pieces in new.values()
+        self.call.count.expected += sum(
+            grouping.calls([piece.tokens for piece in pieces], self.call.limits) for pieces in new.values()
         )
         if self.plan.by == "thread" and len(new) > 1:
-            self.how.count.expected += grouping.calls([1] * len(new), self.how.limits)
+            self.call.count.expected += grouping.calls([1] * len(new), self.call.limits)
 
     def _write(self, texts: Sequence[str], context: str) -> Flow[MessageSummary]:
-        how, tree, count = self.how, self.plan.tree, self.how.count
+        call, tree, count = self.call, self.plan.tree, self.call.count
         hash_ = hashlib.sha256(json.dumps([context, *texts]).encode()).hexdigest()
-        written = yield from Sql(lambda conn: summary_queries.get_draft(conn, tree, hash_))
-        if written is None:
+        summary = yield from Sql(lambda conn: summary_queries.get_draft(conn, tree, hash_))
+        if summary is None:
             message = group_message(texts, context)
-            found = yield from summary_of(how.summarizer, message, how.runtime.usage, self.plan.session)
-            if found is None or not found.summary.strip():
+            written = yield from summary_of(call.summarizer, message, call.runtime.usage, self.plan.session)
+            if written is None or not written.summary.strip():
                 log.warning(
                     "%s is not summarised: the summarizer gave nothing; nothing was changed, "
                     "and the next run goes on from here",
                     f"session {self.plan.session!r}" if self.plan.session else "the long-term memory",
                 )
                 raise Unwritten
-            written = found
-            yield from Sql(lambda conn: summary_queries.put_draft(conn, tree, hash_, found), write=True)
+            summary = written
+            yield from Sql(lambda conn: summary_queries.put_draft(conn, tree, hash_, written), write=True)
         count.written += 1
-        if how.progress is not None:
-            how.progress(count.written, max(count.written, count.expected))
-        return written
+        if call.progress is not None:
+            call.progress(count.written, max(count.written, count.expected))
+        return summary
 
-    def _below(self, stored: Sequence[Piece]) -> Flow[list[Piece]]:
-        owner, keys = self.how.runtime.owner, [piece.key for piece in stored]
+    def _below(self, summaries: Sequence[Piece]) -> Flow[list[Piece]]:
+        owner, keys = self.call.runtime.owner, [piece.key for piece in summaries]
 
         def read(conn: Conn) -> list[UnitRow]:
-            found = unit_queries.children(conn, keys)
-            below = [child for key in keys for child, _ in found.get(key, ())]
+            children = unit_queries.children(conn, keys)
+            below = [child for key in keys for child, _ in children.get(key, ())]
             rows = {row.key: row for row in unit_queries.by_keys(conn, owner, below)}
             return [rows[key] for key in below if rows[key].state == State.LIVE and not rows[key].forgotten]
 
         rows = yield from Sql(read)
-        fresh = {piece.key: piece for piece in pieces_of(rows, self.how.limits)}
+        fresh = {piece.key: piece for piece in pieces_of(rows, self.call.limits)}
         return [self.pieces.get(row.key) or fresh[row.key] for row in rows]
 
     def _read(self, pieces: Sequence[Piece]) -> Flow[None]:
         missing = {piece.key: piece for piece in pieces if piece.text is None}
         if missing:
-            owner = self.how.runtime.owner
+            owner = self.call.runtime.owner
             rows = yield from Sql(lambda conn: unit_queries.by_keys(conn, owner, list(missing)))
-            for found in pieces_of(rows, self.how.limits):
-                missing[found.key].text, missing[found.key].tokens = found.text, found.tokens
+            for piece in pieces_of(rows, self.call.limits):
+                missing[piece.key].text, missing[piece.key].tokens = piece.text, piece.tokens
 
     def store(self, conn: Conn, root: Piece | None) -> Removed | None:
         """Store the summaries of the run.
@@ -237,9 +239,9 @@ class Renewal:
         Returns:
             The removed summaries; `None` if the memory has changed since it was read.
         """
-        plan, owner = self.plan, self.how.runtime.owner
+        plan, owner = self.plan, self.call.runtime.owner
         top = summary_queries.tree_of(conn, owner, "") if plan.source else None
-        # All transactions lock trees in this order, so that they cannot deadlock.
+        # All transactions lock trees in this order, which prevents deadlocks.
         for tree in (top, plan.source, plan.tree):
             if tree:
                 trees.lock(conn, tree)
@@ -253,54 +255,56 @@ class Renewal:
             rows = nodes.since(conn, plan.tree)
             index_removal.clear(conn, plan.tree, owner)
             return Removed({plan.tree: [row.key for row in rows]}, indexed)
-        made, gone = self.condenser.made, self.condenser.gone
-        texts = [AIMessage(piece.text or "", additional_kwargs={TITLE: piece.title}) for piece in made]
+        created, removed = self.condenser.created, self.condenser.removed
+        texts = [AIMessage(piece.text or "", additional_kwargs={TITLE: piece.title}) for piece in created]
         drafts = drafts_of(texts)
-        for piece, key in zip(made, writer.append(conn, plan.tree, drafts).keys, strict=True):
+        for piece, key in zip(created, writer.append(conn, plan.tree, drafts).keys, strict=True):
             piece.key = key
-        replaced = [(piece.key, piece.replaces.key) for piece in made if piece.replaces is not None]
+        replaced = [(piece.key, piece.replaces.key) for piece in created if piece.replaces is not None]
         summary_queries.inherit(conn, replaced)
-        doomed = [*(piece.key for piece in gone), *(old for _, old in replaced)]
-        delete_summaries(conn, owner, plan.tree, doomed)
-        self._name(conn, root, made, set(doomed))
+        deleted = [*(piece.key for piece in removed), *(old for _, old in replaced)]
+        delete_summaries(conn, owner, plan.tree, deleted)
+        self._name(conn, root, created, set(deleted))
         summary_queries.set_parents(
-            conn, [(child.key, piece.key) for piece in made for child in piece.children]
+            conn, [(child.key, piece.key) for piece in created for child in piece.children]
         )
-        # The root of a session is not below a summary of the session.
+        # No summary of a session covers its root.
         above = outer if plan.thread or outer not in self.stored else None
         if root is not None:
             summary_queries.set_parents(conn, [(root.key, above)])
-        if above is not None and (made or gone):
+        if above is not None and (created or removed):
             stale_marks.mark_stale(conn, {above, *stale_marks.ancestors(conn, [above])})
         summary_queries.clear_drafts(conn, plan.tree)
         trees.changed(conn, plan.tree)
-        return Removed({plan.tree: doomed}, indexed)
+        return Removed({plan.tree: deleted}, indexed)
 
     def _is_outdated(self, conn: Conn) -> bool:
         plan = self.plan
         source = trees.head(conn, plan.source).version if plan.source else 0
         if (source, trees.head(conn, plan.tree).version) != plan.versions:
             return True
-        used = {
+        children = {
             child.key
-            for piece in self.condenser.made
+            for piece in self.condenser.created
             for child in piece.children
             if child.key and child.key not in self.pieces
         }
-        return summary_queries.live(conn, list(used)) != len(used)
+        return summary_queries.live(conn, list(children)) != len(children)
 
-    def _name(self, conn: Conn, root: Piece | None, made: Sequence[Piece], doomed: Collection[int]) -> None:
-        """Set the id of every summary; the root has the id of the session, or of the owner.
+    def _name(
+        self, conn: Conn, root: Piece | None, created: Sequence[Piece], deleted: Collection[int]
+    ) -> None:
+        """Set the id of every summary; the id of the root is the session, or the owner.
 
-        The summary of a thread has the session's id only if the session has no other thread.
+        The id of a thread's summary is the session only if the session has no other thread.
         """
         if self.top is not self.old_root or (self.plan.thread and self.top is None):
             root = None
         old = self.old_root.row.key if self.old_root is not None else None
-        if root is not None and old is not None and old not in doomed and old != root.key:
+        if root is not None and old is not None and old not in deleted and old != root.key:
             summary_queries.rename(conn, old, str(uuid4()))
         rows = []
-        for piece in made:
+        for piece in created:
             before = self.stored[piece.replaces.key].row.id if piece.replaces is not None else self.name
             name = self.name if piece is root else str(uuid4()) if before == self.name else before
             rows.append(
@@ -344,5 +348,5 @@ def pieces_of(rows: Sequence[UnitRow], limits: Limits) -> list[Piece]:
 def piece_of(key: int, seq: int, created: float, message: BaseMessage, limits: Limits) -> Piece:
     text = text_of(message)
     calls = ", ".join(call["name"] for call in message.tool_calls) if isinstance(message, AIMessage) else ""
-    shown = f"{source_of(message)}: {text or (calls and f'(calls {calls})')}"
-    return Piece(seq, 1, created, created, shown, limits.count(text), key)
+    content = f"{source_of(message)}: {text or (calls and f'(calls {calls})')}"
+    return Piece(seq, 1, created, created, content, limits.count(text), key)

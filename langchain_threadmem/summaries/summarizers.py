@@ -19,7 +19,7 @@ from langchain_threadmem.engine.flow import Flow, Sql, arun, run
 from langchain_threadmem.engine.runtime import bare
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import text_of
-from langchain_threadmem.messages.ids import check_name, kept_text
+from langchain_threadmem.messages.ids import check_name, storable
 from langchain_threadmem.messages.quoting import marked
 from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.storage.schema import State
@@ -41,8 +41,8 @@ log = logging.getLogger(__package__)
 class Summarizer(Protocol):
     """Writes a title and a summary of a message or of a group; `asummarize` is an optional async twin.
 
-    A group of messages or summaries is passed as one message, with a paragraph for each in its text.
-    `additional_kwargs["threadmem_context"]` is the summary of the group before, and often empty.
+    A group of messages or summaries is passed as one message, whose text has a paragraph for each of them.
+    `additional_kwargs["threadmem_context"]` is the summary of the group before, or an empty text.
     """
 
     def summarize(self, message: BaseMessage) -> MessageSummary | None:
@@ -65,7 +65,7 @@ CONTEXT = "threadmem_context"
 
 
 def group_message(texts: Sequence[str], context: str) -> HumanMessage:
-    """The message that stands for a group.
+    """The message that represents a group.
 
     Example:
         >>> group_message(["user: Hello", "ai: Hi!"], "").content.splitlines()
@@ -95,7 +95,7 @@ class LLMSummarizer:
         """The summary, as a flow.
 
         Args:
-            message: A message, or the message that stands for a group.
+            message: A message, or the message that represents a group.
             usage: The statistics that count the call.
             conversation: The conversation under which tokens are counted.
 
@@ -108,7 +108,7 @@ class LLMSummarizer:
         instruction = _INSTRUCTION if context is None else _GROUP_INSTRUCTION
         if context:
             text = f"What was said before, in short: {marked(context)}\n\nSummarise this:\n{text}"
-        found = yield from ask(
+        answer = yield from ask(
             self.model,
             [SystemMessage(instruction), HumanMessage(text)],
             schema,
@@ -117,7 +117,7 @@ class LLMSummarizer:
             conversation,
             run_name=_run_name(message, conversation),
         )
-        return MessageSummary(title=found.title, summary=found.summary)
+        return MessageSummary(title=answer.title, summary=answer.summary)
 
     def summarize(self, message: BaseMessage) -> MessageSummary | None:
         """The summary, or `None` and a logged warning if the model failed."""
@@ -160,12 +160,12 @@ def summarize(
         )
     tree = yield from tree_of(conversation)
 
-    def waiting(conn: Conn) -> list[NodeRow]:
+    def read(conn: Conn) -> list[NodeRow]:
         if node_id is not None:
             return [node_in(conn, tree, node_id)]
         return [row for row in nodes.since(conn, tree) if row.title is None and row.state == State.LIVE]
 
-    rows = yield from Sql(waiting)
+    rows = yield from Sql(read)
     written: list[int] = []
     for row, node in zip(rows, nodes_of(rows), strict=True):
         if node_id is None and not is_answer(node.message):
@@ -228,7 +228,7 @@ def _run_name(message: BaseMessage, conversation: str) -> str:
 
 
 def _warn(message: BaseMessage, error: Exception) -> None:
-    # A missing summary is no error: the next summarize() tries again.
+    # A missing summary is not an error: the next summarize() calls the summarizer again.
     name = "a group of messages" if CONTEXT in message.additional_kwargs else f"message {message.id!r}"
     log.warning("no summary of %s: %s", name, error)
 
@@ -265,5 +265,5 @@ class ExtractiveSummarizer:
 
         group = CONTEXT in message.additional_kwargs
         most = self.sentences if group else min(self.sentences, OF_A_MESSAGE)
-        title, found = extract(kept_text(text_of(message)), most)
-        return MessageSummary(title=title, summary=("\n" if group else " ").join(found)) if found else None
+        title, chosen = extract(storable(text_of(message)), most)
+        return MessageSummary(title=title, summary=("\n" if group else " ").join(chosen)) if chosen else None

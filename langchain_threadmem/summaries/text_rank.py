@@ -36,7 +36,7 @@ STOP_WORDS = frozenset(
     us very was we were what when where which who whom whose why will with would you your yours
     """.split()
 )
-"""English words that say little about the subject of a text."""
+"""English words that are independent of the subject of a text."""
 
 
 def sentences(text: str) -> list[str]:
@@ -46,11 +46,11 @@ def sentences(text: str) -> list[str]:
         >>> sentences("It rained. We stayed in! It rained.")
         ['It rained.', 'We stayed in!']
     """
-    found = (" ".join(part.split()) for part in _END.split(text))
-    return list(dict.fromkeys(cut(part, LONGEST) for part in found if part))
+    parts = (" ".join(part.split()) for part in _END.split(text))
+    return list(dict.fromkeys(cut(part, LONGEST) for part in parts if part))
 
 
-def sentence_graph(found: Sequence[str]) -> nx.Graph[int]:
+def sentence_graph(candidates: Sequence[str]) -> nx.Graph[int]:
     """The graph of sentences, by position, with an edge between sentences that share words.
 
     The weight of an edge is the number of shared words divided by the sum of the logarithms of the lengths,
@@ -63,10 +63,10 @@ def sentence_graph(found: Sequence[str]) -> nx.Graph[int]:
     """
     import networkx as nx
 
-    terms = [informative(sentence) for sentence in found]
+    terms = [informative(sentence) for sentence in candidates]
     graph: nx.Graph[int] = nx.Graph()
-    graph.add_nodes_from(range(len(found)))
-    for first, second in combinations(range(len(found)), 2):
+    graph.add_nodes_from(range(len(candidates)))
+    for first, second in combinations(range(len(candidates)), 2):
         if shared := len(terms[first] & terms[second]):
             lengths = math.log(1 + len(terms[first])) + math.log(1 + len(terms[second]))
             graph.add_edge(first, second, weight=shared / lengths)
@@ -89,15 +89,15 @@ def rank(graph: nx.Graph[int]) -> list[float]:
 
     if not graph:
         return []
-    # networkx.pagerank() needs SciPy; google_matrix() does not, and products of small matrices are fast.
+    # networkx.pagerank() requires SciPy; google_matrix() does not, and products of small matrices are fast.
     matrix = np.asarray(nx.google_matrix(graph, alpha=DAMPING))
     ranks = np.full(len(graph), 1 / len(graph))
     for _ in range(STEPS):
         ranks, before = ranks @ matrix, ranks
         if np.abs(ranks - before).sum() < 1e-9:
             break
-    found: list[float] = ranks.tolist()
-    return found
+    values: list[float] = ranks.tolist()
+    return values
 
 
 def extract(text: str, most: int) -> tuple[str, list[str]]:
@@ -114,28 +114,28 @@ def extract(text: str, most: int) -> tuple[str, list[str]]:
         >>> extract("Bread needs time. Hello! Bread with time and water needs warmth. Water is cold.", 1)
         ('Bread, needs, time, water', ['Bread with time and water needs warmth.'])
     """
-    found = _sample(sentences(text))
-    if not found:
+    candidates = _sample(sentences(text))
+    if not candidates:
         return "", []
-    ranks = rank(sentence_graph(found))
-    # Rounded, so that ties do not depend on the order of floating-point sums.
-    best = sorted(range(len(found)), key=lambda n: (-round(ranks[n], 9), n))[:most]
-    return _title(found, ranks), [found[n] for n in sorted(best)]
+    ranks = rank(sentence_graph(candidates))
+    # Ranks are rounded so that ties are independent of the order of floating-point sums.
+    best = sorted(range(len(candidates)), key=lambda n: (-round(ranks[n], 9), n))[:most]
+    return _title(candidates, ranks), [candidates[n] for n in sorted(best)]
 
 
-def _title(found: Sequence[str], ranks: Sequence[float]) -> str:
+def _title(candidates: Sequence[str], ranks: Sequence[float]) -> str:
     weight: Counter[str] = Counter()
-    for sentence, score in zip(found, ranks, strict=True):
+    for sentence, score in zip(candidates, ranks, strict=True):
         for word in sorted(informative(sentence), key=sentence.lower().find):
             weight[word] += round(score, 9)  # type: ignore[assignment]
-    chosen = [word for word, _ in weight.most_common(4)] or words(found[0])[:4] or [found[0][:40]]
+    chosen = [word for word, _ in weight.most_common(4)] or words(candidates[0])[:4] or [candidates[0][:40]]
     title = ", ".join(chosen)
     return title[0].upper() + title[1:]
 
 
-def _sample(found: list[str]) -> list[str]:
+def _sample(candidates: list[str]) -> list[str]:
     """At most `MOST_SENTENCES` sentences, evenly spaced."""
-    if len(found) <= MOST_SENTENCES:
-        return found
-    step = (len(found) - 1) / (MOST_SENTENCES - 1)
-    return [found[round(n * step)] for n in range(MOST_SENTENCES)]
+    if len(candidates) <= MOST_SENTENCES:
+        return candidates
+    step = (len(candidates) - 1) / (MOST_SENTENCES - 1)
+    return [candidates[round(n * step)] for n in range(MOST_SENTENCES)]

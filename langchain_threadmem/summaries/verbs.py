@@ -1,7 +1,7 @@
 """The verbs that summarise sessions, threads and the long-term memory.
 
-If messages are changed or removed during a run, the run stores nothing and starts again; the next run
-summarises messages that are added meanwhile.
+If messages are changed or removed during a run, the run stores nothing and starts again. Messages that are
+added during a run are summarised by the next run.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ATTEMPTS = 5
 
 
 @telemetry.observed("summarize_memory", telemetry.of_name, telemetry.written)
-def summarize_session(how: Summarising, session: str, by: By | None) -> Flow[MemoryUnit | None]:
+def summarize_session(call: Summarising, session: str, by: By | None) -> Flow[MemoryUnit | None]:
     """Update the summaries of a session; return the root, or `None` if a summary could not be written.
 
     Raises:
@@ -51,12 +51,12 @@ def summarize_session(how: Summarising, session: str, by: By | None) -> Flow[Mem
     """
     if by is not None and by not in get_args(By):
         raise InputError(f"by={by!r} is neither 'session' nor 'thread'")
-    source, tree = yield from _trees(how, session)
-    return (yield from _summarize(how, lambda conn: _plan_session(conn, how, session, source, tree, by)))
+    source, tree = yield from _trees(call, session)
+    return (yield from _summarize(call, lambda conn: _plan_session(conn, call, session, source, tree, by)))
 
 
 @telemetry.observed("summarize_memory", telemetry.of_name, telemetry.written)
-def summarize_thread(how: Summarising, session: str, node: int) -> Flow[MemoryUnit | None]:
+def summarize_thread(call: Summarising, session: str, node: int) -> Flow[MemoryUnit | None]:
     """Update the summaries of the thread of a node; return the topmost summary.
 
     Raises:
@@ -64,13 +64,13 @@ def summarize_thread(how: Summarising, session: str, node: int) -> Flow[MemoryUn
         NodeNotFoundError: The session has no node with this number.
         InputError: The session is not summarised by thread, or no message of the thread is live.
     """
-    source, tree = yield from _trees(how, session)
-    return (yield from _summarize(how, lambda conn: _plan_thread(conn, how, session, source, tree, node)))
+    source, tree = yield from _trees(call, session)
+    return (yield from _summarize(call, lambda conn: _plan_thread(conn, call, session, source, tree, node)))
 
 
-def _trees(how: Summarising, session: str) -> Flow[tuple[int, int]]:
+def _trees(call: Summarising, session: str) -> Flow[tuple[int, int]]:
     """The trees of a session's messages and of its summaries."""
-    owner, now = how.runtime.owner, time.time()
+    owner, now = call.runtime.owner, time.time()
 
     def find(conn: Conn) -> tuple[int, int]:
         source = trees.find(conn, owner, session)
@@ -84,11 +84,11 @@ def _trees(how: Summarising, session: str) -> Flow[tuple[int, int]]:
 
 
 @telemetry.observed("summarize_memory", telemetry.no_attributes, telemetry.written)
-def summarize_long_term_memory(how: Summarising) -> Flow[MemoryUnit | None]:
+def summarize_long_term_memory(call: Summarising) -> Flow[MemoryUnit | None]:
     """Update the summaries of all sessions, then the summaries above them; return the root."""
-    owner, now = how.runtime.owner, time.time()
+    owner, now = call.runtime.owner, time.time()
     for session in (yield from Sql(lambda conn: summary_queries.unfinished(conn, owner))):
-        if (yield from summarize_session(how, session, None)) is None and (
+        if (yield from summarize_session(call, session, None)) is None and (
             yield from Sql(lambda conn, name=session: _is_unfinished(conn, owner, name))  # type: ignore[misc]
         ):
             return None
@@ -98,20 +98,20 @@ def summarize_long_term_memory(how: Summarising) -> Flow[MemoryUnit | None]:
     def read(conn: Conn) -> Plan:
         keys = summary_queries.new_roots(conn, owner)
         rows = {row.key: row for row in unit_queries.by_keys(conn, owner, keys)}
-        roots = pieces_of([rows[key] for key in keys], how.limits)
+        roots = pieces_of([rows[key] for key in keys], call.limits)
         versions = (0, trees.head(conn, tree).version)
         return Plan(
             "", 2, 0, tree, versions, summary_queries.stored(conn, tree), {WHOLE: roots} if roots else {}
         )
 
-    return (yield from _summarize(how, read))
+    return (yield from _summarize(call, read))
 
 
 def _is_unfinished(conn: Conn, owner: str, session: str) -> bool:
     return session in summary_queries.unfinished(conn, owner)
 
 
-def _plan_session(conn: Conn, how: Summarising, session: str, source: int, tree: int, by: By | None) -> Plan:
+def _plan_session(conn: Conn, call: Summarising, session: str, source: int, tree: int, by: By | None) -> Plan:
     before, seq = summary_queries.covered(conn, source)
     chosen: By = by or ("thread" if before == "thread" else "session")
     fresh = before != chosen
@@ -126,7 +126,7 @@ def _plan_session(conn: Conn, how: Summarising, session: str, source: int, tree:
         threads = grouping.own_threads([(n.seq, n.parent, n.state == State.LIVE) for n in outline])
     messages = decode_stored([(row.message, row.body, row.role) for row in live])
     for row, message in zip(live, messages, strict=True):
-        piece = piece_of(row.key, row.seq, row.created, message, how.limits)
+        piece = piece_of(row.key, row.seq, row.created, message, call.limits)
         new.setdefault(threads.get(row.seq, WHOLE), []).append(piece)
     versions = trees.head(conn, source).version, trees.head(conn, tree).version
     seq = rows[-1].seq if rows else seq
@@ -134,7 +134,7 @@ def _plan_session(conn: Conn, how: Summarising, session: str, source: int, tree:
     return Plan(session, 1, source, tree, versions, stored, new, chosen, seq, fresh)
 
 
-def _plan_thread(conn: Conn, how: Summarising, session: str, source: int, tree: int, node: int) -> Plan:
+def _plan_thread(conn: Conn, call: Summarising, session: str, source: int, tree: int, node: int) -> Plan:
     """The plan of a session thread by thread, cut to the thread of a node."""
     by, seq = summary_queries.covered(conn, source)
     if by == "session":
@@ -151,18 +151,18 @@ def _plan_thread(conn: Conn, how: Summarising, session: str, source: int, tree: 
     thread = grouping.own_threads([(n.seq, n.parent, n.state == State.LIVE) for n in outline]).get(node)
     if thread is None:
         raise InputError(f"node {node} is superseded and in no thread; pass the id of a live node")
-    plan = _plan_session(conn, how, session, source, tree, "thread")
-    # A summarised message stays in its thread, even if an edit has joined this thread to an older thread.
+    plan = _plan_session(conn, call, session, source, tree, "thread")
+    # A summarised message stays in its thread, even if an edit has joined the thread to an older thread.
     above = stale_marks.ancestors(conn, [row.key])
     thread = max((stored.row.thread for stored in plan.stored if stored.row.key in above), default=thread)
     new = {thread: plan.new[thread]} if thread in plan.new else {}
     return replace(plan, new=new, seq=seq, thread=thread)
 
 
-def _summarize(how: Summarising, read: Callable[[Conn], Plan]) -> Flow[MemoryUnit | None]:
-    owner = how.runtime.owner
+def _summarize(call: Summarising, read: Callable[[Conn], Plan]) -> Flow[MemoryUnit | None]:
+    owner = call.runtime.owner
     for _ in range(ATTEMPTS):
-        run = Renewal(how, (yield from Sql(read)))
+        run = Renewal(call, (yield from Sql(read)))
         if run.is_current:
             return (yield from _unit(owner, run.top.row.key if run.top else None))
         try:
@@ -171,7 +171,7 @@ def _summarize(how: Summarising, read: Callable[[Conn], Plan]) -> Flow[MemoryUni
             return None
         stored = yield from Sql(lambda conn, r=run, top=root: r.store(conn, top), write=True)  # type: ignore[misc]
         if stored is not None:
-            yield from drop(how.runtime, stored)
+            yield from drop(call.runtime, stored)
             return (yield from _unit(owner, root.key if root else None))
     raise StorageBusyError(
         f"the messages changed {ATTEMPTS} times while they were summarised; summarise them again later"

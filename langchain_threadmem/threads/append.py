@@ -13,7 +13,7 @@ from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.index.embed import embed_soon
 from langchain_threadmem.messages.codec import decode_stored
-from langchain_threadmem.messages.convert import Given, messages_of
+from langchain_threadmem.messages.convert import MessageInput, messages_of
 from langchain_threadmem.messages.roles import OPENING, TYPES
 from langchain_threadmem.messages.tool_pairs import call_ids
 from langchain_threadmem.storage.statements import Conn
@@ -32,7 +32,9 @@ from langchain_threadmem.tree.rows import drafts_of
     telemetry.of_conversation,
     lambda nodes: telemetry.records(node.message for node in nodes),
 )
-def append(conversation: ThreadedConversation, human: Given, *answers: Given) -> Flow[list[ConversationNode]]:
+def append(
+    conversation: ThreadedConversation, human: MessageInput, *answers: MessageInput
+) -> Flow[list[ConversationNode]]:
     """Store one turn below the parent that the selector chooses."""
     messages = messages_of(human)
     for answer in answers:
@@ -63,7 +65,7 @@ def _is_stored(conversation: ThreadedConversation, message: BaseMessage) -> Flow
 )
 def extend(
     conversation: ThreadedConversation,
-    given: Iterable[Given],
+    given: Iterable[MessageInput],
     timestamps: Iterable[datetime] | None = None,
     selects: bool = False,
 ) -> Flow[list[ConversationNode]]:
@@ -94,7 +96,7 @@ def extend(
     return written
 
 
-def _is_pair(given: Iterable[Given]) -> bool:
+def _is_pair(given: Iterable[MessageInput]) -> bool:
     """Whether the argument is a single message, written as a pair of role and text."""
     return isinstance(given, tuple) and len(given) == 2 and given[0] in TYPES and isinstance(given[1], str)
 
@@ -105,14 +107,14 @@ def _is_pair(given: Iterable[Given]) -> bool:
     lambda nodes: telemetry.records(node.message for node in nodes),
 )
 def remember(
-    conversation: ThreadedConversation, given: Sequence[BaseMessage], seen: Parent
+    conversation: ThreadedConversation, given: Sequence[BaseMessage], tip: Parent
 ) -> Flow[list[ConversationNode]]:
     """Store the messages of a finished call in one write, below the parent that the selector chooses.
 
-    A linear conversation continues `seen`, the tip that the call read.
+    A linear conversation continues `tip`, the end of the thread that the call has read.
     """
     messages = [message for item in given for message in messages_of(item)]
-    drafts, parent = drafts_of(messages, other=conversation.runtime.parts.write), seen
+    drafts, parent = drafts_of(messages, other=conversation.runtime.parts.write), tip
     moves: Sequence[Move] = ()
     first = next((message for message in messages if message.type == "human"), None)
     if first is not None and not conversation.is_linear:
@@ -129,7 +131,7 @@ def _write(
 ) -> Flow[list[ConversationNode]]:
     if not drafts:
         return []
-    # The messages are encoded by now: messages that cannot be stored create no tree.
+    # The drafts are encoded already, so a message that cannot be stored creates no tree.
     tree = conversation.tree or (yield from tree_of(conversation))
     write = Append(tree, drafts, parent)
     written = yield from Sql(_after_moves(write, moves) if moves else write, write=True)
@@ -138,29 +140,29 @@ def _write(
 
 
 def _after_moves(write: Append, moves: Sequence[Move]) -> Callable[[Conn], Written]:
-    """A write that first moves turns."""
+    """An append that first moves turns."""
 
-    def both(conn: Conn) -> Written:
+    def move_and_write(conn: Conn) -> Written:
         heal.move(conn, write.tree, moves)
         return write(conn)
 
-    return both
+    return move_and_write
 
 
 def _calls_above(
     conversation: ThreadedConversation, messages: Sequence[BaseMessage]
 ) -> Flow[set[str | None]]:
-    """Ids of the tool calls in the active thread; not read unless a message is a tool result."""
+    """The ids of the tool calls in the active thread; empty without a tool result among the messages."""
     if not any(isinstance(message, ToolMessage) for message in messages):
         return set()
     tree = yield from tree_of(conversation)
 
-    def read(conn: Conn) -> list[tuple[str, str, str]]:
+    def ai_messages(conn: Conn) -> list[tuple[str, str, str]]:
         tip = trees.head(conn, tree).tip
         rows = [] if tip is None else nodes.thread_messages(conn, tip)
         return [row[:3] for row in rows if row[2] == "ai"]
 
-    return {id_ for answer in decode_stored((yield from Sql(read))) for id_ in call_ids(answer)}
+    return {id_ for answer in decode_stored((yield from Sql(ai_messages))) for id_ in call_ids(answer)}
 
 
 def check_turn(messages: Sequence[BaseMessage], open_calls: Collection[str | None] = ()) -> None:

@@ -1,7 +1,8 @@
 """The messages that a chat model is asked about, and the weight of its answers beside the odds.
 
-A model is asked where its answer is expected to raise the probability of the choice most. By Bayes' rule the
-answer counts as much as the model is reliable: a poor model changes only choices that are open anyway.
+A model is asked about the messages for which its answer is expected to raise the probability of the choice
+most. By Bayes' rule an answer is weighted by the model's reliability: an unreliable model changes only
+uncertain choices.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from langchain_threadmem.threads.choice import Choice
 from langchain_threadmem.threads.features.structure import Table
 
 RELIABILITY, ANSWERS = 0.85, 20.0
-"""The reliability that is assumed of a model, and the number of answers that this assumption counts as."""
+"""The prior of a model's reliability, and its weight as a number of answers."""
 ANSWERS_KEPT, STEPS = 500, 10
 """The number of latest answers from which the reliability is estimated, and of steps of an estimate."""
 AT_RANDOM = 0.5
-"""The share of a model's errors that are spread evenly over the candidates; the others follow the odds."""
+"""The share of a model's errors that are distributed evenly over the candidates; the rest follow the odds."""
 REMEMBERED = 1000
-"""The number of latest choices from which the usual gain is estimated."""
+"""The number of latest choices from which the quantiles of the gain are estimated."""
 HEAD_START = 8
 """A number of messages added to the count of choices, so that the share also allows early questions."""
 CATCH_UP = 300
-"""The number of choices within which a share that was not used is made up for."""
+"""The number of choices over which an unused share is distributed."""
 DOUBT = 1e-3
-"""The weight of doubt beside the gain: where no answer would change the choice, an answer still tells how
-reliable the model is."""
+"""The weight of the uncertainty beside the gain: an answer that cannot change the choice still improves the
+estimate of the reliability."""
 USUAL = (0.5, 0.36, 0.23, 0.13, 0.08, 0.04, 0.025, 0.017, 0.009, 0.004, 0.002, 0.001)
 """Quantiles of the gain of choices in interleaved dialogs, at even steps."""
 
@@ -38,7 +39,7 @@ USUAL = (0.5, 0.36, 0.23, 0.13, 0.08, 0.04, 0.025, 0.017, 0.009, 0.004, 0.002, 0
 class Reliability:
     """The estimated probability that a model's answer is right.
 
-    The estimate is the likeliest one by the odds of the candidates that the latest answers named.
+    The estimate has the maximal likelihood for the odds of the candidates in the latest answers.
 
     Args:
         prior: The probability before any answer; it counts as 20 answers.
@@ -52,7 +53,7 @@ class Reliability:
         self._answers = deque[tuple[float, float]](maxlen=ANSWERS_KEPT)
 
     def add(self, if_right: float, if_wrong: float) -> None:
-        """Count an answer, by its probabilities if the model was right and if it was wrong."""
+        """Add an answer, by its probabilities if the model is right and if it is wrong."""
         self._answers.append((if_right, if_wrong))
         right, wrong = np.array(self._answers).T
         for _ in range(STEPS):
@@ -74,7 +75,7 @@ class Share:
     _gains: deque[float] = field(default_factory=lambda: deque(USUAL, maxlen=REMEMBERED))
 
     def takes(self, gain: float) -> bool:
-        """Whether to ask about the next choice, whose gain is given; counts the choice."""
+        """Whether the model is asked about the next choice, by its gain; counts the choice."""
         self.choices += 1
         if self.most == 1.0:
             self.asked += 1
@@ -105,8 +106,8 @@ class Question:
         places = {candidate: place for place, candidate in enumerate(self.candidates)}
         at = np.array([places[candidate] for candidate in self.shown])
         # The probability of each answer (rows) if a candidate (columns) is right and the model is wrong.
-        others = np.maximum(odds[at].sum() - np.where(np.isin(np.arange(len(odds)), at), odds, 0.0), 1e-9)
-        wrong = AT_RANDOM / max(len(at) - 1, 1) + (1.0 - AT_RANDOM) * odds[at][:, None] / others
+        rest = np.maximum(odds[at].sum() - np.where(np.isin(np.arange(len(odds)), at), odds, 0.0), 1e-9)
+        wrong = AT_RANDOM / max(len(at) - 1, 1) + (1.0 - AT_RANDOM) * odds[at][:, None] / rest
         rows = np.arange(len(at))
         wrong[rows, at] = 0.0
         self._wrong: Table = wrong * odds
@@ -117,7 +118,7 @@ class Question:
 
     @property
     def gain(self) -> float:
-        """The expected rise of the probability of the choice, 0 to 1, and a little for its doubt."""
+        """The expected rise of the probability of the choice, 0 to 1, plus its weighted uncertainty."""
         rise = float(self._joint.max(1).sum()) - self._before
         return max(rise, 0.0) + DOUBT * (1.0 - self._before)
 

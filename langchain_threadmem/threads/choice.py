@@ -2,10 +2,10 @@
 
 `choose` is the pure part of the semantic selector: it takes turn ends and vectors, and returns a `Choice`.
 Similarity alone selects badly: in task dialogs most messages ("yes", "for two people") resemble no earlier
-message, and two threads on one subject resemble each other. So `features.table.describe` gives each candidate
-a row of features, the networks of `model` score the rows, and the softmax of the scores gives the
-probabilities. The networks were trained on interleaved dialogs, first in their true threads, then in the
-threads that trained networks chose, because a selector in use works on its own errors.
+message, and two threads on one subject resemble each other. So `features.table.describe` computes a row of
+features for each candidate, the networks of `model` score the rows, and the softmax of the scores gives the
+probabilities. The networks are trained on interleaved dialogs, first in their true threads, then in the
+threads that trained networks choose, because later choices depend on the errors of earlier choices.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from langchain_threadmem.tree.node import Bias
 CHANCES_KEPT = 5
 """The most candidates of a choice whose probabilities are stored."""
 ONE_SUBJECT, STAYS, FEW_TURNS = 0.15, 0.6, 4
-"""The training conversations have several subjects, but many conversations have one. While a conversation
-has one thread, the prior probability that it has one subject is 0.15; otherwise it stays with its first
-subject from one message to the next with a probability of 0.6. Turns after the fourth do not count.
+"""The prior probability that a conversation has a single subject, the probability that the next message of
+another conversation stays with the first subject, and the number of turns that count. The prior applies while
+a conversation has one thread; the training conversations all have several subjects.
 """
 UNBIASED = Bias()
 GOES_BACK = 0.5
-"""The factor on the probability of an earlier turn of the only thread: in the training dialogs a message
-mostly goes back to another thread.
+"""The factor on the probability of the earlier turns of a single thread: in the training dialogs most returns
+are to another thread.
 """
 
 
@@ -61,17 +61,17 @@ class Choice:
     turn_ends: Sequence[TurnEnd] = ()
 
     @property
-    def kept(self) -> tuple[tuple[int | None, float], ...]:
+    def stored_chances(self) -> tuple[tuple[int | None, float], ...]:
         """The candidates to store as `TurnEnd.chances`: at most five, without very unlikely candidates."""
         first = list(self.probabilities.items())[:CHANCES_KEPT]
         return tuple((candidate, chance) for candidate, chance in first if chance >= LEAST_CHANCE)
 
 
 LATEST = 4
-"""The number of latest turns that tell the language of a message if its own words do not."""
+"""The number of latest turns that determine the language of a message whose words do not determine it."""
 AFTER_GREETINGS = 0.01
-"""The factor on the probability of a new root while all messages are greetings. Of 22 training conversations
-that open with a greeting 19 continue it; `Hello` and a request were two threads at p = .99.
+"""The factor on the probability of a new root while all messages are greetings. 19 of 22 training
+conversations that open with a greeting continue it, but the networks give a new root a probability of 0.99.
 """
 WORDS_OF_GREETING = 2
 """The most terms of a greeting, such as "morning"."""
@@ -152,14 +152,14 @@ def choose(
 
 
 def _is_greeting(message: MessageFeatures) -> bool:
-    """Whether a message is a greeting and the like ("Hi!", "Good morning, are you there?")."""
+    """Whether a message is a greeting ("Hi!", "Good morning, are you there?") or has no terms."""
     cues = message.cues
     greets = cues[MESSAGE_CUE_AT["greeting"]] and not cues[MESSAGE_CUE_AT["request"]]
     return not message.terms or (bool(greets) and len(message.terms) <= WORDS_OF_GREETING)
 
 
 def language_of_message(turn_ends: Sequence[TurnEnd], message: str) -> str:
-    """The language of a message: its own, or that of the latest turns if its words do not tell it.
+    """The language of a message, by its words, or by the latest turns if its words do not determine it.
 
     Example:
         >>> language_of_message([TurnEnd(2, None, "Wie lange backt das Brot?", "Etwa eine Stunde.")], "Ok.")
@@ -178,7 +178,7 @@ def weigh(
 ) -> Table:
     """The probability of each candidate, in the order of its rows.
 
-    Without a subject, all messages so far are greetings, which the first request continues.
+    Without a subject, all earlier messages are greetings, and the first request continues them.
     """
     scores = score(ensemble, candidates.rows, candidates.familiar)
     if not has_subject:

@@ -1,8 +1,8 @@
 """Coverage: the turns of other threads that a model is shown because the message may continue them.
 
-A selector is sometimes wrong, and then the turn that the message continues is in another thread. So beside
-the active thread a model is shown the runners-up: the turns that the message continues next likely, until the
-turns that are shown have a given share of the probability. They stand in the order of time, in whole turns.
+A selector is sometimes wrong, and then the turn that the message continues is in another thread. So a model
+is shown the active thread and the runners-up: the next likeliest turns, until the turns that are shown have a
+given share of the probability. The turns are whole and in the order of time.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from langchain_threadmem.tree.conversation import tree_of
 _TAIL: Final = 16
 """The number of the newest messages of a thread that are read first."""
 _MORE: Final = 8
-"""The factor by which this number grows while it is too small."""
+"""The factor by which this number grows while more messages are needed."""
 _ROUNDING: Final = 1e-9
-"""A sum of probabilities may be too large by this error."""
+"""The rounding error of a sum of probabilities."""
 _Row: TypeAlias = tuple[str, str, str, int]
 """Message id, body, role and number of a node."""
 
@@ -53,7 +53,7 @@ def messages(conversation: ThreadedConversation) -> Flow[list[BaseMessage]]:
 
 
 def covered(conversation: ThreadedConversation, thread: list[BaseMessage]) -> Flow[list[BaseMessage]]:
-    """The messages of a thread that a model is shown, with the runners-up.
+    """The messages of a thread for a model, with the runners-up.
 
     Args:
         conversation: The conversation, with its options `cover` and `cover_tokens`.
@@ -61,7 +61,7 @@ def covered(conversation: ThreadedConversation, thread: list[BaseMessage]) -> Fl
 
     Returns:
         The list, with the turns of other threads that its newest human message may continue. The list itself
-        if that message has been answered, or was placed without probabilities.
+        if that message has an answer, or a place without probabilities.
 
     Cost: two statements, about 0.15 ms; five more, about 0.4 ms together, for an uncertain place.
     """
@@ -71,7 +71,7 @@ def covered(conversation: ThreadedConversation, thread: list[BaseMessage]) -> Fl
     tree, cover = (yield from tree_of(conversation)), conversation.cover
     message_id, ids = str(thread[newest].id), {message.id for message in thread}
 
-    def look(conn: Conn) -> tuple[list[list[_Row]], dict[str, int]]:
+    def read_turns(conn: Conn) -> tuple[list[list[_Row]], dict[str, int]]:
         row = nodes.by_message(conn, tree, message_id)
         turns = [] if row is None else _runners_up(conn, tree, row.key, ids, cover)
         if row is None or not turns:
@@ -80,10 +80,10 @@ def covered(conversation: ThreadedConversation, thread: list[BaseMessage]) -> Fl
         newer = _tail(conn, row.key, lambda rows: rows[0][3] < oldest)
         return turns, {id_: number for id_, _, _, number in newer}
 
-    found, numbers = yield from Sql(look)
+    turn_rows, numbers = yield from Sql(read_turns)
     turns: list[Turn] = []
     tokens = 0
-    for rows in found:
+    for rows in turn_rows:
         turn = Turn(
             rows[0][3], decode_stored([row[:3] for row in rows], other=conversation.runtime.parts.read)
         )
@@ -111,15 +111,15 @@ def merged(
         >>> [message.content for message in merged(thread, {"1": 1, "7": 7}, [turn])]
         ['rye?', 'the car', 'when?']
     """
-    together = list(thread)
+    combined = list(thread)
     for turn in sorted(turns):
-        at = newest_human(together) or 0
-        for place, message in enumerate(together[:at]):
+        at = newest_human(combined) or 0
+        for place, message in enumerate(combined[:at]):
             if isinstance(message, HumanMessage) and numbers.get(str(message.id), 0) > turn.number:
                 at = place
                 break
-        together[at:at] = turn.messages
-    return together
+        combined[at:at] = turn.messages
+    return combined
 
 
 def check_cover(cover: float | None, tokens: int) -> None:
@@ -138,12 +138,14 @@ def check_cover(cover: float | None, tokens: int) -> None:
         raise InputError(f"cover_tokens={tokens!r} is a number of tokens, 0 or more")
 
 
-def _runners_up(conn: Conn, tree: int, key: int, shown: set[str | None], share: float) -> list[list[_Row]]:
+def _runners_up(
+    conn: Conn, tree: int, key: int, shown_ids: set[str | None], share: float
+) -> list[list[_Row]]:
     """The rows of the turns that a human message may continue and that are not shown, the likeliest first."""
     placement = stored_placements.by_key(conn, key)
     chances = () if placement is None else placement.chances
     ends = {id_: None if id_ is None else nodes.by_seq(conn, tree, id_) for id_, _ in chances}
-    hidden = {id_: row for id_, row in ends.items() if row is not None and row.message not in shown}
+    hidden = {id_: row for id_, row in ends.items() if row is not None and row.message not in shown_ids}
     missing = sum(chance for id_, chance in chances if id_ in hidden)
     turns: list[list[_Row]] = []
     for id_, chance in chances:
@@ -158,16 +160,16 @@ def _runners_up(conn: Conn, tree: int, key: int, shown: set[str | None], share: 
 
 
 def _turn(conn: Conn, end: int) -> list[_Row]:
-    """The messages of a turn, from its end."""
+    """The messages of a turn, by its last node."""
     rows = _tail(conn, end, lambda rows: any(role == "human" for _, _, role, _ in rows))
     return rows[max((place for place, row in enumerate(rows) if row[2] == "human"), default=0) :]
 
 
 def _tail(conn: Conn, end: int, is_enough: Callable[[list[_Row]], bool]) -> list[_Row]:
-    """The newest messages of a thread from its end: as many as are enough, or all."""
-    most = _TAIL
+    """The newest messages of a thread, oldest first, until `is_enough`; else all."""
+    limit = _TAIL
     while True:
-        rows = nodes.thread_messages(conn, end, most)
-        if len(rows) < most or is_enough(rows):
+        rows = nodes.thread_messages(conn, end, limit)
+        if len(rows) < limit or is_enough(rows):
             return rows
-        most *= _MORE
+        limit *= _MORE

@@ -1,4 +1,4 @@
-"""Events: the place that was selected for a message, the place that is only suggested, and moved turns."""
+"""Events: the selected place of a message, a suggested place, and moved turns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from langchain_threadmem.threads.select import Selected
 from langchain_threadmem.tree.append import TIP
 
 OnSelect = Literal["apply", "suggest"]
-"""Whether a message goes to the place that the selector chooses, or the place is only suggested."""
+"""Whether the place that the selector chooses is applied or only suggested."""
 Kind = Literal["continues", "new_thread", "returns"]
 SELECTION: Final = "threadmem.selection"
 MOVE: Final = "threadmem.move"
@@ -26,7 +26,7 @@ that are suggested are new threads, and 60 % of the new threads are suggested.
 
 
 class Candidate(TypedDict):
-    """A place that the selector has weighed.
+    """A place for a message, and its probability.
 
     Attributes:
         parent_id: Number of the node to continue; `None` for a new thread.
@@ -58,7 +58,7 @@ class Suggestion(TypedDict):
 
 
 class SelectionEvent(TypedDict):
-    """The place of a human message, as a program is notified of it.
+    """The selection of a place for a human message.
 
     Attributes:
         type: "threadmem.selection".
@@ -72,7 +72,7 @@ class SelectionEvent(TypedDict):
         candidates: The likeliest places, the likeliest first; empty without probabilities.
         reason: The reason, in a few words.
         title: Title of the thread of the message, as in `ChatMemory.list_threads`.
-        suggestion: Another place for it, with `on_select="suggest"`; else `None`.
+        suggestion: Another place for the message, with `on_select="suggest"`; else `None`.
     """
 
     type: Literal["threadmem.selection"]
@@ -140,7 +140,7 @@ class Placed(NamedTuple):
         parent_id: Number of the node that it continues; `None` at a root.
         active: Number of the node in which the active thread ended before the message.
         selected: The selection.
-        moved: The earlier turns that were moved with it.
+        moved: The earlier turns that were moved in the same transaction.
     """
 
     message: BaseMessage
@@ -174,7 +174,7 @@ def selection_event(
         parent_id=placed.parent_id,
         kind="new_thread" if is_root else "continues" if end == active else "returns",
         probability=chances.get(end),
-        candidates=[Candidate(parent_id=one, probability=chance) for one, chance in selected.chances],
+        candidates=[Candidate(parent_id=id_, probability=chance) for id_, chance in selected.chances],
         reason=selected.reason,
         title=title_of_thread(path),
         suggestion=None if suggest_at is None else _suggestion(placed, end, chances, suggest_at),
@@ -193,7 +193,7 @@ def move_event(conversation_id: str, moved: Moved) -> MoveEvent:
         parent_id=moved.parent_id,
         former_parent_id=moved.former_parent_id,
         probability=placement.chances[0][1],
-        candidates=[Candidate(parent_id=one, probability=chance) for one, chance in placement.chances],
+        candidates=[Candidate(parent_id=id_, probability=chance) for id_, chance in placement.chances],
         reason=placement.reason,
         title=moved.move.title,
     )
@@ -207,7 +207,7 @@ def _end_above(selected: Selected, node: int | None) -> int | None:
 def _suggestion(
     placed: Placed, end: int | None, chances: Mapping[int | None, float], suggest_at: float
 ) -> Suggestion | None:
-    """The place that the selector prefers to the turn end that a message continues, if likely enough."""
+    """The place that the selector prefers, if it is another place and at least as likely as the threshold."""
     parent, turns = placed.selected.preferred, placed.selected.turns
     if parent is TIP or parent == end:
         return None

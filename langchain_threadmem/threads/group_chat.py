@@ -1,8 +1,9 @@
-"""Group chats: the message that a message of several people continues, by who speaks and who is named.
+"""Group chats: the choice of the message that a message of several people continues.
 
-In a group chat the bot leaves most messages without an answer, so these are candidates too. Small networks
-score the candidates. `training/fit_irc.py` fits them on logs of a help channel and makes `group_model.npz`
-beside this module, which contains arrays only (no pickle).
+In a group chat most messages have no answer of the bot, so human messages are candidates too. Small networks
+score the candidates by their speakers, by the names in the texts and by shared words.
+`training/fit_irc.py` fits the networks on logs of a help channel and makes `group_model.npz` beside this
+module, which contains arrays only (no pickle).
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ FILE = "group_model.npz"
 WINDOW = 100
 """The number of latest messages that a message may continue."""
 NEAR = 25
-"""The number of latest messages that are always candidates; others must be related to the message."""
+"""The number of latest messages that are always candidates; earlier candidates are related to the message."""
 RELATED = 0.15
 """The cosine of the terms of two related messages."""
 LEAST_NAME = 3
-"""The number of characters from which a name without a sign is recognised, and the beginning of a name."""
+"""The least number of characters of a name without a sign, and of the beginning of a name."""
 NOBODY = -1
 _NAME = re.compile(r"@?[\w\[\]\\`^{}|-]+")
 _ADDRESS = re.compile(r"\s*(?:(@?[\w\[\]\\`^{}|-]+)\s*[:,;>]+|(@[\w\[\]\\`^{}|-]+))\s*")
@@ -58,10 +59,10 @@ class Message:
     """A message of a group chat. People are numbers, in the order in which they first spoke.
 
     Attributes:
-        id: Its node id.
-        speaker: The person who speaks.
+        id: Node id of the message.
+        speaker: The author.
         addressed: The person with whose name the message begins, or -1.
-        named: All other people whom the message names.
+        named: The other people whose names the message contains.
         terms: The weight of each term; the sum of the squares is 1.
         cues: A number for each of `CUES`.
         place: The number of messages before it.
@@ -70,7 +71,7 @@ class Message:
         parent_terms: Terms of that message.
         thread: Its thread.
         replies: The number of messages that continue it.
-        heard: The people who continue it.
+        heard: The authors of these messages.
     """
 
     id: int
@@ -89,13 +90,13 @@ class Message:
 
 
 class GroupChat:
-    """The messages of a group chat; each is read once, and understood by the messages before it."""
+    """The messages of a group chat, each with its features and its thread."""
 
     def __init__(self) -> None:
         self.lock = forking.lock()
         self._people: dict[tuple[bool, str], int] = {}
         self._names: dict[str, set[int]] = {}
-        """The people who have a name, or a part of a name of several words."""
+        """The people with a name, or with a part of a name of several words."""
         self._latest: deque[Message] = deque(maxlen=WINDOW)
         self._threads: dict[int, _Thread] = {}
         self._speeches: dict[int, Speech] = {}
@@ -111,8 +112,8 @@ class GroupChat:
             for name in _names(speech.speaker):
                 self._names.setdefault(name, set()).add(speaker)
             message = self._read(speech, reads)
-            if speech.is_answer:  # The bot answers the message, whether or not it says so.
-                above = next((one for one in self._latest if one.id == speech.previous), None)
+            if speech.is_answer:  # An answer of the bot addresses the author of the message before it.
+                above = next((message_ for message_ in self._latest if message_.id == speech.previous), None)
                 if above is not None and message.addressed == NOBODY:
                     message.addressed, message.named = above.speaker, message.named | {above.speaker}
             self._place(message, speech.previous)
@@ -123,17 +124,17 @@ class GroupChat:
         latest, rows = self.describe(Speech(0, 0, None, speaker, text), reads)
         ids = {end.human_id: end.id for end in turn_ends} | {end.id: end.id for end in turn_ends}
         ends = [ids.get(self._speeches[message.id].human, ids.get(message.id)) for message in latest]
-        kept = [row for row, end in enumerate(ends) if end is not None]
-        if not kept:
+        indices = [row for row, end in enumerate(ends) if end is not None]
+        if not indices:
             return FIRST
-        scores = score(networks(), rows[[*kept, len(latest)]].astype(float))
+        scores = score(networks(), rows[[*indices, len(latest)]].astype(float))
         chances: Table = np.exp(scores - scores.max())
         chances /= chances.sum()
-        together: dict[int | None, float] = {None: float(chances[-1])}
-        for row, chance in zip(kept, chances.tolist(), strict=False):
-            together[ends[row]] = together.get(ends[row], 0.0) + chance
+        by_end: dict[int | None, float] = {None: float(chances[-1])}
+        for row, chance in zip(indices, chances.tolist(), strict=False):
+            by_end[ends[row]] = by_end.get(ends[row], 0.0) + chance
         # Of equally likely candidates the latest is first.
-        ranked = dict(sorted(together.items(), key=lambda item: (-item[1], -(item[0] or 0))))
+        ranked = dict(sorted(by_end.items(), key=lambda item: (-item[1], -(item[0] or 0))))
         best, probability = next(iter(ranked.items()))
         return Choice(best, probability, self._reason(best, turn_ends, speaker), MappingProxyType(ranked))
 
@@ -141,8 +142,8 @@ class GroupChat:
         if best is None:
             return "new topic: nothing fits well enough"
         end = next(end for end in turn_ends if end.id == best)
-        asked = self._speeches.get(end.human_id or end.id)
-        name = "" if asked is None or asked.is_answer else asked.speaker
+        speech = self._speeches.get(end.human_id or end.id)
+        name = "" if speech is None or speech.is_answer else speech.speaker
         text = repr(one_line(end.human or end.answer, 40))
         return f"continues {text}" if _key(name) == _key(speaker) else f"answers {name or 'somebody'}: {text}"
 
@@ -162,36 +163,44 @@ class GroupChat:
         speaker, text, stop_words = self._person(speech), speech.text, reads.phrases.stop_words
         addressed, address = NOBODY, _ADDRESS.match(text)
         if address:
-            addressed = self._whom(address[1] or address[2])
+            addressed = self._person_named(address[1] or address[2])
         elif first := _NAME.match(text.lstrip()):
-            addressed = self._whom(first[0], stop_words)
-        named = {self._whom(name, stop_words) for name in _NAME.findall(text)} | {addressed}
+            addressed = self._person_named(first[0], stop_words)
+        named = {self._person_named(name, stop_words) for name in _NAME.findall(text)} | {addressed}
         if address and addressed != NOBODY:
             text = text[address.end() :]
-        found = reads.message(text)
-        length = float(np.sqrt(found.rarity @ found.rarity)) or 1.0
-        terms = dict(zip(found.terms, (found.rarity / length).tolist(), strict=True))
-        cues = (*found.cues, float("http" in text))
+        features = reads.message(text)
+        length = float(np.sqrt(features.rarity @ features.rarity)) or 1.0
+        terms = dict(zip(features.terms, (features.rarity / length).tolist(), strict=True))
+        cues = (*features.cues, float("http" in text))
         return Message(
             speech.id, speaker, addressed, frozenset(named - {speaker, NOBODY}), terms, cues, len(self)
         )
 
-    def _whom(self, name: str, unless: Collection[str] | None = None) -> int:
-        """The only person of a name. Unmarked names are no short or common words; others may be cut."""
-        marked, name = unless is None or name.startswith("@"), name.removeprefix("@").casefold()
-        if not marked and (len(name) < LEAST_NAME or name in (unless or ())):
+    def _person_named(self, name: str, unless: Collection[str] | None = None) -> int:
+        """The person with a name, if there is exactly one; else `NOBODY`.
+
+        A name without a sign is not a short or common word; a name with a sign may be abbreviated.
+        """
+        is_marked, name = unless is None or name.startswith("@"), name.removeprefix("@").casefold()
+        if not is_marked and (len(name) < LEAST_NAME or name in (unless or ())):
             return NOBODY
         people = self._names.get(name, set())
-        if not people and marked and len(name) >= LEAST_NAME:
-            people = {one for known, some in self._names.items() if known.startswith(name) for one in some}
+        if not people and is_marked and len(name) >= LEAST_NAME:
+            people = {
+                person
+                for full_name, owners in self._names.items()
+                if full_name.startswith(name)
+                for person in owners
+            }
         return next(iter(people)) if len(people) == 1 else NOBODY
 
     def _place(self, message: Message, previous: int | None) -> None:
         message.parent, above = message.place, None
         if previous is not None:
             message.thread = self._threads.get(previous, message.thread)
-            message.parent = NOBODY  # It continues a message before the latest.
-            above = next((one for one in self._latest if one.id == previous), None)
+            message.parent = NOBODY  # The parent is older than the latest messages.
+            above = next((earlier for earlier in self._latest if earlier.id == previous), None)
         else:
             message.parent_speaker = message.speaker
         if above is not None:
@@ -246,7 +255,7 @@ def _key(name: str) -> str:
 
 
 def _names(name: str) -> set[str]:
-    """A name and its parts: "Ada Lovelace" is named by "Ada" too."""
+    """A name and its parts: "Ada" also names "Ada Lovelace"."""
     whole = _key(name)
     parts = {part for part in _NAME.findall(whole) if len(part) >= LEAST_NAME}
     return {part.removeprefix("@") for part in parts | {whole}} - {""}
@@ -257,10 +266,10 @@ def _described(message: Message, latest: Sequence[Message]) -> tuple[list[Messag
     if not latest:
         return [], np.zeros((1, 0), np.float32)
     place, speaker, addressed = message.place, message.speaker, message.addressed
-    everybody = np.array([one.speaker for one in latest])
-    is_mine, is_named = everybody == speaker, np.isin(everybody, list(message.named))
-    calls_me = np.array([speaker in one.named for one in latest])
-    all_alike = np.array([_cosine(message.terms, one.terms) for one in latest])
+    all_speakers = np.array([earlier.speaker for earlier in latest])
+    is_mine, is_named = all_speakers == speaker, np.isin(all_speakers, list(message.named))
+    calls_me = np.array([speaker in earlier.named for earlier in latest])
+    all_alike = np.array([_cosine(message.terms, earlier.terms) for earlier in latest])
     all_between = np.arange(len(latest))[::-1]
     near = all_between < NEAR
     chosen = np.flatnonzero(near | is_mine | is_named | calls_me | (all_alike > RELATED))
@@ -269,27 +278,27 @@ def _described(message: Message, latest: Sequence[Message]) -> tuple[list[Messag
     my_last = latest[own[-1]] if len(own) else None
     my_thread = my_last.thread if my_last else None
     after_mine = own[-1] + 1 if len(own) else 0
-    theirs = np.flatnonzero(everybody == addressed) if addressed != NOBODY else own[:0]
+    theirs = np.flatnonzero(all_speakers == addressed) if addressed != NOBODY else own[:0]
     their_thread = latest[theirs[-1]].thread if len(theirs) else None
 
-    some = [latest[at] for at in chosen.tolist()]
-    at, speakers, whom, parents, parent_speakers, replies, size, others, last = np.array(
+    candidates = [latest[at] for at in chosen.tolist()]
+    at, speakers, addressees, parents, parent_speakers, replies, size, thread_speakers, last = np.array(
         [
             (
-                one.place,
-                one.speaker,
-                one.addressed,
-                one.parent,
-                one.parent_speaker,
-                one.replies,
-                one.thread.size,
-                len(one.thread.speakers),
-                one.thread.last,
+                earlier.place,
+                earlier.speaker,
+                earlier.addressed,
+                earlier.parent,
+                earlier.parent_speaker,
+                earlier.replies,
+                earlier.thread.size,
+                len(earlier.thread.speakers),
+                earlier.thread.last,
             )
-            for one in some
+            for earlier in candidates
         ]
     ).T
-    cues = np.array([one.cues for one in some])
+    cues = np.array([earlier.cues for earlier in candidates])
     (
         names_somebody,
         heard_me,
@@ -300,21 +309,21 @@ def _described(message: Message, latest: Sequence[Message]) -> tuple[list[Messag
     ) = np.array(
         [
             (
-                bool(one.named),
-                speaker in one.heard,
-                one.thread is my_thread,
-                one.thread is their_thread,
-                speaker in one.thread.speakers,
-                not message.named.isdisjoint(one.thread.speakers),
+                bool(earlier.named),
+                speaker in earlier.heard,
+                earlier.thread is my_thread,
+                earlier.thread is their_thread,
+                speaker in earlier.thread.speakers,
+                not message.named.isdisjoint(earlier.thread.speakers),
             )
-            for one in some
+            for earlier in candidates
         ]
     ).T
-    rank, between, alike = _rank(everybody.tolist())[chosen], all_between[chosen], all_alike[chosen]
+    rank, between, alike = _rank(all_speakers.tolist())[chosen], all_between[chosen], all_alike[chosen]
     mine, named, names_me, last_of_speaker = is_mine[chosen], is_named[chosen], calls_me[chosen], rank == 0
     since, is_root, is_last = chosen >= after_mine, parents == at, last == at
     partner = speakers == (my_last.addressed if my_last and my_last.addressed != NOBODY else NOBODY - 1)
-    caller = speakers == (everybody[calls[-1]] if len(calls) else NOBODY - 1)
+    caller = speakers == (all_speakers[calls[-1]] if len(calls) else NOBODY - 1)
     to_them = addressed if addressed != NOBODY else NOBODY - 1
     back = place - at
     each: dict[str, Any] = {
@@ -326,9 +335,9 @@ def _described(message: Message, latest: Sequence[Message]) -> tuple[list[Messag
         "named": named,
         "addressed": speakers == to_them,
         "names_me": names_me,
-        "addresses_me": whom == speaker,
+        "addresses_me": addressees == speaker,
         "names_others": names_somebody & ~names_me,
-        "names_same": whom == to_them,
+        "names_same": addressees == to_them,
         "names_nobody": ~names_somebody,
         "rank": np.log1p(rank),
         "last_of_speaker": last_of_speaker,
@@ -344,7 +353,7 @@ def _described(message: Message, latest: Sequence[Message]) -> tuple[list[Messag
         "last_of_caller": caller & last_of_speaker,
         "alike": alike,
         "most_alike": (alike == alike.max()) & (alike > 0),
-        "alike_before": np.array([_cosine(message.terms, one.parent_terms) for one in some]),
+        "alike_before": np.array([_cosine(message.terms, earlier.parent_terms) for earlier in candidates]),
         "both_greet": cues[:, _GREETING] * message.cues[_GREETING],
         "open_question": cues[:, _QUESTION] * (replies == 0) * ~mine,
         "replies": np.log1p(replies),
@@ -360,10 +369,10 @@ def _described(message: Message, latest: Sequence[Message]) -> tuple[list[Messag
         "last_of_thread": is_last,
         "last_of_my_thread": is_last & in_my_thread,
         "thread_size": np.log(size),
-        "thread_speakers": np.log1p(others),
+        "thread_speakers": np.log1p(thread_speakers),
         "thread_since": np.log(place - last),
     }
-    whole: dict[str, Any] = {
+    common: dict[str, Any] = {
         **dict(zip(CUES, message.cues, strict=True)),
         "named": len(message.named),
         "addressed": addressed != NOBODY,
@@ -373,32 +382,32 @@ def _described(message: Message, latest: Sequence[Message]) -> tuple[list[Messag
         "mine_before": math.log1p(len(own)),
         "i_spoke_last": is_mine[-1],
         "called_since": calls_me[after_mine:].any(),
-        "speakers_since": math.log1p(len(set(everybody[after_mine:].tolist()))),
+        "speakers_since": math.log1p(len(set(all_speakers[after_mine:].tolist()))),
         "messages_since": math.log1p(len(latest) - after_mine),
         "best_alike": alike.max(),
-        "speakers": math.log1p(len(set(everybody.tolist()))),
+        "speakers": math.log1p(len(set(all_speakers.tolist()))),
     }
-    rows = np.zeros((len(some) + 1, len(each) + cues.shape[1] + len(whole) + 1), np.float32)
+    rows = np.zeros((len(candidates) + 1, len(each) + cues.shape[1] + len(common) + 1), np.float32)
     rows[:-1, : len(each)] = np.array([*each.values()]).T
     rows[:-1, len(each) : len(each) + cues.shape[1]] = cues
-    rows[:, len(each) + cues.shape[1] : -1] = [*whole.values()]
+    rows[:, len(each) + cues.shape[1] : -1] = [*common.values()]
     rows[-1, -1] = 1
-    return some, rows
+    return candidates, rows
 
 
-def _cosine(one: Mapping[str, float], other: Mapping[str, float]) -> float:
-    if one.keys().isdisjoint(other):
+def _cosine(first: Mapping[str, float], second: Mapping[str, float]) -> float:
+    if first.keys().isdisjoint(second):
         return 0.0
-    return sum(one[term] * other[term] for term in one.keys() & other.keys())
+    return sum(first[term] * second[term] for term in first.keys() & second.keys())
 
 
 def _rank(speakers: Sequence[int]) -> Table:
-    """How many later messages are of the same speaker."""
-    seen: Counter[int] = Counter()
+    """For each message the number of later messages of its speaker."""
+    counts: Counter[int] = Counter()
     ranks = []
     for speaker in reversed(speakers):
-        ranks.append(seen[speaker])
-        seen[speaker] += 1
+        ranks.append(counts[speaker])
+        counts[speaker] += 1
     return np.array(ranks[::-1], float)
 
 

@@ -41,7 +41,7 @@ def selector_of(selector: AnySelector | None, model: Model | None, ask: float) -
         ask: The maximal share of messages that the model is asked about; 0 for none.
 
     Raises:
-        InputError: `ask` is out of its range, or there is no model, or another selector.
+        InputError: `ask` is out of its range or lacks a model, or the selector is not semantic.
     """
     if not ask:
         return SemanticNodeSelector() if selector is None else selector
@@ -83,7 +83,7 @@ class LLMNodeSelector(FlowSelector):
     is asked about the choices that its answer is expected to improve most. The threshold is a quantile of
     earlier choices, and at first of choices in the training dialogs. The answer is weighed against the
     probabilities by Bayes' rule, with an estimate of the model's `reliability`: the answers of a poor model
-    change only choices that are open anyway.
+    change only uncertain choices.
 
     Args:
         model: A chat model, or a model name for `ChatOpenAI`.
@@ -164,7 +164,7 @@ class LLMNodeSelector(FlowSelector):
         question = None
         if cascade and weighed is not None:
             question = Question(weighed, [*(end.id for end in shown), None], self.reliability)
-            tree.reason, tree.chances = weighed.reason, weighed.kept
+            tree.reason, tree.chances = weighed.reason, weighed.stored_chances
         if not self._share.takes(1.0 if question is None else question.gain):
             return None if weighed is None else weighed.parent_id
         try:
@@ -174,21 +174,21 @@ class LLMNodeSelector(FlowSelector):
             if policy == "raise":
                 raise SelectionError(f"the model chose no message to continue: {error}") from error
             tree.failed = True
-            latest = ends[-1].id if weighed is None or not cascade else weighed.parent_id
-            latest = latest if policy == "latest" else None
+            fallback = ends[-1].id if weighed is None or not cascade else weighed.parent_id
+            fallback = fallback if policy == "latest" else None
             log.warning(
-                "the model chose no message to continue (%s); taking %s", error, latest or "a new root"
+                "the model chose no message to continue (%s); taking %s", error, fallback or "a new root"
             )
-            return latest
+            return fallback
         return self._chosen(answer, question, tree)
 
     def _chosen(self, answer: NodeSelection, question: Question | None, tree: TreeView) -> int | None:
-        """The choice by an answer: the answer itself, or the likeliest candidate after it."""
+        """The answer itself; in a cascade the likeliest candidate, given the answer."""
         chosen = answer.selected_node_id
         if question is not None:
             after = question.answered(answer.selected_node_id)
             self._reliability.add(*question.evidence(answer.selected_node_id))
-            chosen, tree.chances = after.parent_id, after.kept
+            chosen, tree.chances = after.parent_id, after.stored_chances
         if chosen == answer.selected_node_id:
             tree.reason = answer.reasoning
             if chosen is None:
@@ -275,6 +275,6 @@ def _shortlist(ends: Sequence[TurnEnd], most: int, weighed: Choice | None) -> li
         return [end for end in ends if end.id in likely]
     continued = {end.previous for end in ends}
     leaves = [end for end in ends if end.id not in continued]
-    others = [end for end in ends if end.id in continued]
-    shown = (leaves[::-1] + others[::-1])[:most]
+    inner = [end for end in ends if end.id in continued]
+    shown = (leaves[::-1] + inner[::-1])[:most]
     return sorted(shown, key=lambda end: end.id)

@@ -6,7 +6,7 @@ over the columns of `features.table.FEATURES`; matrices learned on vectors of th
 (all-MiniLM-L6-v2, Apache 2.0); and word vectors. `training/` makes the file; the array `about` names the
 sources.
 
-The learned matrices describe the training dialogs better than others. So half of the networks were trained
+The learned matrices fit the training dialogs better than other dialogs. So half of the networks are trained
 without them, and `score` gives these networks more weight in an unfamiliar conversation.
 """
 
@@ -30,8 +30,8 @@ from langchain_threadmem.threads.features.words import Reader
 
 Way = Literal["local", "vectors", "words", "multilingual", "neutral_vectors", "neutral_words"]
 """The input of the networks: vectors of the local model, vectors of any model, or words alone; then for
-languages other than English, without anything that was learned of English words: vectors of the multilingual
-model, vectors of any model, or words alone.
+languages other than English, without features that were learned from English words: vectors of the
+multilingual model, vectors of any model, or words alone.
 """
 WAYS: Final[tuple[Way, ...]] = (
     "local",
@@ -47,12 +47,12 @@ FILE = "model.npz"
 COMPATIBILITY = ("answer", "human", "thread", "opener", "closing", "centers")
 """The arrays of `Compatibility`, in the order of its fields."""
 UNFAMILIAR, FAMILIAR = 0.45, 0.57
-"""`Candidates.familiar` of conversations unlike the training dialogs is below the first, of others above the
-second."""
+"""`Candidates.familiar` is below the first value for conversations unlike the training dialogs, and above the
+second value for others."""
 MOST_AT_HOME = 0.75
 """The maximal weight of the networks that use the learned matrices."""
 WIDEST = 4.0
-"""The limit of a column in spreads, so that no outlier outweighs all other columns."""
+"""The limit of a column in standard deviations, which bounds the weight of outliers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def score(ensemble: Networks, rows: Table, familiar: float | None = None) -> Tab
 
 
 @cache
-def _stored() -> Mapping[str, Any]:
+def _arrays() -> Mapping[str, Any]:
     with as_file(files(__package__).joinpath(FILE)) as path, np.load(path, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     assert arrays["features"].tolist() == list(FEATURES), "model.npz has other columns; run `make fit`"
@@ -123,14 +123,14 @@ def _stored() -> Mapping[str, Any]:
 @cache
 def networks(way: Way, *, again: bool = False) -> Networks:
     """The networks for one input, for choices or for second looks; the first call reads the file."""
-    arrays, name = _stored(), f"{way}_again" if again else way
+    arrays, name = _arrays(), f"{way}_again" if again else way
     return Networks(*(arrays[f"{name}_{field.name}"].astype(np.float32) for field in fields(Networks)))
 
 
 @cache
 def compatibility(way: Way = "local") -> Compatibility | None:
     """The matrices learned on vectors of the local or of the multilingual model; `None` for other inputs."""
-    arrays = _stored()
+    arrays = _arrays()
     if f"{way}_{COMPATIBILITY[0]}" not in arrays:
         return None
     return Compatibility(*(arrays[f"{way}_{name}"].astype(np.float32) for name in COMPATIBILITY))
@@ -139,7 +139,7 @@ def compatibility(way: Way = "local") -> Compatibility | None:
 @cache
 def word_vectors() -> WordVectors:
     """The learned word vectors."""
-    arrays = _stored()
+    arrays = _arrays()
     names = ("answer", "message", "opener", "closing")
     words, common = (tuple(arrays[name].item().split(" ")) for name in ("words", "terms"))
     learned = {name: arrays[f"word_{name}"].astype(np.float32) for name in names}
@@ -157,7 +157,8 @@ def input_of(model: str, dimensions: int | None, *, neutral: bool = False) -> Wa
     Args:
         model: Name of the embedding model; empty if unknown.
         dimensions: Dimensions of the vectors; `None` without vectors.
-        neutral: Whether the texts are in another language than English. The local model knows English alone.
+        neutral: Whether the texts are in another language than English, which the local model does not
+            support.
 
     Example:
         >>> input_of("sentence-transformers/all-MiniLM-L6-v2", 384), input_of("another", 384)
@@ -185,5 +186,5 @@ def about() -> Mapping[str, Any]:
         >>> "sources" in about()
         True
     """
-    description: Mapping[str, Any] = json.loads(_stored()["about"].item())
+    description: Mapping[str, Any] = json.loads(_arrays()["about"].item())
     return description

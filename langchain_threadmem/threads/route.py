@@ -1,15 +1,15 @@
 """Routing of LangGraph's message lists to threads of the tree.
 
 A graph passes its whole list of messages at every step, and a saver may store the newest of them below the
-old tip, before or after. So nothing here depends on the order of writes: stored messages are found by their
-ids, others are appended, and a message in the wrong place is moved by `place`, the only verb that moves.
-Every function may be called again and then changes nothing.
+old tip, before or after. So no function of this module depends on the order of writes: stored messages are
+found by their ids, other messages are appended, and a message in the wrong place is moved as by `place`.
+Every function is idempotent.
 
 A run continues the turns of its own branch, and the turns that no run of a graph has stored. `tree.lineage`
-knows the turns of other branches.
+records the turns of other branches.
 
-A human message is *routed* once. It counts as routed if it hangs elsewhere than its list says, has been
-answered, or is a new version of itself; or if the graph's state remembers it (`routed`).
+A human message is *routed* once. It counts as routed if its parent is not the message before it in the list,
+if it has an answer or another version, or if the graph's state contains its id (`routed`).
 """
 
 from __future__ import annotations
@@ -61,17 +61,19 @@ from langchain_threadmem.tree.nodes import NodeRow, Outline
 from langchain_threadmem.tree.rows import drafts_of
 
 _ANSWERS = ("ai", "tool", "function")
+REPLACED = "__threadmem_replaced"
+"""The field of `configurable` in which `ThreadMemSaver.fork` names the message that a run replaces."""
 _MOST_EXTRA = 50
-"""The most additional hits that recall looks for, in place of hits in the active thread."""
+"""The maximal number of additional hits, which replace hits in the active thread."""
 
 
 class ActiveThread(TypedDict):
-    """The thread that a graph is in, and the reason; plain values for a checkpoint or a user interface.
+    """The active thread of a graph, and the reason; plain values for a checkpoint or a user interface.
 
     Attributes:
         message_id: Id of the human message that was routed.
         node_id: Number of its node.
-        parent_id: Number of the node it continues; `None` if it began a thread.
+        parent_id: Number of the node that it continues; `None` if it began a thread.
         reason: The reason for its place, in a few words.
     """
 
@@ -85,12 +87,14 @@ class Lineage(NamedTuple):
     """The branch that a run of a graph continues.
 
     Attributes:
-        thread: Its LangGraph thread; empty if that has the name of the conversation, or none.
-        rewound: Whether the caller named the checkpoint at which it begins.
+        thread: The LangGraph thread of the run; empty if it has no name, or that of the conversation.
+        rewound: Whether the caller named the checkpoint at which the run begins.
+        replaced: Id of the message that the run replaces, from `ThreadMemSaver.fork`; empty if there is none.
     """
 
     thread: str = ""
     rewound: bool = False
+    replaced: str = ""
 
 
 NO_LINEAGE = Lineage()
@@ -102,10 +106,10 @@ class Routed(NamedTuple):
     Attributes:
         thread: Its place and the reason.
         path: The messages from the root of the thread to it, without system messages.
-        messages: The list rewritten to that thread and to the runners-up of `coverage`; `None` if it shows
-            them already.
-        event: The event of the selection; `None` if the message had its place before.
-        moves: The events of the earlier turns that were moved with it.
+        messages: The list rewritten to that thread and to the runners-up of `coverage`; `None` if the list is
+            unchanged.
+        event: The event of the selection; `None` if the message already had a place.
+        moves: The events of the earlier turns that were moved in the same transaction.
     """
 
     thread: ActiveThread
@@ -125,19 +129,19 @@ def route(
     """Find the thread of the newest human message, and store the new messages of the list.
 
     Args:
-        conversation: The conversation; its selector is asked about a message that was not routed yet.
+        conversation: The conversation; its selector chooses the place of a message that is not routed yet.
         given: The list in the graph's state.
-        routed: Id of the human message that was routed last, by the graph's state.
+        routed: Id of the human message that was routed last, in the graph's state.
         lineage: The branch that the run continues.
         suggest_at: The least probability with which another place is suggested, while the message continues
             the active thread; `None` to put it in the place that the selector chooses.
 
     Returns:
-        The thread; `None` if the list holds no human message.
+        The thread; `None` if the list contains no human message.
 
     Raises:
         InputError: A message has no id.
-        SelectionError: The selector failed, and the conversation says to raise.
+        SelectionError: The selector failed, and `on_selection_failure` is "raise".
     """
     spoken = _spoken(given)
     newest = newest_human(spoken)
@@ -154,30 +158,31 @@ def route(
     def read(conn: Conn) -> tuple[NodeRow, list[tuple[str, str, str]], bool]:
         row = nodes.by_message(conn, tree, message_id)
         assert row is not None, f"message {message_id!r} was stored a moment ago"
-        path = [one[:3] for one in nodes.thread_messages(conn, row.key) if one[2] != "system"]
-        return row, path, _shows(conn, tree, spoken[:newest], [one[0] for one in path])
+        rows = nodes.thread_messages(conn, row.key)
+        path = [row[:3] for row in rows if row[2] != "system"]
+        return row, path, _shows(conn, tree, spoken[:newest], [id_ for id_, *_ in path])
 
     row, bodies, shows = yield from Sql(read)
     path = decode_stored(bodies, other=conversation.runtime.parts.read)
     rewritten = list(given)
     if not shows:
-        told = [message for message in given if isinstance(message, SystemMessage)]
-        rewritten = [*told, *path[:-1], *spoken[newest:]]
+        system_messages = [message for message in given if isinstance(message, SystemMessage)]
+        rewritten = [*system_messages, *path[:-1], *spoken[newest:]]
     if conversation.window is not None:
         earlier = spoken[:newest] if shows else path[:-1]
         view = {message.id for message in shown(earlier, spoken[newest:], conversation.window)}
-        left = {message.id for message in earlier} - view
-        rewritten = [message for message in rewritten if message.id not in left]
+        outside = {message.id for message in earlier} - view
+        rewritten = [message for message in rewritten if message.id not in outside]
     rewritten = yield from coverage.covered(conversation, rewritten)
     event, moved = None, list[MoveEvent]()
     if isinstance(placed, Placed):
         event = selection_event(conversation.name, placed, path, suggest_at)
-        moved = [move_event(conversation.name, one) for one in placed.moved]
+        moved = [move_event(conversation.name, turn) for turn in placed.moved]
     reason = placed if isinstance(placed, str) else placed.selected.reason
     return Routed(
         ActiveThread(message_id=message_id, node_id=row.seq, parent_id=row.parent, reason=reason),
         path,
-        None if [one.id for one in rewritten] == [one.id for one in given] else rewritten,
+        None if [new.id for new in rewritten] == [old.id for old in given] else rewritten,
         event,
         moved,
     )
@@ -194,9 +199,9 @@ def _route(
     """Place an unanswered human message, and the human messages right before it.
 
     Returns:
-        The place of the first of them; the reason if they had their places before.
+        The place of the first of them; the reason if all of them already have places.
     """
-    tree, other = (yield from tree_of(conversation)), conversation.runtime.parts.keep
+    tree, write_value = (yield from tree_of(conversation)), conversation.runtime.parts.keep
     start = newest
     while start and isinstance(spoken[start - 1], HumanMessage):
         start -= 1
@@ -204,13 +209,13 @@ def _route(
 
     def first_unrouted(conn: Conn) -> int:
         for index in range(start, newest + 1):
-            if spoken[index].id != routed and not _is_routed(conn, tree, spoken[: index + 1], other):
+            if spoken[index].id != routed and not _is_routed(conn, tree, spoken[: index + 1], write_value):
                 return index
         return newest + 1
 
     first = yield from Sql(first_unrouted)
     if first > newest:
-        # Stored elsewhere with other content, it is a new version of itself, and that is no new message.
+        # A stored message with other content is a new version, which has the place of the old version.
         written = yield from store(conversation, spoken[: newest + 1])
         return "it is a new version of a message" if written else "it has its place already"
     since, past = yield from Sql(
@@ -218,26 +223,27 @@ def _route(
     )
     selected = yield from select(conversation, spoken[newest], past, suggest)
     parent = selected.parent
-    drafts = selected.explains(drafts_of([spoken[first]], other=other))
+    drafts = selected.explains(drafts_of([spoken[first]], other=write_value))
 
     def write(conn: Conn) -> Placed:
         trees.lock(conn, tree)
         active = selected.active
         if active is TIP:
-            active = _tip_before(conn, tree, {str(one.id) for one in spoken[first:]})
+            active = _tip_before(conn, tree, {str(message.id) for message in spoken[first:]})
         moved = heal.move(conn, tree, selected.moves)
         (key,), (node,) = writer.append(conn, tree, drafts, parent)
-        why, place = selected.placement, (node.id, node.parent_id)
-        # Stored by somebody else before us, under the old tip: only `place` moves.
+        placement, place = selected.placement, (node.id, node.parent_id)
+        # Another writer has stored the message below the old tip.
         at_root = parent is None and _is_system(conn, tree, node.parent_id)
         if parent is not TIP and node.parent_id != parent and not at_root:
-            here, _ = revise.placed(conn, tree, node.id, parent, why)
+            here, _ = revise.placed(conn, tree, node.id, parent, placement)
             place = here.seq, here.parent
-        elif node.placement is None and node.parent_id == parent and why is not None:
-            # Stored by somebody else before us, who did not know why it goes there.
-            stored_placements.put(conn, [(key, drafts[0].id, why)])
+        elif node.placement is None and node.parent_id == parent and placement is not None:
+            # Another writer has stored the message without its placement.
+            stored_placements.put(conn, [(key, drafts[0].id, placement)])
         origin = _origin(conn, tree, drafts[0].id)
-        lineage_sql.begin(conn, tree, lineage.thread, origin or node.id, since)
+        is_unseen = _continues(conn, tree, lineage.replaced)
+        lineage_sql.begin(conn, tree, lineage.thread, origin or node.id, since, is_unseen)
         return Placed(spoken[first], *place, active, selected, moved)
 
     placed = yield from Sql(write, write=True)
@@ -249,11 +255,11 @@ def _route(
 
 @telemetry.observed("create_memory", telemetry.of_conversation, lambda count: {telemetry.COUNT: count})
 def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> Flow[int]:
-    """Store the end of a list: the messages after the last one that is stored already.
+    """Store the end of a list: the messages after the last stored message.
 
-    A message with a known id and other content is a new version of the old one; an answer beside older
-    answers of the same turn supersedes them. Summaries, recalled text and system messages are left out: no
-    person, model or tool of the conversation wrote them.
+    A message with a stored id and other content is a new version of the stored message; an answer beside
+    older answers of the same turn supersedes them. Summaries, recalled text and system messages are not
+    stored: no person, model or tool of the conversation wrote them.
 
     Args:
         conversation: The conversation.
@@ -263,17 +269,17 @@ def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> F
         The number of messages that were written.
     """
     spoken = _spoken(given)
-    tree, other = (yield from tree_of(conversation)), conversation.runtime.parts.keep
+    tree, write_value = (yield from tree_of(conversation)), conversation.runtime.parts.keep
     written = yield from _answer_calls(conversation, spoken)
-    first = yield from Sql(lambda conn: _first_new(conn, tree, spoken, other))
+    first = yield from Sql(lambda conn: _first_new(conn, tree, spoken, write_value))
     if first == len(spoken):
         return written
-    tail = spoken[max(first - 1, 0) :]  # from the last message that is stored already
-    drafts = drafts_of(tail, other=other)
+    tail = spoken[max(first - 1, 0) :]  # From the last stored message.
+    drafts = drafts_of(tail, other=write_value)
 
     def write(conn: Conn) -> int:
         trees.lock(conn, tree)
-        start = _first_new(conn, tree, tail, other)  # Another writer may have stored some since.
+        start = _first_new(conn, tree, tail, write_value)  # Another writer may have stored messages since.
         if start < len(tail):
             _write(conn, tree, drafts, start)
         return len(tail) - start
@@ -282,9 +288,9 @@ def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> F
 
 
 def _answer_calls(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[int]:
-    """Store results that were inserted behind the calls of an abandoned turn; their number.
+    """Store results that were inserted after the tool calls of an abandoned turn, and return their number.
 
-    Only in an abandoned turn does the result of a tool come right before a human message.
+    The result of a tool comes right before a human message only in an abandoned turn.
     """
     written = 0
     for end in range(2, len(messages)):
@@ -297,19 +303,21 @@ def _answer_calls(conversation: ThreadedConversation, messages: Sequence[BaseMes
 
 
 def _answer_call(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[int]:
-    """Store the results between a call and the next message, and hang that message below the last of them.
+    """Store the results between a call and the next message, and graft that message below the last result.
 
-    Both messages must be stored with this content; other versions are left as they are.
+    Both messages must be stored with this content; other versions are not changed.
     """
     tree, exchange = (yield from tree_of(conversation)), listed(messages, conversation.runtime.parts.keep)
 
     def stored(conn: Conn) -> list[NodeRow | None]:
-        rows = [nodes.by_message(conn, tree, one.id) for one in exchange or ()]
-        known = [row is None or row.body == one.body for row, one in zip(rows, exchange or (), strict=True)]
-        return rows if all(known) and rows and rows[0] and rows[-1] else []
+        rows = [nodes.by_message(conn, tree, item.id) for item in exchange or ()]
+        unchanged = [
+            row is None or row.body == item.body for row, item in zip(rows, exchange or (), strict=True)
+        ]
+        return rows if all(unchanged) and rows and rows[0] and rows[-1] else []
 
     def is_apart(rows: Sequence[NodeRow | None]) -> bool:
-        """Whether what follows the results hangs beside the last of them."""
+        """Whether the message after the results is stored beside the last result."""
         live = [row for row in rows if row is not None and row.state == State.LIVE]
         return bool(rows) and len(live) == len(rows) and live[-1].parent in {row.seq for row in live[:-2]}
 
@@ -341,18 +349,18 @@ def recall_elsewhere(
     min_similarity: float = 0.3,
     lineage: Lineage = NO_LINEAGE,
 ) -> Flow[list[Recalled]]:
-    """Messages of other threads about a query, and summaries that cover more than the active thread, the best
-    first.
+    """Recall messages of other threads, and summaries that cover more than the active thread, the best first.
 
     Args:
-        conversation: The conversation that asks.
-        query: The text to recall by.
-        path: The messages of the active thread, which the model sees anyway, as it sees the turns that the
-            option `cover` of the conversation adds.
-        n_results: The most messages and summaries.
+        conversation: The conversation.
+        query: The query of the recall.
+        path: The messages of the active thread. These messages and the turns that the option `cover` of the
+            conversation adds are no results.
+        n_results: The maximal number of messages and summaries.
         scope: The other threads of this "conversation", or also all others of its "owner".
-        min_similarity: The least similarity of a hit; without embeddings a hit shares a word with the query.
-        lineage: The branch that the run continues: branches that it has not seen are left out.
+        min_similarity: The minimal similarity of a hit; without embeddings a hit shares a word with the
+            query.
+        lineage: The branch that the run continues; turns of branches that it has not seen are no results.
 
     Returns:
         Plain values, for `recall.quoting`.
@@ -364,36 +372,36 @@ def recall_elsewhere(
     index = (yield from turns(conversation.runtime, tree)) if unseen else None
     most = n_results + (_MOST_EXTRA if unseen else min(len(path), _MOST_EXTRA))
     hits = yield from recall(conversation, query, RecallOptions(most, scope), 0)
-    own = {message.id for message in (yield from coverage.covered(conversation, list(path)))}
+    own_ids = {message.id for message in (yield from coverage.covered(conversation, list(path)))}
 
     def is_new(hit: Recollection) -> bool:
         is_here = not hit.rank and hit.conversation_id == conversation.name
-        if is_here and (hit.node.message.id in own or (index and index.belongs(hit.node.id, unseen))):
+        if is_here and (hit.node.message.id in own_ids or (index and index.belongs(hit.node.id, unseen))):
             return False
         if hit.why.similarity is None:
             return bool(hit.why.terms)
         return hit.why.similarity >= min_similarity
 
-    found: list[Recalled] = []
+    results: list[Recalled] = []
     for hit in filter(is_new, hits):
-        if len(found) == n_results:
+        if len(results) == n_results:
             break
-        if not hit.rank or not (yield from adds_nothing(conversation, hit, own)):
-            found.append(recalled(hit))
-    return found
+        if not hit.rank or not (yield from adds_nothing(conversation, hit, own_ids)):
+            results.append(recalled(hit))
+    return results
 
 
 def conversation_name(
     config: Mapping[str, Any], given: str | Callable[[Mapping[str, Any]], str] | None
 ) -> str:
-    """The conversation that a LangGraph run belongs to: the one the caller names, else the run's `thread_id`.
+    """The conversation of a LangGraph run: the name that the caller gives, else the run's `thread_id`.
 
     Args:
         config: The run's configuration.
         given: A name, or a function from the configuration to a name.
 
     Raises:
-        InputError: Neither is there.
+        InputError: There is neither a name nor a `thread_id`.
 
     Example:
         >>> conversation_name({"configurable": {"thread_id": "first"}}, None)
@@ -416,12 +424,13 @@ def lineage_of(config: Mapping[str, Any], conversation: str) -> Lineage:
 
     Example:
         >>> lineage_of({"configurable": {"thread_id": "first"}, "metadata": {"checkpoint_id": "1ef"}}, "all")
-        Lineage(thread='first', rewound=True)
+        Lineage(thread='first', rewound=True, replaced='')
     """
     thread = str(config.get("configurable", {}).get("thread_id") or "")
-    # LangGraph keeps a checkpoint that the caller has named in the metadata alone.
+    # LangGraph stores the checkpoint that a caller names only in the metadata.
     rewound = bool((config.get("metadata") or {}).get("checkpoint_id"))
-    return Lineage("" if thread == conversation else thread, rewound)
+    replaced = config.get("configurable", {}).get(REPLACED, "") if rewound else ""
+    return Lineage("" if thread == conversation else thread, rewound, replaced)
 
 
 def thread_to(conversation: ThreadedConversation, message_id: str) -> Flow[list[BaseMessage]]:
@@ -431,13 +440,13 @@ def thread_to(conversation: ThreadedConversation, message_id: str) -> Flow[list[
     def read(conn: Conn) -> list[tuple[str, str, str]]:
         row = nodes.by_message(conn, tree, message_id)
         rows = [] if row is None else nodes.thread_messages(conn, row.key)
-        return [one[:3] for one in rows if one[2] != "system"]
+        return [row[:3] for row in rows if row[2] != "system"]
 
     return decode_stored((yield from Sql(read)), other=conversation.runtime.parts.read)
 
 
 def _spoken(given: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """The messages of a list without system messages and without those that were made for a prompt."""
+    """The messages of a list without system messages and without messages that were made for a prompt."""
     spoken = [message for message in given if not (isinstance(message, SystemMessage) or is_made_up(message))]
     for message in spoken:
         if message.id is None:
@@ -452,32 +461,46 @@ def _past(
     conn: Conn,
     tree: int,
     spoken: Sequence[BaseMessage],
-    together: range,
+    unanswered: range,
     routed: str | None,
     lineage: Lineage,
 ) -> tuple[int | None, Past]:
-    """The first node of the turn that a run continues, if that is known, and the messages that it has seen.
+    """The first node of the turn that a run continues, if it is stored, and the messages that it has seen.
 
-    `together` are the positions of human messages right before the one that is routed.
+    `unanswered` are the positions of the human messages right before the message that is routed.
     """
-    end = spoken[together.start - 1].id if together.start else None
+    end = spoken[unanswered.start - 1].id if unanswered.start else None
     human = next(
-        (one.id for one in reversed(spoken[: together.start]) if isinstance(one, HumanMessage)), None
+        (message.id for message in reversed(spoken[: unanswered.start]) if isinstance(message, HumanMessage)),
+        None,
     )
     came_from = human or routed or end
     since = None if came_from is None else _origin(conn, tree, came_from)
-    for index in together:  # A turn without an answer.
+    for index in unanswered:  # A turn without an answer.
         seq = _origin(conn, tree, str(spoken[index].id))
         if seq is not None and lineage_sql.is_begun(conn, tree, lineage.thread, seq):
             since = seq
     if since is None:
         if not lineage.rewound:
-            return None, EVERYTHING  # Nothing but the list is known of the run.
+            return None, EVERYTHING  # The run has no stored turn.
         since = 0
     hidden = lineage_sql.unseen(conn, tree, lineage.thread, since)
     last = None if end is None else nodes.by_message(conn, tree, end)
-    new = {str(one.id) for one in spoken[together.start :]}
+    new = {str(message.id) for message in spoken[unanswered.start :]}
     return since, Past(hidden, _tip_before(conn, tree, new), None if last is None else last.seq)
+
+
+def _continues(conn: Conn, tree: int, message: str) -> Callable[[int], bool] | None:
+    """Whether a node, by its number, is a message or below it; `None` if the message is not stored."""
+    replaced = [row.key for row in nodes.versions(conn, tree, message)] if message else []
+
+    def is_below(seq: int) -> bool:
+        first = nodes.by_seq(conn, tree, seq)
+        row = None if first is None else nodes.by_message(conn, tree, first.message)
+        above = [] if row is None else nodes.spans(conn, row.key)
+        return any(low <= key <= high for key in replaced for low, high in above)
+
+    return is_below if replaced else None
 
 
 def _tip_before(conn: Conn, tree: int, new: Collection[str]) -> int | None:
@@ -488,12 +511,12 @@ def _tip_before(conn: Conn, tree: int, new: Collection[str]) -> int | None:
         return None if tip is None else tip.seq
     before = (nodes.by_seq(conn, tree, seq) for seq in range(head.next_seq - 1, 0, -1))
     end = next((row for row in before if _is_before(row, new)), None)
-    found = end
-    while found is not None:  # A message that was moved has a higher number than the messages below it.
-        end = found
+    following = end
+    while following is not None:  # A moved message has a higher number than the messages below it.
+        end = following
         below = nodes.children(conn, tree, [(end.key, end.seq)])
-        rows = (nodes.by_key(conn, one.key) for one in reversed(below))
-        found = next((row for row in rows if _is_before(row, new)), None)
+        rows = (nodes.by_key(conn, child.key) for child in reversed(below))
+        following = next((row for row in rows if _is_before(row, new)), None)
     return None if end is None else end.seq
 
 
@@ -503,22 +526,23 @@ def _is_before(row: NodeRow | None, new: Collection[str]) -> bool:
 
 
 def _unseen(conn: Conn, tree: int, path: Sequence[BaseMessage], lineage: Lineage) -> Sequence[Span]:
-    """The numbers of the nodes that the run which is at the end of a path has not seen."""
+    """The numbers of the nodes that a run at the end of a path has not seen."""
     newest = newest_human(path)
     origin = None if newest is None else _origin(conn, tree, str(path[newest].id))
     return () if origin is None else lineage_sql.unseen(conn, tree, lineage.thread, origin)
 
 
 def _origin(conn: Conn, tree: int, message: str) -> int | None:
-    """The number of the first version of a message, wherever it was; `None` if it is not stored."""
+    """The number of the first version of a message in any place; `None` if it is not stored."""
     return min((row.seq for row in nodes.versions(conn, tree, message)), default=None)
 
 
-def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], other: Writer) -> bool:
-    """Whether the human message at the end of a list has the place it was routed to, rather than the one its
-    list implies: below the message before it, or within the tool exchange before it, which may have grown.
-    A list of one message implies none: a saver stores the message below the tip. But an edited message has
-    the place of the message that it replaces.
+def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value: Writer) -> bool:
+    """Whether the human message at the end of a list is stored in the place to which it was routed.
+
+    The list itself implies a place below the message before it, or within the tool exchange before it, which
+    may have grown. A list of one message implies no place: a saver stores the message below the tip. An
+    edited message has the place of the message that it replaces.
     """
     message, index = spoken[-1], len(spoken) - 2
     above = {spoken[index].id if index >= 0 else None}
@@ -528,9 +552,9 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], other: Writ
     rows = nodes.versions(conn, tree, str(message.id))
     if not rows:
         return False
-    body = encode(message, other)
+    body = encode(message, write_value)
     if any(row.body != body for row in rows):
-        return True  # It is a new version, or has one.
+        return True  # The message is a new version, or has a new version.
     parent = None if rows[0].parent is None else nodes.by_seq(conn, tree, rows[0].parent)
     is_as_listed = (None if parent is None or parent.role == "system" else parent.message) in above
     if index >= 0 and not is_as_listed:
@@ -548,30 +572,30 @@ def _is_system(conn: Conn, tree: int, seq: int | None) -> bool:
     return row is not None and row.role == "system"
 
 
-def _first_new(conn: Conn, tree: int, spoken: Sequence[BaseMessage], other: Writer) -> int:
-    """The position after the last message that is stored as it is; usually found at the first look."""
+def _first_new(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value: Writer) -> int:
+    """The position after the last message that is stored with this content; usually the end of the list."""
     for index in range(len(spoken) - 1, -1, -1):
         rows = nodes.versions(conn, tree, str(spoken[index].id))
-        if rows and (body := encode(spoken[index], other)) and any(row.body == body for row in rows):
+        if rows and (body := encode(spoken[index], write_value)) and any(row.body == body for row in rows):
             return index + 1
     return 0
 
 
 def _write(conn: Conn, tree: int, drafts: Sequence[Draft], start: int) -> None:
-    """Write the drafts from `start` on, and supersede what they replace."""
+    """Write the drafts from `start` on, and supersede the messages that they replace."""
     new = drafts[start:]
     before = _stored_as(conn, tree, drafts[start - 1]) if start else None
     old = [row for draft in new for row in nodes.versions(conn, tree, draft.id)]
     replaced: dict[int, NodeRow | Outline] = {row.key: row for row in old}
-    for one in old:
-        replaced.update({row.key: row for row in nodes.answers(conn, tree, one.key, one.seq)})
+    for former in old:
+        replaced.update({row.key: row for row in nodes.answers(conn, tree, former.key, former.seq)})
     if before is not None:
         parent: int | None = before.seq
         if new[0].role in _ANSWERS:
             other_answers = nodes.answers(conn, tree, before.key, before.seq)
             replaced.update({row.key: row for row in other_answers})
     elif old and old[0].message == new[0].id:
-        parent = old[0].parent  # The list was trimmed: the new version stands beside the old one.
+        parent = old[0].parent  # The list was trimmed: the new version is a sibling of the old version.
     else:
         parent = _tip(conn, tree)
     live = [row.key for row in replaced.values() if row.state == State.LIVE]
@@ -588,7 +612,7 @@ def _tip(conn: Conn, tree: int) -> int | None:
 
 
 def _stored_as(conn: Conn, tree: int, draft: Draft) -> NodeRow | None:
-    """The place of a message with just this content, the live one first."""
+    """The node of a message with the same content; a live node comes before others."""
     return next((row for row in nodes.versions(conn, tree, draft.id) if row.body == draft.body), None)
 
 
@@ -599,18 +623,18 @@ def _is_moved(conn: Conn, tree: int, message: str) -> bool:
 
 
 def _shows(conn: Conn, tree: int, before: Sequence[BaseMessage], path: Sequence[str]) -> bool:
-    """Whether a list leads up to its human message as the thread does, and shows nothing of other threads.
+    """Whether a list is the thread of its last human message and contains no message of another thread.
 
-    A list that was trimmed, or whose beginning was summarised, still shows its thread: its program wants it
-    so. But what is missing above a message that was moved, was never in the list.
+    A list that a program has trimmed or summarised still is its thread. A list that lacks a message above a
+    moved message is not.
     """
     if (before[-1].id if before else None) != (path[-2] if len(path) > 1 else None):
         return False
     above = dict(zip(path, ["", *path[:-1]], strict=True))
     own_ids = [str(message.id) for message in before if message.id in above]
-    for last, this in pairwise(["", *own_ids]):
-        if above[this] != last and _is_moved(conn, tree, this):
+    for above_id, id_ in pairwise(["", *own_ids]):
+        if above[id_] != above_id and _is_moved(conn, tree, id_):
             return False
-    own = set(path)
-    strange = [str(message.id) for message in before if message.id not in own]
-    return not any(row.state != State.ASIDE for one in strange for row in nodes.versions(conn, tree, one))
+    thread_ids = set(path)
+    foreign = [str(message.id) for message in before if message.id not in thread_ids]
+    return not any(row.state != State.ASIDE for id_ in foreign for row in nodes.versions(conn, tree, id_))

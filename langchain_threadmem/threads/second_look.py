@@ -1,13 +1,13 @@
 """Second looks: the scores of a placed turn, computed again with its answer.
 
-A message is placed before its answer exists, and a wrong place misleads later choices. So when the next
-message comes, each turn with an uncertain place is scored again, by its answer, among the likely candidates
-of its message. Later choices use the new probabilities. Where another place has become clearly likelier,
-`heal` moves the turn.
+A message is placed before its answer exists, and a wrong place misleads later choices. So before the next
+message is placed, each turn with an uncertain place is scored again, by its answer, among the likely
+candidates of its message. Later choices use the new probabilities. `heal` moves a turn to another place that
+has become clearly likelier.
 
-Second looks help where answers do not depend on the choice, as in imported conversations. A model that was
-shown the wrong thread answers as if it were the right one. So a second look can lower the probability of a
-choice but never raises it; `benchmarks/README.md` has figures.
+Second looks improve the choices if answers do not depend on the choice, as in imported conversations. A model
+that was shown the wrong thread answers as if it were the right thread. So a second look can lower the
+probability of a choice but never raises it; `benchmarks/README.md` has figures.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from langchain_threadmem.threads.turn_ends import TurnEnd
 SURE = 0.9
 """The probability of a place above which there is no second look."""
 LATE = 32
-"""The number of latest turns that get second looks, and of earlier turns that each is compared with. 64 turns
-do not improve the choices, and a second look takes a tenth longer."""
+"""The number of latest turns that get second looks, and of earlier turns with which each is compared. With 64
+turns the choices do not improve, and a second look is 10 % slower."""
 UNLIKELY = 1e-3
 """The probability of a new root that was not among the likely candidates."""
 NEAR, CLEAR = 0.2, 0.25
-"""Cosines. An answer below `NEAR` to all candidates is about none of them; an answer whose cosine to one
-candidate exceeds `NEAR` and all other cosines by `CLEAR` is about that candidate. With an embedding model
-whose cosines are all high neither occurs, and every uncertain turn is scored again."""
+"""Limits of cosines. An answer below `NEAR` to all candidates is about none of them; an answer whose cosine
+to a candidate exceeds `NEAR` and all other cosines by `CLEAR` is about that candidate. With an embedding
+model whose cosines are all high neither case occurs, and every uncertain turn is scored again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,18 +153,18 @@ def reconsidered(
     known_ids = {None, *(end.id for end in revised)}
     for place, turn in enumerate(turn_ends[first:], first):
         if doubtful(turn):
-            kept = tuple(turn.chances)
-            key = (way, version, turn.id, turn.answer, kept)
+            stored = tuple(turn.chances)
+            key = (way, version, turn.id, turn.answer, stored)
             chances = reader.second_looks.get(key)
             if chances is None:
                 late = slice(max(place - LATE, 0), place)
                 vector = None if way.endswith("words") else answer_vectors[place]
                 vectors = human_vectors[late], answer_vectors[late]
                 look = look_again(alone(revised[late]), *vectors, turn, vector, reader, compatibility)
-                chances = look.revised(ensemble) if look else kept
+                chances = look.revised(ensemble) if look else stored
                 reader.second_looks.put(key, chances)
-            # The likeliest parent may have been removed, or be older than these turns.
-            if chances != kept and chances[0][0] in known_ids:
+            # The likeliest parent may be removed, or older than these turns.
+            if chances != stored and chances[0][0] in known_ids:
                 turn = replace(turn, previous=chances[0][0], chances=chances)
         revised.append(turn)
         known_ids.add(turn.id)

@@ -42,7 +42,7 @@ class ThreadedConversation(Conversation):
 
     @property
     def is_linear(self) -> bool:
-        """Whether every message continues the last one."""
+        """Whether every message continues the last message."""
         return isinstance(self.selector, LinearNodeSelector)
 
 
@@ -56,7 +56,7 @@ class Selected(NamedTuple):
         candidates: The number of turn ends that the selector could choose from.
         active: The node in which the active thread of the writer ends, or `TIP`.
         chances: The probabilities of the candidates, if the selector has computed them.
-        preferred: The choice of the selector, if it is only to be suggested; `TIP` if there is none.
+        preferred: The choice of the selector, if it is only suggested; `TIP` if there is none.
         turns: The turns of the conversation; `None` if the selector did not need them.
         moves: The earlier turns to move before the message is stored.
     """
@@ -118,14 +118,14 @@ def select(
     Args:
         conversation: The conversation, with its selector.
         message: The message.
-        past: The messages that it may continue; by default all.
+        past: The messages that the message may continue; by default all.
         suggest: Whether the message continues the active thread, and the selector's choice is `preferred`.
 
-    A selector that raises, or names no turn end, has failed: the message then goes where
-    `on_selection_failure` says, and a warning says so. Storage errors are not failures of a selector.
+    A selector fails if it raises or returns no turn end; `on_selection_failure` then determines the place of
+    the message, and a warning is logged. Storage errors are not failures of a selector.
 
     Raises:
-        SelectionError: It failed and `on_selection_failure` is "raise".
+        SelectionError: The selector failed and `on_selection_failure` is "raise".
     """
     selector, hidden = conversation.selector, past.hidden
     if conversation.is_linear and not hidden:
@@ -148,25 +148,27 @@ def select(
     except Exception as error:
         parent = _fallback(conversation, ends, error)
         view.reason, view.chances, view.failed = f"the selector failed: {error}", (), True
-    found = Selected(active, "continues the active thread", None, len(ends), active, view.chances, TIP, index)
+    selected = Selected(
+        active, "continues the active thread", None, len(ends), active, view.chances, TIP, index
+    )
     if conversation.heal and view.revised and not (suggest or view.failed):
-        found = found._replace(moves=moves(index, view.revised, conversation.single_tree))
+        selected = selected._replace(moves=moves(index, view.revised, conversation.single_tree))
     if parent is None and conversation.single_tree:
-        return found._replace(reason="continues the active thread, the only one there may be")
+        return selected._replace(reason="continues the active thread, the only one there may be")
     title = view.title if parent is None else ""
-    weighed = Placement(view.reason, view.chances, title) if view.reason or title else None
+    placement = Placement(view.reason, view.chances, title) if view.reason or title else None
     if suggest:
-        # The model is shown the turns that the message may continue, wherever it stays.
-        stays = Placement(found.reason, view.chances) if view.chances else None
-        return found if view.failed else found._replace(preferred=parent, placement=stays)
+        # The probabilities let `coverage` show the turns that the message may continue.
+        stays = Placement(selected.reason, view.chances) if view.chances else None
+        return selected if view.failed else selected._replace(preferred=parent, placement=stays)
     usual = "starts a new thread" if parent is None else f"continues node {parent}"
-    return found._replace(parent=parent, reason=view.reason or usual, placement=weighed)
+    return selected._replace(parent=parent, reason=view.reason or usual, placement=placement)
 
 
 def _end_of(ends: Sequence[TurnEnd], chosen: int, selector: AnySelector) -> int:
     for end in reversed(ends):
         if end.id == chosen:
-            return end.id  # A selector may choose a NumPy integer, which no database takes.
+            return end.id  # A selector may return a NumPy integer, which no database accepts.
     raise SelectionError(
         f"{type(selector).__name__} chose {chosen!r}, which is no answer that can be continued"
     )

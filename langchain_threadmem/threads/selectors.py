@@ -135,14 +135,14 @@ class SemanticNodeSelector(FlowSelector):
     (`threads.shortlist`). Without an embedding model words and recency decide, and older threads are found in
     the lexicon, which an encrypted memory does not have.
 
-    The phrases of 14 languages are known (`threads/features/languages`); the language of a message is that
-    of its words, or of the latest turns. The default embedding model knows English alone: with the extra
-    `multilingual`, turns in other languages are embedded by `MultilingualEmbeddings`; without it words
-    decide.
+    The selector has phrases of 14 languages (`threads/features/languages`); the language of a message is that
+    of its words, or of the latest turns. The default embedding model supports English only: with the extra
+    `multilingual`, turns in other languages are embedded by `MultilingualEmbeddings`; without the extra they
+    are compared by words.
 
-    In a group chat, whose human messages have two or more different names (`message.name`), it decides by who
-    speaks, who is named and which words are shared, without embeddings. A message may then also continue one
-    of the latest human messages without an answer; see `threads.group_chat`.
+    In a group chat, whose human messages have two or more different names (`message.name`), the choice
+    depends on the speaker, the names in the message and shared words, without embeddings. A message may then
+    also continue one of the latest human messages without an answer; see `threads.group_chat`.
 
     Args:
         embeddings: An embedding model for this selector alone, which embeds the newest 256 turns; by default
@@ -150,13 +150,13 @@ class SemanticNodeSelector(FlowSelector):
     """
 
     def __init__(self, embeddings: Embeddings | None = None) -> None:
-        self._own = None if embeddings is None else Embedder(embeddings, remember=2 * OWN_TURNS + 2)
+        self._embedder = None if embeddings is None else Embedder(embeddings, remember=2 * OWN_TURNS + 2)
 
     def choose(self, tree: TreeView, message: BaseMessage) -> Flow[int | None]:
-        """The answer that fits best, or `None` if the message opens a topic."""
+        """The best answer to continue, or `None` if the message opens a topic."""
         choice = yield from self.weigh(tree, message)
         if choice is not FIRST:  # A first message has no candidates to compare.
-            tree.reason, tree.chances = choice.reason, choice.kept
+            tree.reason, tree.chances = choice.reason, choice.stored_chances
         return choice.parent_id
 
     def weigh(self, tree: TreeView, message: BaseMessage) -> Flow[Choice]:
@@ -168,15 +168,15 @@ class SemanticNodeSelector(FlowSelector):
             reads = None if runtime is None else runtime.get(TurnReader).of("en")
             return choose_in_group(tree.turns, ends, message.name, text, reads)
         language = language_of_message(ends, text)
-        if runtime is None and self._own is None:
-            self._own = Embedder(None, remember=2 * OWN_TURNS + 2)
-        other = None
+        if runtime is None and self._embedder is None:
+            self._embedder = Embedder(None, remember=2 * OWN_TURNS + 2)
+        separate = None
         vectors, vector, model = NONE, np.zeros(0, np.float32), ""
-        if self._own is not None:
+        if self._embedder is not None:
             if runtime is not None:
-                runtime.embedders.add(self._own)
-            vectors, vector, model = yield from _embedded(self._own, ends[-OWN_TURNS:], text)
-        elif runtime is not None and (other := runtime.get(OtherLanguages).model_for(language)) is None:
+                runtime.embedders.add(self._embedder)
+            vectors, vector, model = yield from _embedded(self._embedder, ends[-OWN_TURNS:], text)
+        elif runtime is not None and (separate := runtime.get(OtherLanguages).model_for(language)) is None:
             cached = yield from catch_up_vectors(runtime, tree.tree)
             vectors, model = NONE if cached is None else cached.vectors, runtime.embedder.model
             vector = (yield from embed(runtime, [text]))[0]
@@ -189,8 +189,8 @@ class SemanticNodeSelector(FlowSelector):
             elif runtime is not None and not runtime.encrypted:
                 older = yield from likely(runtime, tree.tree, text, NEAREST, before)
         compared, version = considered(ends, tree.turns, older), tree.turns.version
-        if other is not None:
-            vectors, vector, model = yield from _embedded(other, compared, text)
+        if separate is not None:
+            vectors, vector, model = yield from _embedded(separate, compared, text)
         reads = reader(language) if runtime is None else runtime.get(TurnReader).of(language)
         humans = rows_of(vectors, [end.human_id or 0 for end in compared], vector.size)
         answers = rows_of(vectors, [end.id for end in compared], vector.size)
@@ -211,7 +211,7 @@ class SemanticNodeSelector(FlowSelector):
 
 
 def _embedded(own: Embedder, ends: Sequence[TurnEnd], text: str) -> Flow[tuple[Vectors, _Floats, str]]:
-    """Vectors of turns and of a message by another model than the memory's, which caches the latest only."""
+    """Vectors of turns and of a message by another model than the memory's, whose vectors are only cached."""
     by_id = {end.human_id: end.human for end in ends} | {end.id: end.answer for end in ends}
     ids = sorted(id_ for id_ in by_id if id_ is not None)
     texts = [*(by_id[id_] for id_ in ids), text]
@@ -223,21 +223,21 @@ def _embedded(own: Embedder, ends: Sequence[TurnEnd], text: str) -> Flow[tuple[V
 class OtherLanguages(SharedComponent):
     """The embedding model for languages other than English, in a memory with the default model.
 
-    The default model knows English alone. With the extra `multilingual` the turns that a choice compares are
-    embedded by `MultilingualEmbeddings`; their vectors are cached and not stored.
+    The default model supports English only. With the extra `multilingual` the turns that a choice compares
+    are embedded by `MultilingualEmbeddings`; their vectors are cached and not stored.
     """
 
     def __init__(self, resources: Resources) -> None:
         super().__init__(resources)
         self._model: Embedder | None = None
-        self._looked = False
+        self._checked = False
 
     def model_for(self, language: str) -> Embedder | None:
-        """The model for a language; `None` if the memory's own model serves."""
+        """The model for a language; `None` for the memory's own model."""
         if language == "en" or not self.resources.embedder.is_default:
             return None
-        if not self._looked:
-            self._looked = True
+        if not self._checked:
+            self._checked = True
             if MultilingualEmbeddings.available():
                 self._model = Embedder(MultilingualEmbeddings(), remember=CACHED_TEXTS)
                 self.resources.embedders.add(self._model)
@@ -275,14 +275,14 @@ class TurnReader(SharedComponent):
 
 
 def _nearest(vectors: Vectors, vector: _Floats, before: int) -> list[int]:
-    """The ids of the nodes before another node that are nearest to a message, the nearest first."""
+    """The ids of the nearest nodes to a message before another node, the nearest first."""
     last = int(np.searchsorted(vectors.seqs, before))
     if not last:
         return []
     first = max(last - COMPARED, 0)
     apart = vectors.matrix[first:last] @ -vector
     nearest = np.argpartition(apart, NEAREST)[:NEAREST] if len(apart) > NEAREST else np.arange(len(apart))
-    # Nodes at the same distance are ordered by age, so that a choice can be repeated.
+    # Nodes at the same distance are ordered by age: equal calls give equal results.
     ids: list[int] = vectors.seqs[first + nearest[np.lexsort((nearest, apart[nearest]))]].tolist()
     return ids
 

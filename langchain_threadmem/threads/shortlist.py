@@ -23,11 +23,11 @@ from langchain_threadmem.threads.features.structure import (
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 
 NEWEST = 64
-"""The number of latest turns that a choice compares. 128 turns do not improve the choices, and fewer old
-threads are found again (`docs/experiments.md`)."""
+"""The number of latest turns that a choice compares. 128 turns do not improve the choices, and returns to old
+threads are recognised less often (`docs/experiments.md`)."""
 NEAR_TURNS, NEAR_THREADS = 6, 4
 """The number of older turns, and of ends of threads, that are compared because they resemble the message.
-Twice these numbers find about as many threads again."""
+Twice these numbers recognise about as many returns."""
 _id = attrgetter("id")
 
 
@@ -41,7 +41,7 @@ def considered(turn_ends: Sequence[TurnEnd], index: TurnIndex, near: Sequence[in
 
     Returns:
         The newest turns, about 20 older turns that resemble the message, and the first turns of their
-        threads. `previous` of each is its nearest ancestor among these turns, or `None`.
+        threads. `previous` of each turn is its nearest ancestor among these turns, or `None`.
 
     Cost: 0.2 ms, and 0.2 ms for each thousand turns between two of the returned turns.
 
@@ -89,7 +89,7 @@ def shortlist(ended: NDArray[np.bool_], nearest: Table, least: float) -> Places:
     Args:
         ended: For each turn, whether it is the end of a thread.
         nearest: The similarity of each turn to the message.
-        least: Turns are candidates by similarity above this similarity only.
+        least: The similarity that a turn must exceed to be a candidate by similarity.
     """
     chosen = np.zeros(len(ended), bool)
     chosen[-RECENT_TURNS:] = True

@@ -56,7 +56,7 @@ class TreeView:
         self.on_failure = on_failure
         self.tree = tree
         self.failed = False
-        """Whether the selector failed, and its choice is that of `on_selection_failure`."""
+        """Whether the selector failed and `on_selection_failure` determined the choice."""
         self.turns = turns.without(hidden) if hidden else turns
         """The index of the turn ends; it grows with the conversation, unless `hidden` is given."""
         self._all_turns, self._hidden = turns, hidden

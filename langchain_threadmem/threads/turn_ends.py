@@ -109,7 +109,7 @@ class TurnIndex:
         self._openings: dict[int, int] = {}
         self._following: dict[int, int] = {}
         self._turn_of: dict[int, tuple[int | None, str, int | None]] = {}
-        # For each node: the human node of its turn, that node's text, and the turn end before the turn.
+        # For each node: the human node of its turn, the text of that node, and the turn end before the turn.
         self._first: dict[int, int] = {}
         # For a human node that replaces another (an edit or a move): the first version.
         self._placements: dict[int, Placement] = {}
@@ -122,7 +122,7 @@ class TurnIndex:
 
         Args:
             nodes: The nodes, in the order of their ids.
-            placements: The placements of human nodes, by id.
+            placements: The placements of human nodes, by id of the node.
         """
         with self._lock:
             self._placements.update(placements)
@@ -174,20 +174,20 @@ class TurnIndex:
         """
         copy = TurnIndex(self.version)
         copy.last, copy._openings, copy._names = self.last, self._openings, self._names
-        left_out: set[int] = set()
+        removed: set[int] = set()
         with self._lock:
             ends = list(self._ends.values())  # A turn comes before the turns that continue it.
             speeches, unanswered = list(self.speeches), dict(self._open)
         for end in ends:
-            if end.previous in left_out or self.belongs(end.id, spans):
-                left_out.add(end.id)
+            if end.previous in removed or self.belongs(end.id, spans):
+                removed.add(end.id)
             else:
                 copy._ends[end.id] = end
                 if end.previous is not None:
                     copy._following[end.previous] = end.id
         for speech in speeches:
-            if speech.previous in left_out or speech.id in left_out or self.belongs(speech.id, spans):
-                left_out.add(speech.id)
+            if speech.previous in removed or speech.id in removed or self.belongs(speech.id, spans):
+                removed.add(speech.id)
                 continue
             copy.speeches.append(speech)
             if speech.id in unanswered:
@@ -201,7 +201,7 @@ class TurnIndex:
             id_ = end.previous
 
     def end_above(self, id_: int) -> int | None:
-        """The turn end that a node is, or else that the turn of the node continues."""
+        """The turn end with the id of a node, or else the turn end that the turn of the node continues."""
         return id_ if self._end(id_) else self._turn_of.get(id_, (None, "", None))[2]
 
     def leaf(self, id_: int) -> int:

@@ -53,14 +53,14 @@ def backup(
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     with MemorySystem(f"{folder}/memory.db", embeddings=False) as system:
         ...         nodes = system.conversation("monday").append("Hello", "Hi!")
-        ...         done = backup(f"{folder}/memory.db", f"{folder}/copy.db")
+        ...         result = backup(f"{folder}/memory.db", f"{folder}/copy.db")
         ...     with MemorySystem(f"{folder}/copy.db", embeddings=False) as copy:
-        ...         (done.problems, copy.conversations())
+        ...         (result.problems, copy.conversations())
         ([], ['monday'])
     """
     file, copy = sqlite_file(source), sqlite_file(target)
     if copy is not None and copy.exists():
-        raise InputError(f"there is a file {str(copy)!r} already; choose a name that is free")
+        raise InputError(f"the file {str(copy)!r} exists already; choose another name")
     if file is None or copy is None or is_folder(target):
         convert(source, target, owner=None, progress=progress)
         return Backup(str(target))

@@ -79,7 +79,7 @@ def convert(
         target: A database without data of the owner, which is made if it does not exist; or a folder, which
             must not exist. A name without a suffix is a folder.
         owner: The owner of the memory; `None` for all owners.
-        progress: Called after each step.
+        progress: Called after each step with the activity, the steps done, and all steps.
 
     Raises:
         InputError: The source does not exist or is not a memory, the target has data of the owner, or both
@@ -88,12 +88,12 @@ def convert(
 
     Example:
         >>> from langchain_threadmem import MemorySystem
-        >>> with tempfile.TemporaryDirectory() as place:
-        ...     with MemorySystem(f"{place}/memory.db", owner="ada") as system:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with MemorySystem(f"{folder}/memory.db", owner="ada") as system:
         ...         nodes = system.conversation("monday").append("Hello", "Hi!")
-        ...     done = convert(f"{place}/memory.db", f"{place}/copy", owner="ada")
-        ...     back = convert(f"{place}/copy", f"{place}/back.db", owner="ada")
-        ...     (done.conversations, done.messages, back == done)
+        ...     saved = convert(f"{folder}/memory.db", f"{folder}/copy", owner="ada")
+        ...     loaded = convert(f"{folder}/copy", f"{folder}/loaded.db", owner="ada")
+        ...     (saved.conversations, saved.messages, loaded == saved)
         (1, 2, True)
     """
     if owner is not None:
@@ -111,11 +111,11 @@ def convert(
         return _into_database(spool, target, owner, progress)
 
 
-def is_folder(place: str | Path) -> bool:
-    """Whether a place is an existing folder, or a new name without a suffix."""
-    if is_url(place):
+def is_folder(location: str | Path) -> bool:
+    """Whether a location is an existing folder, or a new name without a suffix."""
+    if is_url(location):
         return False
-    path = Path(place)
+    path = Path(location)
     return path.is_dir() or (not path.exists() and path.suffix == "")
 
 
@@ -129,7 +129,7 @@ def _open(source: str | Path) -> Database:
 
 def _into_folder(database: Database, target: Path, owner: str | None, progress: Progress) -> Converted:
     if target.exists():
-        raise InputError(f"there is a folder {str(target)!r} already; choose a name that is free")
+        raise InputError(f"the folder {str(target)!r} exists already; choose another name")
     draft = target.with_name(f".{target.name}.{uuid4().hex}")
     try:
         draft.mkdir(parents=True)
@@ -146,58 +146,59 @@ def _into_folder(database: Database, target: Path, owner: str | None, progress: 
     return Converted(manifest.owners, manifest.contents.rows)
 
 
-def _write(database: Database, place: Path, owner: str | None, progress: Progress) -> Manifest:
+def _write(database: Database, directory: Path, owner: str | None, progress: Progress) -> Manifest:
     def read(conn: Conn) -> Manifest:
         if owner is not None:
             memory_rows.check_owner(conn, owner)
-        chosen = tables.owners(conn) if owner is None else [owner]
-        total, done = memory_rows.count(conn, chosen), 0
+        owners = tables.owners(conn) if owner is None else [owner]
+        total, done = memory_rows.count(conn, owners), 0
 
-        def written() -> None:
+        def on_block() -> None:
             nonlocal done
             done += 1
             progress("write", done, total)
 
-        return folder.write(place, chosen, memory_rows.dump(conn, chosen), written)
+        return folder.write(directory, owners, memory_rows.dump(conn, owners), on_block)
 
     return database.read(read)
 
 
-def _into_database(place: Path, target: str | Path, owner: str | None, progress: Progress) -> Converted:
-    manifest = folder.manifest_of(place)
+def _into_database(directory: Path, target: str | Path, owner: str | None, progress: Progress) -> Converted:
+    manifest = folder.manifest_of(directory)
     if owner is not None and list(manifest.owners) != [owner]:
         raise InputError(
-            f"{str(place)!r} holds the memory of {', '.join(map(repr, manifest.owners))}, "
-            f"not of {owner!r} alone; name that owner, or convert everybody's"
+            f"{str(directory)!r} contains the memory of {', '.join(map(repr, manifest.owners))}, "
+            f"not of {owner!r} alone; pass that owner, or None for all owners"
         )
     total = sum(manifest.contents.rows.values())
 
     def write(conn: Conn) -> Contents:
         check_sees_all_owners(conn)
-        if taken := [name for name in manifest.owners if memory_rows.holds(conn, name)]:
+        if existing := [name for name in manifest.owners if memory_rows.has_rows(conn, name)]:
             raise InputError(
-                f"{str(target)!r} holds memory of {taken[0]!r} already; convert into a database without it"
+                f"{str(target)!r} already contains a memory of {existing[0]!r}; "
+                "convert into a database without data of this owner"
             )
         done = 0
 
-        def written(count: int) -> None:
+        def on_batch(count: int) -> None:
             nonlocal done
             done += count
             progress("read", done, total)
 
         contents = Contents()
-        memory_rows.load(conn, folder.read(place, contents), written)
+        memory_rows.load(conn, folder.read(directory, contents), on_batch)
         if manifest.contents.rows:
-            _check_same(manifest.contents, contents, str(place))
+            _check_same(manifest.contents, contents, str(directory))
         copied = Contents()
-        for count, (part, rows) in enumerate(memory_rows.dump(conn, manifest.owners), 1):
+        for count, (entry, rows) in enumerate(memory_rows.dump(conn, manifest.owners), 1):
             for row in rows:
-                copied.add(part, folder.line_of(part, row))
+                copied.add(entry, folder.line_of(entry, row))
             progress("compare", count, 0)
         _check_same(contents, copied, str(target))
         for name in manifest.owners:
             if problems := problems_of(conn, name):
-                raise InputError(f"{str(place)!r} holds no whole memory: {problems[0]}")
+                raise InputError(f"{str(directory)!r} does not contain a complete memory: {problems[0]}")
         return contents
 
     with _target(target) as database:
@@ -208,28 +209,29 @@ def _into_database(place: Path, target: str | Path, owner: str | None, progress:
 def _target(target: str | Path) -> Iterator[Database]:
     """Open the database to write; after an error, a new file is deleted."""
     path = sqlite_file(target)
-    fresh = path is not None and not path.exists()
+    is_new = path is not None and not path.exists()
     with closing(open_database(target)) as database:
         try:
             yield database
         except BaseException:
             database.close()
-            if fresh and path is not None:
+            if is_new and path is not None:
                 for suffix in ("", "-wal", "-shm"):
                     path.with_name(path.name + suffix).unlink(missing_ok=True)
             raise
 
 
-def _check_same(expected: Contents, actual: Contents, where: str) -> None:
+def _check_same(expected: Contents, actual: Contents, location: str) -> None:
     """Raise an error if the contents of a copy differ."""
     for table in sorted({*expected.rows, *actual.rows}):
         counts = expected.rows.get(table, 0), actual.rows.get(table, 0)
         if counts[0] != counts[1]:
             raise PersistenceError(
-                f"{where!r} has {counts[1]} rows of {table!r}, and {counts[0]} are expected; nothing was kept"
+                f"{location!r} has {counts[1]} rows of {table!r}, and {counts[0]} are expected; "
+                "the copy was deleted"
             )
         if expected.digests.get(table) != actual.digests.get(table):
             raise PersistenceError(
-                f"the rows of {table!r} in {where!r} are not those that were written; nothing was kept. "
-                f"Was a file changed by hand? Then delete 'tables' in {folder.MANIFEST!r}"
+                f"the rows of {table!r} in {location!r} differ from the rows that were written; the copy was "
+                f"deleted. If a file was changed by hand, delete 'tables' in {folder.MANIFEST!r}"
             )

@@ -20,7 +20,7 @@ from typing import Any, Final, TextIO
 from sqlalchemy import Boolean, Column, Float, Integer, LargeBinary, Text
 
 from langchain_threadmem.errors import InputError, PersistenceError
-from langchain_threadmem.removal.tables import COPIED, Part, name_of
+from langchain_threadmem.removal.tables import COPIED_TABLES, MemoryTable, name_of
 from langchain_threadmem.transfer.rows import Row
 
 MANIFEST = "manifest.json"
@@ -41,9 +41,9 @@ class Contents:
     rows: dict[str, int] = field(default_factory=dict)
     digests: dict[str, int] = field(default_factory=dict)
 
-    def add(self, part: Part, line: str) -> None:
+    def add(self, entry: MemoryTable, line: str) -> None:
         """Add a row."""
-        name = name_of(part)
+        name = name_of(entry)
         digest = int.from_bytes(hashlib.sha256(line.encode()).digest())
         self.rows[name] = self.rows.get(name, 0) + 1
         self.digests[name] = (self.digests.get(name, 0) + digest) % _MODULUS
@@ -54,7 +54,7 @@ class Manifest:
     """The manifest of a folder.
 
     Attributes:
-        owners: The owners of the memories, in the order of their numbers.
+        owners: The owners of the memories, in the order of their rows.
         contents: The contents of the files; empty if the manifest does not list them.
     """
 
@@ -62,10 +62,10 @@ class Manifest:
     contents: Contents
 
 
-def line_of(part: Part, row: Row) -> str:
+def line_of(entry: MemoryTable, row: Row) -> str:
     """A row as one line of JSON; the body of a message is nested JSON if that is exactly reversible."""
     record = {}
-    for column in part.table.c:
+    for column in entry.table.c:
         value = row[column.name]
         if value is not None and isinstance(column.type, LargeBinary):
             value = base64.b64encode(value).decode()
@@ -78,7 +78,7 @@ def line_of(part: Part, row: Row) -> str:
     return _compact(record)
 
 
-def row_of(part: Part, line: str, where: str) -> Row:
+def row_of(entry: MemoryTable, line: str, location: str) -> Row:
     """The row of a line.
 
     Raises:
@@ -87,22 +87,22 @@ def row_of(part: Part, line: str, where: str) -> Row:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is no JSON: {error}") from error
-    names = part.table.c.keys()
+        raise InputError(f"{location} is not valid JSON: {error}") from error
+    names = entry.table.c.keys()
     if not isinstance(record, dict) or set(record) != set(names):
-        found = sorted(record) if isinstance(record, dict) else record
-        raise InputError(f"{where} has {found!r:.200}; a row has exactly {', '.join(names)}")
-    return {column.name: _value(column, record[column.name], where) for column in part.table.c}
+        keys = sorted(record) if isinstance(record, dict) else record
+        raise InputError(f"{location} has {keys!r:.200}; a row has exactly {', '.join(names)}")
+    return {column.name: _value(column, record[column.name], location) for column in entry.table.c}
 
 
-def _value(column: Column[Any], value: object, where: str) -> Any:
+def _value(column: Column[Any], value: object, location: str) -> Any:
     if value is None and column.nullable:
         return None
     if isinstance(column.type, LargeBinary) and isinstance(value, str):
         try:
             return base64.b64decode(value, validate=True)
         except (binascii.Error, ValueError) as error:
-            raise InputError(f"{where} has no base64 in {column.name!r}: {error}") from error
+            raise InputError(f"{location} has invalid base64 in {column.name!r}: {error}") from error
     if column.name == "body" and isinstance(value, dict):
         return _compact(value)
     if isinstance(column.type, Text) and isinstance(value, str) and _fits(column, value):
@@ -114,7 +114,7 @@ def _value(column: Column[Any], value: object, where: str) -> Any:
         return float(value)  # type: ignore[arg-type]
     if isinstance(column.type, Integer) and number and isinstance(value, int) and abs(value) < 1 << 63:
         return value
-    raise InputError(f"{where} has {value!r:.200} in {column.name!r}, which that column cannot hold")
+    raise InputError(f"{location} has {value!r:.200} in {column.name!r}, which is not a value of this column")
 
 
 def _fits(column: Column[Any], text: str) -> bool:
@@ -128,20 +128,23 @@ def _fits(column: Column[Any], text: str) -> bool:
 
 
 def write(
-    folder: Path, owners: Iterable[str], blocks: Iterable[tuple[Part, list[Row]]], written: Callable[[], None]
+    folder: Path,
+    owners: Iterable[str],
+    blocks: Iterable[tuple[MemoryTable, list[Row]]],
+    on_block: Callable[[], None],
 ) -> Manifest:
-    """Write rows into an empty folder; `written` is called after each block."""
+    """Write rows into an empty folder; `on_block` is called after each block."""
     contents = Contents()
     files: dict[str, TextIO] = {}
     try:
-        for part in COPIED:
-            files[name_of(part)] = _file(folder, part).open("x", encoding="utf-8", newline="\n")
-        for part, rows in blocks:
+        for entry in COPIED_TABLES:
+            files[name_of(entry)] = _file(folder, entry).open("x", encoding="utf-8", newline="\n")
+        for entry, rows in blocks:
             for row in rows:
-                line = line_of(part, row)
-                contents.add(part, line)
-                files[name_of(part)].write(line + "\n")
-            written()
+                line = line_of(entry, row)
+                contents.add(entry, line)
+                files[name_of(entry)].write(line + "\n")
+            on_block()
     except OSError as error:
         raise PersistenceError(f"cannot write {str(folder)!r}: {error}; choose another place") from error
     finally:
@@ -152,8 +155,8 @@ def write(
         name: {"rows": count, "digest": f"{contents.digests[name]:064x}"}
         for name, count in contents.rows.items()
     }
-    about = {"format": FORMAT, "version": VERSION, "owners": manifest.owners, "tables": tables}
-    (folder / MANIFEST).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    document = {"format": FORMAT, "version": VERSION, "owners": manifest.owners, "tables": tables}
+    (folder / MANIFEST).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return manifest
 
 
@@ -161,53 +164,55 @@ def manifest_of(folder: Path) -> Manifest:
     """Read the manifest of a folder.
 
     Raises:
-        InputError: `write` did not write the folder, or a newer version did.
+        InputError: The folder was not written by `write`, or by a newer version of it.
     """
     path = folder / MANIFEST
     try:
-        about = json.loads(path.read_text(encoding="utf-8"))
-        if about["format"] != FORMAT or type(about["version"]) is not int:
-            raise ValueError(f"its format is {about['format']!r}")
-        if about["version"] > VERSION:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document["format"] != FORMAT or type(document["version"]) is not int:
+            raise ValueError(f"its format is {document['format']!r}")
+        if document["version"] > VERSION:
             raise InputError(
-                f"{str(path)!r} has version {about['version']!r}, "
-                f"this package reads up to {VERSION}: upgrade it"
+                f"{str(path)!r} has version {document['version']!r}, and this package reads versions up to "
+                f"{VERSION}; upgrade the package"
             )
-        tables = about.get("tables", {})
+        tables = document.get("tables", {})
         contents = Contents(
             {str(name): int(table["rows"]) for name, table in tables.items()},
             {str(name): int(table["digest"], 16) for name, table in tables.items()},
         )
-        return Manifest(tuple(str(owner) for owner in about["owners"]), contents)
+        return Manifest(tuple(str(owner) for owner in document["owners"]), contents)
     except OSError as error:
         raise InputError(
-            f"{str(folder)!r} is no folder of a memory: {error.strerror} {MANIFEST!r}; "
-            "`threadmem convert memory.db FOLDER` makes one"
+            f"{str(folder)!r} is not the folder of a memory: {error.strerror} {MANIFEST!r}; "
+            "`threadmem convert memory.db FOLDER` writes such a folder"
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{str(path)!r} is no manifest of a memory: {error}") from error
+        raise InputError(f"{str(path)!r} is not the manifest of a memory: {error}") from error
 
 
-def read(folder: Path, contents: Contents) -> Iterator[tuple[Part, Row]]:
+def read(folder: Path, contents: Contents) -> Iterator[tuple[MemoryTable, Row]]:
     """Read the rows of a folder, table by table, and add them to `contents`.
 
     Raises:
         InputError: A line is not a row of its table.
         PersistenceError: A file cannot be read.
     """
-    for part in COPIED:
-        path = _file(folder, part)
+    for entry in COPIED_TABLES:
+        path = _file(folder, entry)
         try:
             with path.open(encoding="utf-8", newline="\n") as file:
                 for number, line in enumerate(file, 1):
-                    row = row_of(part, line, f"line {number} of {str(path)!r}")
-                    contents.add(part, line_of(part, row))
-                    yield part, row
+                    row = row_of(entry, line, f"line {number} of {str(path)!r}")
+                    contents.add(entry, line_of(entry, row))
+                    yield entry, row
         except (OSError, UnicodeDecodeError) as error:
-            raise PersistenceError(f"cannot read {str(path)!r}: {error}; is the folder whole?") from error
+            raise PersistenceError(
+                f"cannot read {str(path)!r}: {error}; check that the folder is complete"
+            ) from error
 
 
-def _file(folder: Path, part: Part) -> Path:
-    return folder / f"{name_of(part)}.jsonl"
+def _file(folder: Path, entry: MemoryTable) -> Path:
+    return folder / f"{name_of(entry)}.jsonl"

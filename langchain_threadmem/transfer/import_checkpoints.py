@@ -22,7 +22,7 @@ from langchain_threadmem.checkpoints.queries import unpack_id
 from langchain_threadmem.engine.flow import run
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.integrations.checkpointer import ThreadMemSaver
-from langchain_threadmem.transfer.langgraph_sources import Origin, Place, open_origin
+from langchain_threadmem.transfer.langgraph_sources import CheckpointRef, Origin, open_origin
 
 Classes = Sequence[tuple[str, ...]]
 
@@ -69,11 +69,11 @@ def import_checkpoints(
     Args:
         source: A file or `sqlite:///` URL of `SqliteSaver`, or a `postgresql://` URL of `PostgresSaver`; it
             is never written.
-        target: As for `MemorySystem`; made if it does not exist.
+        target: As for `MemorySystem`; created if it does not exist.
         owner: The owner of the copied threads.
         threads: The threads to copy; empty for all threads.
         classes: Custom classes in the states, each as `(module, name)`; they must be importable.
-        progress: Called with the steps done and all steps, two for each checkpoint.
+        progress: Called with the number of steps done and of all steps, two for each checkpoint.
 
     Raises:
         InputError: The source does not exist or has no checkpoints, a thread is unknown, the target has
@@ -89,27 +89,27 @@ def import_checkpoints(
     _check_classes(classes)
     serde = JsonPlusSerializer(allowed_msgpack_modules=classes or None)
     with open_origin(source, target, serde) as origin:
-        places = origin.places(threads)
-        total = 2 * sum(map(len, places.values()))
+        refs = origin.checkpoints(threads)
+        total = 2 * sum(map(len, refs.values()))
         with ThreadMemSaver.from_conn_string(target, owner=owner, serde=serde) as saver:
-            _refuse_strangers(saver, places)
+            _check_same_threads(saver, refs)
             done = copied = writes = 0
             differences: list[str] = []
-            for found in places.values():
-                before: CheckpointTuple | None = None
-                for place in found:
-                    before, is_new, written = _copy(origin, saver, place, before)
-                    copied, writes, done = copied + is_new, writes + written, done + 1
+            for thread_refs in refs.values():
+                previous: CheckpointTuple | None = None
+                for ref in thread_refs:
+                    previous, is_new, new_writes = _copy(origin, saver, ref, previous)
+                    copied, writes, done = copied + is_new, writes + new_writes, done + 1
                     progress(done, total)
-            for thread, found in places.items():
-                went_on = not _ids(saver, thread) <= {(place.ns, place.id) for place in found}
-                for place in found:
+            for thread, thread_refs in refs.items():
+                is_continued = not _ids(saver, thread) <= {(ref.ns, ref.id) for ref in thread_refs}
+                for ref in thread_refs:
                     differences += [
-                        f"{place}: {field}" for field in _differing(origin, saver, place, went_on)
+                        f"{ref}: {field}" for field in _differences(origin, saver, ref, is_continued)
                     ]
                     done += 1
                     progress(done, total)
-    return Imported(len(places), total // 2, copied, writes, tuple(differences))
+    return Imported(len(refs), total // 2, copied, writes, tuple(differences))
 
 
 def _check_classes(classes: Classes) -> None:
@@ -120,136 +120,141 @@ def _check_classes(classes: Classes) -> None:
             getattr(import_module(module), name)
         except (ValueError, ImportError, AttributeError) as error:
             raise InputError(
-                f"there is no class {':'.join(names)!r}: {error}; name it as MODULE:CLASS, importable here"
+                f"there is no class {':'.join(names)!r}: {error}; pass an importable class as MODULE:CLASS"
             ) from error
 
 
-def _refuse_strangers(saver: ThreadMemSaver, places: Mapping[str, Sequence[Place]]) -> None:
+def _check_same_threads(saver: ThreadMemSaver, refs: Mapping[str, Sequence[CheckpointRef]]) -> None:
     """Refuse a thread of the target that has the name of a source thread and no checkpoint of it."""
     for thread in saver.system.conversations():
-        found = {(place.ns, place.id) for place in places.get(thread, ())}
-        if found and not found & _ids(saver, thread):
+        source_ids = {(ref.ns, ref.id) for ref in refs.get(thread, ())}
+        if source_ids and not source_ids & _ids(saver, thread):
             raise InputError(
-                f"owner {saver.system.owner!r} has another thread {thread!r} already; "
-                "import it for another owner: --owner NAME"
+                f"owner {saver.system.owner!r} already has another thread {thread!r}; "
+                "import the source for another owner: --owner NAME"
             )
 
 
 def _ids(saver: ThreadMemSaver, thread: str) -> set[tuple[str, str]]:
-    """Namespace and id of the checkpoints that the target holds of a thread."""
-    addresses = saver._addresses({"configurable": {"thread_id": thread}}, None)
-    found = run(addresses, saver.system.runtime)
-    return {(where.ns, unpack_id(where.id)) for _, where in found}
+    """Namespaces and ids of the checkpoints of a thread in the target."""
+    addresses = run(saver._addresses({"configurable": {"thread_id": thread}}, None), saver.system.runtime)
+    return {(address.ns, unpack_id(address.id)) for _, address in addresses}
 
 
 def _copy(
-    origin: Origin, saver: ThreadMemSaver, place: Place, before: CheckpointTuple | None
+    origin: Origin, saver: ThreadMemSaver, ref: CheckpointRef, previous: CheckpointTuple | None
 ) -> tuple[CheckpointTuple, bool, int]:
     """Copy one checkpoint, or its pending writes that the target does not have.
 
     Args:
         origin: The source.
         saver: The target.
-        place: The checkpoint.
-        before: The checkpoint that was copied before, in most cases its parent.
+        ref: The checkpoint.
+        previous: The checkpoint that was copied before, in most cases its parent.
 
     Returns:
-        The checkpoint, whether it is new, and how many pending writes are.
+        The checkpoint, whether it is new, and the number of new pending writes.
     """
-    found = _present(origin.read(place), place)
-    there = saver.get_tuple(place.config())
-    if there is None:
-        config = place.config(place.parent)
+    current = _require(origin.read(ref), ref)
+    stored = saver.get_tuple(ref.config())
+    if stored is None:
+        config = ref.config(ref.parent)
         parent = None
-        if place.parent is None:
+        if ref.parent is None:
             del config["configurable"]["checkpoint_id"]
-        elif before is not None and before.config["configurable"] == config["configurable"]:
-            parent = before
+        elif previous is not None and previous.config["configurable"] == config["configurable"]:
+            parent = previous
         else:
-            parent = origin.read(place, place.parent)
-        saver.put(config, found.checkpoint, found.metadata, _new_versions(found, parent))
-    held = Counter((task, channel) for task, channel, _ in (there and there.pending_writes) or ())
-    written = 0
-    for (task, path), writes in origin.calls(place, found).items():
-        missing = Counter((task, channel) for _, channel, _ in writes) - held
+            parent = origin.read(ref, ref.parent)
+        saver.put(config, current.checkpoint, current.metadata, _new_versions(current, parent))
+    stored_writes = Counter((task, channel) for task, channel, _ in (stored and stored.pending_writes) or ())
+    new_writes = 0
+    for (task, path), writes in origin.calls(ref, current).items():
+        missing = Counter((task, channel) for _, channel, _ in writes) - stored_writes
         if missing:
-            saver.put_writes(place.config(), _in_position(writes), task, path)
-            written += missing.total()
-    return found, there is None, written
+            saver.put_writes(ref.config(), _in_call_order(writes), task, path)
+            new_writes += missing.total()
+    return current, stored is None, new_writes
 
 
-def _present(found: CheckpointTuple | None, place: Place) -> CheckpointTuple:
-    if found is None:
+def _require(checkpoint: CheckpointTuple | None, ref: CheckpointRef) -> CheckpointTuple:
+    if checkpoint is None:
         raise PersistenceError(
-            f"{place} is listed in the source and cannot be found there; check that database"
+            f"{ref} is listed in the source, but cannot be read; check the source database"
         )
-    return found
+    return checkpoint
 
 
-def _new_versions(found: CheckpointTuple, parent: CheckpointTuple | None) -> dict[str, Any]:
+def _new_versions(current: CheckpointTuple, parent: CheckpointTuple | None) -> dict[str, Any]:
     """The channels whose values are not those of the parent; the others are stored once for both.
 
     Equal versions are not sufficient: a checkpoint may omit a value without a new version.
     """
-    versions = found.checkpoint["channel_versions"]
+    versions = current.checkpoint["channel_versions"]
     if parent is None:
         return dict(versions)
-    old, values = parent.checkpoint["channel_values"], found.checkpoint["channel_values"]
+    parent_values, values = parent.checkpoint["channel_values"], current.checkpoint["channel_values"]
     return {
         channel: version
         for channel, version in versions.items()
         if parent.checkpoint["channel_versions"].get(channel) != version
-        or (channel in old) != (channel in values)
-        or not _same(old.get(channel), values.get(channel))
+        or (channel in parent_values) != (channel in values)
+        or not _is_equal(parent_values.get(channel), values.get(channel))
     }
 
 
-def _in_position(writes: Sequence[tuple[int, str, Any]]) -> list[tuple[str, Any]]:
+def _in_call_order(writes: Sequence[tuple[int, str, Any]]) -> list[tuple[str, Any]]:
     """The writes of a task in order: ordinary writes at their indices, special writes (errors and interrupts,
     whose index is negative) in the gaps or at the end.
     """
     special = deque((channel, value) for idx, channel, value in writes if idx < 0)
-    line: list[tuple[str, Any]] = []
+    ordered: list[tuple[str, Any]] = []
     for idx, channel, value in writes:
-        while 0 <= len(line) < idx and special:
-            line.append(special.popleft())
+        while 0 <= len(ordered) < idx and special:
+            ordered.append(special.popleft())
         if idx >= 0:
-            line.append((channel, value))
-    return line + list(special)
+            ordered.append((channel, value))
+    return ordered + list(special)
 
 
-def _differing(origin: Origin, saver: ThreadMemSaver, place: Place, went_on: bool) -> Iterator[str]:
-    """The differences of both sides; a thread that was continued here may have more pending writes."""
-    theirs, ours = _present(origin.read(place), place), saver.get_tuple(place.config())
-    if ours is None:
+def _differences(
+    origin: Origin, saver: ThreadMemSaver, ref: CheckpointRef, is_continued: bool
+) -> Iterator[str]:
+    """The differences between source and target; a continued thread may have more pending writes."""
+    expected, actual = _require(origin.read(ref), ref), saver.get_tuple(ref.config())
+    if actual is None:
         yield "is not in the target"
         return
-    theirs_state, ours_state = dict(theirs.checkpoint), dict(ours.checkpoint)
-    theirs_values, ours_values = theirs_state.pop("channel_values"), ours_state.pop("channel_values")
+    expected_state, actual_state = dict(expected.checkpoint), dict(actual.checkpoint)
+    expected_values, actual_values = expected_state.pop("channel_values"), actual_state.pop("channel_values")
     for name, left, right in (
-        ("value of channel", theirs_values, ours_values),
-        ("field", theirs_state, ours_state),
-        ("metadata", theirs.metadata, ours.metadata),
+        ("value of channel", expected_values, actual_values),
+        ("field", expected_state, actual_state),
+        ("metadata", expected.metadata, actual.metadata),
     ):
-        yield from (f"{name} {key!r} differs" for key in _unequal(cast("Any", left), cast("Any", right)))
-    if theirs.parent_config != ours.parent_config:
+        yield from (
+            f"{name} {key!r} differs" for key in _differing_keys(cast("Any", left), cast("Any", right))
+        )
+    if expected.parent_config != actual.parent_config:
         yield "parent differs"
-    expected, actual = list(theirs.pending_writes or ()), list(ours.pending_writes or ())
-    rest = iter(actual)
-    missing = not all(any(_same(write, other) for other in rest) for write in expected)
-    if missing or (len(actual) > len(expected) and not went_on):
+    expected_writes, actual_writes = list(expected.pending_writes or ()), list(actual.pending_writes or ())
+    remaining = iter(actual_writes)
+    missing = not all(
+        any(_is_equal(write, candidate) for candidate in remaining) for write in expected_writes
+    )
+    if missing or (len(actual_writes) > len(expected_writes) and not is_continued):
         yield "pending writes differ"
 
 
-def _unequal(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]:
+def _differing_keys(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]:
     return [
         key
         for key in sorted({*left, *right})
-        if (key in left) != (key in right) or not _same(left[key], right[key])
+        if (key in left) != (key in right) or not _is_equal(left[key], right[key])
     ]
 
 
-def _same(left: Any, right: Any) -> bool:
+def _is_equal(left: Any, right: Any) -> bool:
     """Whether two values are equal: by their bytes, since not every class can compare itself, or by `==`,
     since the bytes of a set depend on its order.
     """

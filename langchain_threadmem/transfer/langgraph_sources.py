@@ -27,7 +27,7 @@ Calls = dict[tuple[str, str], list[tuple[int, str, Any]]]
 """Pending writes by task id and task path: index, channel and value, by index."""
 
 
-class Place(NamedTuple):
+class CheckpointRef(NamedTuple):
     """The identity of a checkpoint in the source."""
 
     thread: str
@@ -35,9 +35,10 @@ class Place(NamedTuple):
     id: str
     parent: str | None
 
-    def config(self, checkpoint: str | None = None) -> RunnableConfig:
+    def config(self, checkpoint_id: str | None = None) -> RunnableConfig:
+        """LangGraph's config of the checkpoint, or of another checkpoint of the same namespace."""
         names = {"thread_id": self.thread, "checkpoint_ns": self.ns}
-        return {"configurable": {**names, "checkpoint_id": checkpoint or self.id}}
+        return {"configurable": {**names, "checkpoint_id": checkpoint_id or self.id}}
 
     def __str__(self) -> str:
         return f"checkpoint {self.id!r} of thread {self.thread!r}, namespace {self.ns!r}"
@@ -59,44 +60,44 @@ class Origin:
     writes: str
     blocked: set[str]
 
-    def places(self, threads: Sequence[str]) -> dict[str, list[Place]]:
+    def checkpoints(self, threads: Sequence[str]) -> dict[str, list[CheckpointRef]]:
         """The checkpoints of threads, parents before children, otherwise the oldest first."""
-        found: dict[str, list[Place]] = defaultdict(list)
+        refs: dict[str, list[CheckpointRef]] = defaultdict(list)
         for row in self.query(
             "SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id FROM checkpoints"
         ):
-            found[row[0]].append(Place(*row))
+            refs[row[0]].append(CheckpointRef(*row))
         for thread in threads:
-            if thread not in found:
-                names = ", ".join(map(repr, sorted(found)[:5])) + (" ..." if len(found) > 5 else "")
+            if thread not in refs:
+                names = ", ".join(map(repr, sorted(refs)[:5])) + (" ..." if len(refs) > 5 else "")
                 raise InputError(f"the source has no thread {thread!r}; it has {names or 'none'}")
-        return {thread: _parents_first(found[thread]) for thread in sorted(set(threads or found))}
+        return {thread: _parents_first(refs[thread]) for thread in sorted(set(threads or refs))}
 
-    def read(self, place: Place, checkpoint: str | None = None) -> CheckpointTuple | None:
-        """The checkpoint of a place, or another checkpoint of its namespace."""
+    def read(self, ref: CheckpointRef, checkpoint_id: str | None = None) -> CheckpointTuple | None:
+        """A checkpoint, or another checkpoint of the same namespace."""
         try:
-            found = self.saver.get_tuple(place.config(checkpoint))
+            saved = self.saver.get_tuple(ref.config(checkpoint_id))
         except Exception as error:  # A serializer may raise anything for old or damaged bytes.
-            raise PersistenceError(f"{place} cannot be read from the source: {error!r}") from error
+            raise PersistenceError(f"{ref} cannot be read from the source: {error!r}") from error
         if self.blocked:
             raise InputError(
-                f"{place} holds objects of {', '.join(sorted(self.blocked))}; "
-                "if you trust them, allow them: --allow MODULE:CLASS"
+                f"{ref} contains objects of {', '.join(sorted(self.blocked))}; "
+                "if you trust these classes, allow them: --allow MODULE:CLASS"
             )
-        return found
+        return saved
 
-    def calls(self, place: Place, found: CheckpointTuple) -> Calls:
+    def calls(self, ref: CheckpointRef, checkpoint: CheckpointTuple) -> Calls:
         """The pending writes of a checkpoint, as the calls that wrote them."""
         values: dict[tuple[str, str], deque[Any]] = defaultdict(deque)
-        for task, channel, value in found.pending_writes or ():
+        for task, channel, value in checkpoint.pending_writes or ():
             values[task, channel].append(value)
         calls: Calls = defaultdict(list)
         for task, path, idx, channel in self.query(
             f"SELECT {self.writes} WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = %s "
             "ORDER BY task_id, idx",
-            place.thread,
-            place.ns,
-            place.id,
+            ref.thread,
+            ref.ns,
+            ref.id,
         ):
             calls[task, path].append((idx, channel, values[task, channel].popleft()))
         return calls
@@ -104,6 +105,7 @@ class Origin:
 
 @contextmanager
 def open_origin(source: str | Path, target: str | Path, serde: JsonPlusSerializer) -> Iterator[Origin]:
+    """Open a source read-only; the target only serves to refuse a copy of a file into itself."""
     url = _url(source)
     if url is not None and url.get_backend_name() in ("postgresql", "postgres"):
         opened = _open_postgres(url, serde)
@@ -115,11 +117,11 @@ def open_origin(source: str | Path, target: str | Path, serde: JsonPlusSerialize
         )
     with opened as origin:
 
-        def note(event: SerdeEvent) -> None:
+        def record_blocked(event: SerdeEvent) -> None:
             if event["kind"].endswith("blocked"):
                 origin.blocked.add(f"{event['module']}:{event['name']}")
 
-        unregister = register_serde_event_listener(note)
+        unregister = register_serde_event_listener(record_blocked)
         try:
             yield origin
         finally:
@@ -134,7 +136,7 @@ def _url(database: str | Path) -> URL | None:
         return make_url(str(database))
     except ArgumentError:
         raise InputError(
-            f"{str(database)!r} is no URL of a database; pass a file, sqlite:///... or postgresql://..."
+            f"{str(database)!r} is not the URL of a database; pass a file, sqlite:///... or postgresql://..."
         ) from None
 
 
@@ -143,13 +145,17 @@ def _open_sqlite(file: Path, target: str | Path, serde: JsonPlusSerializer) -> I
     if not file.is_file():
         raise InputError(f"there is no database file {str(file)!r} to import from; check the path")
     url = _url(target)
-    goal = Path(target if url is None else url.database or "")
-    if (url is None or url.get_backend_name() == "sqlite") and goal.is_file() and goal.samefile(file):
-        raise InputError(f"{str(file)!r} cannot be imported into itself; name another file to import into")
+    target_file = Path(target if url is None else url.database or "")
+    if (
+        (url is None or url.get_backend_name() == "sqlite")
+        and target_file.is_file()
+        and target_file.samefile(file)
+    ):
+        raise InputError(f"{str(file)!r} cannot be imported into itself; pass another target file")
     try:
         from langgraph.checkpoint.sqlite import SqliteSaver
     except ImportError as error:
-        raise _missing("langgraph-checkpoint-sqlite") from error
+        raise _missing_package("langgraph-checkpoint-sqlite") from error
     try:
         with closing(
             sqlite3.connect(
@@ -183,10 +189,10 @@ def _open_postgres(url: URL, serde: JsonPlusSerializer) -> Iterator[Origin]:
         import psycopg
         from langgraph.checkpoint.postgres import PostgresSaver
     except ImportError as error:
-        raise _missing("langgraph-checkpoint-postgres") from error
-    plain = url.set(drivername="postgresql").render_as_string(hide_password=False)
+        raise _missing_package("langgraph-checkpoint-postgres") from error
+    dsn = url.set(drivername="postgresql").render_as_string(hide_password=False)
     try:
-        with psycopg.connect(plain, prepare_threshold=0) as conn:
+        with psycopg.connect(dsn, prepare_threshold=0) as conn:
             conn.read_only = True
             conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             conn.execute("SELECT 1 FROM checkpoints LIMIT 1")
@@ -203,20 +209,21 @@ def _open_postgres(url: URL, serde: JsonPlusSerializer) -> Iterator[Origin]:
         ) from error
 
 
-def _missing(package: str) -> InputError:
+def _missing_package(package: str) -> InputError:
     return InputError(
         f"reading this source needs the package {package!r}; install it with: pip install {package}"
     )
 
 
-def _parents_first(places: Sequence[Place]) -> list[Place]:
-    by_id = {(place.ns, place.id): place for place in places}
-    ordered: dict[Place, None] = {}
-    for place in sorted(places, key=lambda place: place.id):
-        line: list[Place] = []
-        above: Place | None = place
-        while above is not None and above not in ordered and above not in line:
-            line.append(above)
-            above = by_id.get((above.ns, above.parent or ""))
-        ordered.update(dict.fromkeys(reversed(line)))
+def _parents_first(refs: Sequence[CheckpointRef]) -> list[CheckpointRef]:
+    """Sort checkpoints by id, but each after its ancestors."""
+    by_id = {(ref.ns, ref.id): ref for ref in refs}
+    ordered: dict[CheckpointRef, None] = {}
+    for ref in sorted(refs, key=lambda ref: ref.id):
+        chain: list[CheckpointRef] = []
+        ancestor: CheckpointRef | None = ref
+        while ancestor is not None and ancestor not in ordered and ancestor not in chain:
+            chain.append(ancestor)
+            ancestor = by_id.get((ancestor.ns, ancestor.parent or ""))
+        ordered.update(dict.fromkeys(reversed(chain)))
     return list(ordered)

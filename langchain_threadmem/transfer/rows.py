@@ -19,7 +19,7 @@ from sqlalchemy import bindparam, select, update
 from langchain_threadmem.checkpoints.values import KIND, Item, Span, unpack
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.index import watermarks
-from langchain_threadmem.removal.tables import COPIED, Id, Part, owners, scope
+from langchain_threadmem.removal.tables import COPIED_TABLES, Id, MemoryTable, owners, scope
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.schema import LAST_POSITION, POSITION_BITS
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
@@ -28,22 +28,24 @@ from langchain_threadmem.tree import append
 Row = dict[str, Any]
 """The columns of a row."""
 ROWS_AT_ONCE = 1000
-_COPIED_MARKS = (watermarks.embeddings_of(""), watermarks.SUMMARIES_OF)
+_COPIED_WATERMARKS = (watermarks.embeddings_of(""), watermarks.SUMMARIES_OF)
 
 
-_READ = {part.table.name: Statement(select(part.table).where(scope(part)), "under") for part in COPIED}
-_WRITE = {part.table.name: insert_of(part.table) for part in COPIED}
-_NUMBERED = {
-    part.table.name: Statement(
-        part.table.insert()
-        .values({column.name: bindparam(column.name) for column in part.table.c if column.name != "id"})
-        .returning(part.table.c.id),
-        *(column.name for column in part.table.c if column.name != "id"),
-    )
-    for part in COPIED
-    if "id" in part.ids
+_READ = {
+    entry.table.name: Statement(select(entry.table).where(scope(entry)), "under") for entry in COPIED_TABLES
 }
-_SETTLE = Statement(
+_WRITE = {entry.table.name: insert_of(entry.table) for entry in COPIED_TABLES}
+_INSERT_RETURNING_ID = {
+    entry.table.name: Statement(
+        entry.table.insert()
+        .values({column.name: bindparam(column.name) for column in entry.table.c if column.name != "id"})
+        .returning(entry.table.c.id),
+        *(column.name for column in entry.table.c if column.name != "id"),
+    )
+    for entry in COPIED_TABLES
+    if "id" in entry.ids
+}
+_SET_TIP = Statement(
     update(schema.tree)
     .where(schema.tree.c.id == bindparam("tree"))
     .values(tip=bindparam("tip"), system=bindparam("system_")),
@@ -51,18 +53,18 @@ _SETTLE = Statement(
 )
 
 
-class Numbers:
+class IdMap:
     """A mapping from ids of one database to ids of the other."""
 
     def __init__(self) -> None:
         self._new: dict[Id, dict[int, int]] = {kind: {} for kind in Id}
 
-    def give(self, kind: Id, old: int, new: int | None = None) -> None:
-        """Map an id; by default to the next number, from 1."""
-        ids = self._new[kind]
-        ids[old] = len(ids) + 1 if new is None else new
+    def assign(self, kind: Id, old: int, new: int | None = None) -> None:
+        """Map an id to a new id, by default to the next number from 1 on."""
+        new_ids = self._new[kind]
+        new_ids[old] = len(new_ids) + 1 if new is None else new
 
-    def of(self, kind: Id, old: int) -> int:
+    def of(self, kind: Id, id: int) -> int:
         """The new id of an old id.
 
         Raises:
@@ -70,17 +72,17 @@ class Numbers:
         """
         try:
             if kind is Id.NODE:
-                return self._new[Id.SEGMENT][old >> POSITION_BITS] << POSITION_BITS | old & LAST_POSITION
-            return self._new[kind][old]
+                return self._new[Id.SEGMENT][id >> POSITION_BITS] << POSITION_BITS | id & LAST_POSITION
+            return self._new[kind][id]
         except KeyError:
             raise PersistenceError(
-                f"a row refers to {kind.value} {old!r}, which does not exist; see `threadmem verify`"
+                f"a row refers to {kind.value} {id!r}, which does not exist; see `threadmem verify`"
             ) from None
 
-    def moved(self, part: Part, row: Row) -> Row:
+    def mapped(self, entry: MemoryTable, row: Row) -> Row:
         """A row with new ids."""
         changed: Row = {
-            name: self.of(kind, row[name]) for name, kind in part.ids.items() if row[name] is not None
+            name: self.of(kind, row[name]) for name, kind in entry.ids.items() if row[name] is not None
         }
         if row.get("kind") == KIND:
             # A stored list of messages contains keys of nodes.
@@ -103,110 +105,115 @@ def check_owner(conn: Conn, owner: str) -> None:
         raise InputError(f"there is no memory of {owner!r}; there is {names or 'none'}")
 
 
-def holds(conn: Conn, owner: str) -> bool:
+def has_rows(conn: Conn, owner: str) -> bool:
     """Whether an owner has any row."""
-    return any(conn.all(_READ[part.table.name], owner) for part in COPIED if part.under is None)
+    return any(conn.all(_READ[entry.table.name], owner) for entry in COPIED_TABLES if entry.under is None)
 
 
-def count(conn: Conn, of: Sequence[str]) -> int:
+def count(conn: Conn, owner_names: Sequence[str]) -> int:
     """The number of blocks of rows that `dump` yields."""
     return sum(
-        len(conn.all(_READ[part.table.name], owner))
-        * (1 + sum(below.under is part.ids.get("id", 0) for below in COPIED))
-        for owner in of
-        for part in COPIED
-        if part.under is None
+        len(conn.all(_READ[entry.table.name], owner))
+        * (1 + sum(child.under is entry.ids.get("id", 0) for child in COPIED_TABLES))
+        for owner in owner_names
+        for entry in COPIED_TABLES
+        if entry.under is None
     )
 
 
-def dump(conn: Conn, of: Sequence[str]) -> Iterator[tuple[Part, list[Row]]]:
+def dump(conn: Conn, owner_names: Sequence[str]) -> Iterator[tuple[MemoryTable, list[Row]]]:
     """The rows of memories, one conversation or namespace of the store after the other.
 
     Args:
         conn: A transaction.
-        of: The owners, in the order of their numbers.
+        owner_names: The owners, in the order of their rows.
     """
-    numbers = Numbers()
-    for owner in of:
-        heads = [(part, row) for part in COPIED if part.under is None for row in _rows(conn, part, owner)]
-        for part, row in heads:
-            if kind := part.ids.get("id"):
-                _number(conn, numbers, kind, row["id"])
-        for part, row in heads:
-            yield part, [numbers.moved(part, row)]
-            if kind := part.ids.get("id"):
-                yield from _below(conn, numbers, kind, row["id"])
+    ids = IdMap()
+    for owner in owner_names:
+        top_rows = [
+            (entry, row)
+            for entry in COPIED_TABLES
+            if entry.under is None
+            for row in _rows(conn, entry, owner)
+        ]
+        for entry, row in top_rows:
+            if kind := entry.ids.get("id"):
+                _assign_ids(conn, ids, kind, row["id"])
+        for entry, row in top_rows:
+            yield entry, [ids.mapped(entry, row)]
+            if kind := entry.ids.get("id"):
+                yield from _rows_below(conn, ids, kind, row["id"])
 
 
-def _number(conn: Conn, numbers: Numbers, kind: Id, number: int) -> None:
+def _assign_ids(conn: Conn, ids: IdMap, kind: Id, id: int) -> None:
     """Map the id of a tree or a namespace, and the ids below it."""
-    numbers.give(kind, number)
-    for part in COPIED:
-        if part.under is kind and (below := part.ids.get("id")):
-            for row in _rows(conn, part, number):
-                numbers.give(below, row["id"])
+    ids.assign(kind, id)
+    for entry in COPIED_TABLES:
+        if entry.under is kind and (id_kind := entry.ids.get("id")):
+            for row in _rows(conn, entry, id):
+                ids.assign(id_kind, row["id"])
 
 
-def _below(conn: Conn, numbers: Numbers, kind: Id, number: int) -> Iterator[tuple[Part, list[Row]]]:
+def _rows_below(conn: Conn, ids: IdMap, kind: Id, id: int) -> Iterator[tuple[MemoryTable, list[Row]]]:
     """The rows of a tree or of a namespace."""
-    for part in COPIED:
-        if part.under is kind:
-            rows = [numbers.moved(part, row) for row in _rows(conn, part, number)]
-            yield part, sorted(rows, key=partial(_place, part))
+    for entry in COPIED_TABLES:
+        if entry.under is kind:
+            rows = [ids.mapped(entry, row) for row in _rows(conn, entry, id)]
+            yield entry, sorted(rows, key=partial(_sort_key, entry))
 
 
-def _rows(conn: Conn, part: Part, under: object) -> list[Row]:
-    names = part.table.c.keys()
-    rows = [dict(zip(names, row, strict=True)) for row in conn.all(_READ[part.table.name], under)]
-    if part.table is schema.mark:
-        return [row for row in rows if row["name"].startswith(_COPIED_MARKS)]
-    return sorted(rows, key=lambda row: row["id"]) if "id" in part.ids else rows
+def _rows(conn: Conn, entry: MemoryTable, under: object) -> list[Row]:
+    names = entry.table.c.keys()
+    rows = [dict(zip(names, row, strict=True)) for row in conn.all(_READ[entry.table.name], under)]
+    if entry.table is schema.mark:
+        return [row for row in rows if row["name"].startswith(_COPIED_WATERMARKS)]
+    return sorted(rows, key=lambda row: row["id"]) if "id" in entry.ids else rows
 
 
-def _place(part: Part, row: Row) -> tuple[Any, ...]:
+def _sort_key(entry: MemoryTable, row: Row) -> tuple[Any, ...]:
     """The sort key of a row, independent of the database."""
-    return tuple(row[column.name] for column in part.table.primary_key)
+    return tuple(row[column.name] for column in entry.table.primary_key)
 
 
 def load(
-    conn: Conn, rows: Iterable[tuple[Part, Row]], written: Callable[[int], None] = lambda count: None
+    conn: Conn, rows: Iterable[tuple[MemoryTable, Row]], on_batch: Callable[[int], None] = lambda count: None
 ) -> None:
-    """Write rows of `dump`, table by table in the order of `COPIED`.
+    """Write rows of `dump`, table by table in the order of `COPIED_TABLES`.
 
     Args:
         conn: A write transaction.
         rows: The rows.
-        written: Called with the number of rows of each batch.
+        on_batch: Called with the number of rows of each batch.
     """
-    numbers = Numbers()
-    ends: list[tuple[int | None, int | None, int]] = []
-    for part, group in groupby(rows, key=lambda pair: pair[0]):
-        kind = part.ids.get("id")
+    ids = IdMap()
+    tips: list[tuple[int | None, int | None, int]] = []
+    for entry, group in groupby(rows, key=lambda pair: pair[0]):
+        kind = entry.ids.get("id")
         while batch := [row for _, (_, row) in zip(range(ROWS_AT_ONCE), group, strict=False)]:
             if kind is None:
-                moved = [tuple(numbers.moved(part, row).values()) for row in batch]
-                if part.table is schema.node:
-                    append.insert(conn, moved)
+                mapped = [tuple(ids.mapped(entry, row).values()) for row in batch]
+                if entry.table is schema.node:
+                    append.insert(conn, mapped)
                 else:
-                    conn.many(_WRITE[part.table.name], moved)
+                    conn.many(_WRITE[entry.table.name], mapped)
             else:
                 for row in batch:
-                    ends += _enter(conn, numbers, part, kind, row)
-            written(len(batch))
-    for tip, system, tree in ends:
-        keys = [None if key is None else numbers.of(Id.NODE, key) for key in (tip, system)]
-        conn.run(_SETTLE, *keys, tree)
+                    tips += _insert_numbered(conn, ids, entry, kind, row)
+            on_batch(len(batch))
+    for tip, system, tree in tips:
+        keys = [None if key is None else ids.of(Id.NODE, key) for key in (tip, system)]
+        conn.run(_SET_TIP, *keys, tree)
 
 
-def _enter(
-    conn: Conn, numbers: Numbers, part: Part, kind: Id, row: Row
+def _insert_numbered(
+    conn: Conn, ids: IdMap, entry: MemoryTable, kind: Id, row: Row
 ) -> Iterator[tuple[int | None, int | None, int]]:
-    """Write a row that gets a new id; yields the tip and system message of a tree, to set after its nodes."""
-    plain = {**row, "tip": None, "system": None} if kind is Id.TREE else row
-    numbers.give(kind, row["id"], 0)
-    values = numbers.moved(part, plain)
+    """Write a row with a new id; yields the tip and the system message of a tree, for `_SET_TIP`."""
+    insertable = {**row, "tip": None, "system": None} if kind is Id.TREE else row
+    ids.assign(kind, row["id"], 0)
+    values = ids.mapped(entry, insertable)
     del values["id"]
-    ((new,),) = conn.all(_NUMBERED[part.table.name], *values.values())
-    numbers.give(kind, row["id"], new)
+    ((new_id,),) = conn.all(_INSERT_RETURNING_ID[entry.table.name], *values.values())
+    ids.assign(kind, row["id"], new_id)
     if kind is Id.TREE:
-        yield row["tip"], row["system"], new
+        yield row["tip"], row["system"], new_id

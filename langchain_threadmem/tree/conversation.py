@@ -28,7 +28,7 @@ class Conversation:
     @property
     def tree(self) -> int:
         """Id of the conversation's tree; 0 if it was not read yet, or was erased."""
-        return 0 if self._tree in self.runtime.gone else self._tree
+        return 0 if self._tree in self.runtime.erased_trees else self._tree
 
 
 def tree_of(conversation: Conversation) -> Flow[int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import bindparam, delete, func, select
@@ -101,6 +101,12 @@ _OWN = Statement(
 _NEWEST = Statement(
     select(lineage.c.turn).where(*_of_thread).order_by(lineage.c.turn.desc()).limit(1), "tree", "thread"
 )
+_LATER = Statement(
+    select(*lineage.c["turn", "seq"]).where(*_of_thread, lineage.c.turn > bindparam("turn")),
+    "tree",
+    "thread",
+    "turn",
+)
 _first = select(func.min(lineage.c.seq)).where(_of_tree, lineage.c.turn >= bindparam("turn"))
 _SINCE = Statement(
     select(*lineage.c["turn", "seq", "thread"])
@@ -142,11 +148,18 @@ def unseen(conn: Conn, tree_id: int, thread: str, since: int) -> Sequence[Span]:
     return belonging([Begun(*row) for row in conn.all(_SINCE, tree_id, turns[0][0])], turns, thread)
 
 
-def _unseen_turns(conn: Conn, tree_id: int, thread: str, since: int) -> list[Span]:
+def _unseen_turns(
+    conn: Conn, tree_id: int, thread: str, since: int, is_unseen: Callable[[int], bool] | None = None
+) -> list[Span]:
     own, hidden = conn.one(_OWN, tree_id, thread, since) or (0, "[]")
     newest = conn.one(_NEWEST, tree_id, thread) or (0,)
     turns = [(first, last) for first, last in json.loads(hidden)]
-    return turns if newest[0] <= own else joined([*turns, (own + 1, newest[0])])
+    if newest[0] <= own:
+        return turns
+    if is_unseen is None:
+        return joined([*turns, (own + 1, newest[0])])
+    later = conn.all(_LATER, tree_id, thread, own)
+    return joined([*turns, *((turn, turn) for turn, seq in later if is_unseen(seq))])
 
 
 def is_begun(conn: Conn, tree_id: int, thread: str, seq: int) -> bool:
@@ -154,7 +167,14 @@ def is_begun(conn: Conn, tree_id: int, thread: str, seq: int) -> bool:
     return conn.one(_AT, tree_id, thread, seq) is not None
 
 
-def begin(conn: Conn, tree_id: int, thread: str, seq: int, since: int | None) -> None:
+def begin(
+    conn: Conn,
+    tree_id: int,
+    thread: str,
+    seq: int,
+    since: int | None,
+    is_unseen: Callable[[int], bool] | None = None,
+) -> None:
     """Store a turn that a run began, with the turns that the run does not see.
 
     Args:
@@ -163,8 +183,10 @@ def begin(conn: Conn, tree_id: int, thread: str, seq: int, since: int | None) ->
         thread: As for `unseen`.
         seq: Number of the first version of the turn's human message.
         since: As for `unseen`; `None` if the run sees all turns.
+        is_unseen: Whether the successors of the run do not see a turn that began after `since`, by the number
+            of its first node; by default they see none of these turns.
     """
-    turns = [] if since is None else _unseen_turns(conn, tree_id, thread, since)
+    turns = [] if since is None else _unseen_turns(conn, tree_id, thread, since, is_unseen)
     (last,) = conn.one(_LAST, tree_id) or (0,)
     conn.run(_PUT, tree_id, seq, last + 1, thread, json.dumps(turns, separators=(",", ":")))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -35,7 +35,7 @@ from langchain_threadmem.storage.schema import (
     tree,
     unit,
 )
-from langchain_threadmem.storage.statements import Conn, Statement, insert_of, within
+from langchain_threadmem.storage.statements import Conn, Query, Statement, insert_of, within
 from langchain_threadmem.tree import trees
 from langchain_threadmem.tree.node import MessageSummary
 
@@ -54,6 +54,10 @@ class NodeRow(NamedTuple):
     superseded_by: int | None
     title: str | None
     summary: str | None
+
+
+MessageRow = tuple[str, str, str, int, int]
+"""Message id, body, role, key and state of a node."""
 
 
 class Outline(NamedTuple):
@@ -159,6 +163,11 @@ _SPANS_OF = _spans(
 _ROWS_OF_RANGE = Statement(_rows().where(_RANGE).order_by(node.c.key), "first", "last")
 _MESSAGES_OF_RANGE = Statement(
     select(*node.c["message", "body", "role", "seq"]).where(_RANGE, STORED).order_by(node.c.key),
+    "first",
+    "last",
+)
+_NODES_OF_RANGE = Statement(
+    select(*node.c["message", "body", "role", "key", "state"]).where(_RANGE).order_by(node.c.key),
     "first",
     "last",
 )
@@ -294,12 +303,21 @@ def below(conn: Conn, key: int, most: int) -> list[NodeRow]:
 
 def thread_messages(conn: Conn, key: int, most: int | None = None) -> list[tuple[str, str, str, int]]:
     """Message id, body, role and number of the nodes that `thread` returns."""
-    rows: list[Any] = []
-    for first, last in spans(conn, key) if most is None else newest(spans(conn, key), most):
-        rows += conn.all(_MESSAGES_OF_RANGE, first, last)
-    if (seal := conn.seal) is not None:
-        return [(row[0], seal.open_body(row[0], row[2], row[1]), row[2], row[3]) for row in rows]
-    return rows
+    ranges = spans(conn, key) if most is None else newest(spans(conn, key), most)
+    return opened_messages(conn, conn.each(*((_MESSAGES_OF_RANGE, range_) for range_ in ranges)))
+
+
+def asking_messages(ranges: Iterable[tuple[int, int]]) -> list[Query]:
+    """The queries for the messages of ranges of keys, purged messages included; see `MessageRow`."""
+    return [(_NODES_OF_RANGE, range_) for range_ in ranges]
+
+
+def opened_messages(conn: Conn, answers: Iterable[Iterable[Any]]) -> list[Any]:
+    """Rows that begin with message id, body and role, with decrypted bodies."""
+    rows = list(chain.from_iterable(answers))
+    if (seal := conn.seal) is None:
+        return rows
+    return [(row[0], seal.open_body(row[0], row[2], row[1]), *row[2:]) for row in rows]
 
 
 def by_key(conn: Conn, key: int) -> NodeRow | None:

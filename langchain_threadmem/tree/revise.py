@@ -10,7 +10,7 @@ from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError, InvalidGraphStateError
 from langchain_threadmem.messages.codec import encode
-from langchain_threadmem.messages.convert import Given, messages_of
+from langchain_threadmem.messages.convert import MessageInput, messages_of
 from langchain_threadmem.messages.roles import OPENING
 from langchain_threadmem.messages.tool_pairs import calls_tools
 from langchain_threadmem.storage.schema import State
@@ -31,7 +31,7 @@ FIRST = 1
 
 
 @telemetry.observed("update_memory", telemetry.of_conversation, telemetry.written)
-def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[ConversationNode]:
+def edit(conversation: Conversation, node_id: int, given: MessageInput) -> Flow[ConversationNode]:
     """Write a new version of a message; the old version and its answers are superseded."""
     tree = yield from tree_of(conversation)
     old_role = (yield from Sql(lambda conn: node_in(conn, tree, node_id))).role
@@ -74,7 +74,7 @@ def edit(conversation: Conversation, node_id: int, given: Given) -> Flow[Convers
     telemetry.of_conversation,
     lambda nodes: telemetry.records(node.message for node in nodes),
 )
-def regenerate(conversation: Conversation, node_id: int, given: Given) -> Flow[list[ConversationNode]]:
+def regenerate(conversation: Conversation, node_id: int, given: MessageInput) -> Flow[list[ConversationNode]]:
     """Write a new answer of a turn; the old AI and tool messages are superseded, later turns stay."""
     tree = yield from tree_of(conversation)
     messages = messages_of(given, "ai")
@@ -116,7 +116,7 @@ def placed(
             f"node {node_id!r} is {State(node.state).name.lower()} and cannot be moved{successor}"
         )
     below = nodes.children(conn, tree, [(node.key, node.seq)])
-    following = [row for row in below if row.state == State.LIVE]
+    following = [row for row in below if row.state == State.LIVE or _is_version(conn, tree, row)]
     if parent_id is not None:
         moved = {node.key, *(row.key for row in following)}
         _check_parent(conn, node_in(conn, tree, parent_id), moved, node_id)
@@ -160,6 +160,15 @@ def _current(conn: Conn, tree: int, row: NodeRow) -> tuple[NodeRow, list[int]]:
         passed.append(row.key)
         row = newer
     return row, passed
+
+
+def _is_version(conn: Conn, tree: int, child: Outline) -> bool:
+    """Whether a node is an older version of a message, rather than the former place of a moved one."""
+    row = nodes.by_key(conn, child.key)
+    if row is None or row.superseded_by is None:
+        return False
+    newer = nodes.by_seq(conn, tree, row.superseded_by)
+    return newer is None or (newer.message, newer.created) != (row.message, row.created)
 
 
 def _replace(

@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import insert
 from langchain_threadmem.errors import EncryptionError
 from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.schema import SUMMARIES, checkpoint, node, segment, tree, write
-from langchain_threadmem.storage.statements import Asked, Conn, Statement, within
+from langchain_threadmem.storage.statements import Conn, Query, Statement, within
 
 
 class Head(NamedTuple):
@@ -153,7 +153,7 @@ def find(conn: Conn, owner: str, conversation: str, scope: str = "") -> int | No
     return found(conn, conn.all(_FIND, owner, conversation, scope))
 
 
-def finding(owner: str, conversation: str, scope: str = "") -> Asked:
+def finding(owner: str, conversation: str, scope: str = "") -> Query:
     """The query for a conversation's tree."""
     return _FIND, (owner, conversation, scope)
 
@@ -221,7 +221,7 @@ def take(
     scopes: Iterable[str],
     now: float,
     cached: Mapping[str, int],
-    ask: Callable[[Mapping[str, int]], Iterable[Asked]],
+    ask: Callable[[Mapping[str, int]], Iterable[Query]],
 ) -> tuple[dict[str, int], list[list[tuple[Any, ...]]]]:
     """Find or create trees of a conversation, lock them, and run queries about them.
 
@@ -273,7 +273,7 @@ def head(conn: Conn, tree_id: int) -> Head:
     return head_of(conn.all(_HEAD, tree_id))
 
 
-def asking_head(tree_id: int) -> Asked:
+def asking_head(tree_id: int) -> Query:
     """The query for the head of a tree."""
     return _HEAD, (tree_id,)
 

@@ -34,7 +34,7 @@ from langchain_threadmem.units import queries as unit_queries
 _ZERO: ColumnElement[int] = literal_column("0")
 _OWNED = and_(tree.c.owner == bindparam("owner"), recallable)
 _SAID = node.c.role.in_([literal_column(f"'{role}'") for role in SPOKEN])
-"""Messages of people and models; messages of systems and tools are stored, and are not recalled."""
+"""The messages of people and models; messages of systems and tools are stored but not recalled."""
 _IN_MEMORY = and_(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None), _SAID)
 _covered = node.alias("covered")
 _covered_unit = unit.alias("covered_unit")
@@ -62,13 +62,13 @@ _ORDER = (
 )
 
 
-def _known(nodes: Join) -> Join:
+def _with_units(nodes: Join) -> Join:
     return nodes.outerjoin(unit, unit.c.key == node.c.key).outerjoin(digest, digest.c.key == node.c.key)
 
 
-# Two joins, for all units of an owner and for keys, because SQLite begins with the first table.
-_units = _known(tree.join(segment, segment.c.tree == tree.c.id).join(node, node_keys.inside(node.c.key)))
-_named_units = _known(node.join(tree, tree.c.id == node.c.tree))
+# All units of an owner and units by their keys need separate joins: SQLite begins with the first table.
+_units = _with_units(tree.join(segment, segment.c.tree == tree.c.id).join(node, node_keys.inside(node.c.key)))
+_named_units = _with_units(node.join(tree, tree.c.id == node.c.tree))
 
 
 def _counted(condition: ColumnElement[bool]) -> Select[int]:
@@ -135,8 +135,8 @@ _PLACES = Statement(
 _ROUND = Statement(select(memory.c.round).where(memory.c.owner == bindparam("owner")), "owner")
 
 
-def _later_of(one: ColumnElement[int], other: ColumnElement[int]) -> ColumnElement[int]:
-    return case((one > other, one), else_=other)  # Neither MAX nor GREATEST is in both databases.
+def _later_of(first: ColumnElement[int], second: ColumnElement[int]) -> ColumnElement[int]:
+    return case((first > second, first), else_=second)  # MAX and GREATEST exist in one database each.
 
 
 _later = insert(memory).values(owner=bindparam("owner"), round=bindparam("round"))
@@ -243,15 +243,15 @@ _FIELDS: Columns = {
 def _matching(condition: Condition | None) -> tuple[Statement, Statement, bool]:
     """The statements for all units and for given units that may pass a filter.
 
-    The last value is whether SQL can decide any part of the filter.
+    The last value is whether SQL can evaluate any part of the filter.
     """
     elements = where(condition, _FIELDS)
     alive = and_(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None))
-    found = select(node.c.key).where(alive, *elements)
-    some = found.select_from(_named_units).where(unit_queries.OWNED, within(node.c.key, "keys"))
+    keys = select(node.c.key).where(alive, *elements)
+    among = keys.select_from(_named_units).where(unit_queries.OWNED, within(node.c.key, "keys"))
     return (
-        Statement(found.select_from(_units).where(_OWNED).limit(bindparam("most")), "owner", "most"),
-        Statement(some, "owner", "keys"),
+        Statement(keys.select_from(_units).where(_OWNED).limit(bindparam("most")), "owner", "most"),
+        Statement(among, "owner", "keys"),
         bool(elements),
     )
 
@@ -260,11 +260,11 @@ def matching(conn: Conn, owner: str, condition: Condition, most: int) -> list[in
     """Keys of the units in memory that may pass a filter, as far as its fields are columns.
 
     Returns:
-        The keys of all units that pass, and possibly of others; `None` if SQL cannot decide any part of the
+        The keys of all units that pass, and possibly of others; `None` if SQL cannot evaluate any part of the
         filter, or if there are more than `most` keys.
     """
-    statement, _, tells = _matching(condition)
-    if not tells:
+    statement, _, is_partial = _matching(condition)
+    if not is_partial:
         return None
     keys = [row[0] for row in conn.all(statement, owner, most + 1)]
     return keys if len(keys) <= most else None
@@ -301,10 +301,10 @@ def visit(conn: Conn, owner: str, visits: Mapping[int, Visit], round: int) -> No
         round: The number of the last query.
     """
     conn.run(_SET_ROUND, owner, round)
-    own = {row[0] for row in conn.all(_OWN, json.dumps(list(visits)), owner)}
-    conn.many(_VISIT, [(key, *visits[key]) for key in sorted(own)])
+    owned = {row[0] for row in conn.all(_OWN, json.dumps(list(visits)), owner)}
+    conn.many(_VISIT, [(key, *visits[key]) for key in sorted(owned)])
     refreshed: dict[int, int] = {}
-    level = {key: visits[key].round for key in own}
+    level = {key: visits[key].round for key in owned}
     while level:
         above: dict[int, int] = {}
         for key, parent in conn.all(_PARENTS, json.dumps(list(level))):
@@ -318,7 +318,7 @@ class Candidate(NamedTuple):
     """A unit that may be forgotten.
 
     Attributes:
-        key: The key of its node; candidates are in the order of forgetting.
+        key: The key of the node; candidates are in the order of forgetting.
         parent: The key of the summary that covers the unit, if any.
         previous: The key of the message that the message continues, if any.
         rank: 0 for a message, 1 and 2 for summaries.

@@ -36,7 +36,7 @@ class UnitRow(NamedTuple):
     """A unit as a row of the database.
 
     Attributes:
-        key: The key of its node.
+        key: The key of the node.
         tree: The tree of the node.
         scope: The scope of the tree: empty for messages, `SUMMARIES` for summaries.
         session: The name of the conversation; empty for summaries of the long-term memory.
@@ -83,15 +83,15 @@ _zero: ColumnElement[int] = literal_column("0")
 
 def _neighbour(column: str, *, after: bool) -> object:
     """A column of the next live message in memory before or after a node."""
-    other, state = node.alias("neighbour"), unit.alias("neighbour_unit")
-    shown = (
-        select(other.c[column])
-        .select_from(other.outerjoin(state, state.c.key == other.c.key))
-        .where(other.c.state == int(State.LIVE), state.c.forgotten.is_(None))
+    neighbour, state = node.alias("neighbour"), unit.alias("neighbour_unit")
+    column_of = (
+        select(neighbour.c[column])
+        .select_from(neighbour.outerjoin(state, state.c.key == neighbour.c.key))
+        .where(neighbour.c.state == int(State.LIVE), state.c.forgotten.is_(None))
     )
     beyond = node_keys.after if after else node_keys.before
-    found = beyond(shown, node.c.tree, node.c.seq, other).limit(1).correlate(node).scalar_subquery()
-    return case((tree.c.scope == "", found))
+    nearest = beyond(column_of, node.c.tree, node.c.seq, neighbour).limit(1).correlate(node).scalar_subquery()
+    return case((tree.c.scope == "", nearest))
 
 
 def _rows() -> Select[tuple[int]]:
@@ -114,14 +114,14 @@ def _rows() -> Select[tuple[int]]:
         .outerjoin(_above, _above.c.key == unit.c.parent)
         .outerjoin(digest, digest.c.key == node.c.key)
     )
-    found: Select[tuple[int]] = rows.select_from(joined)
-    return found
+    statement: Select[tuple[int]] = rows.select_from(joined)
+    return statement
 
 
 OWNED = and_(tree.c.owner.concat("") == bindparam("owner"), recallable)
 """Whether nodes that are read by their keys belong to an owner.
 
-The condition has no indexed column: with one, SQLite would read all nodes of the owner before the keys.
+The condition uses no indexed column, because SQLite would read all nodes of the owner before the keys.
 """
 _BY_KEYS = Statement(_rows().where(within(node.c.key, "keys"), OWNED), "keys", "owner")
 _CHILDREN = Statement(
@@ -205,7 +205,7 @@ def by_keys(conn: Conn, owner: str, keys: Iterable[int]) -> list[UnitRow]:
 
     Units of other owners are left out.
     """
-    # Sorted here, because ORDER BY would make SQLite read whole trees.
+    # Sorted in Python, because SQLite reads whole trees for ORDER BY.
     rows = [UnitRow(*row) for row in conn.all(_BY_KEYS, json.dumps(list(keys)), owner)]
     if (seal := conn.seal) is not None:
         rows = [row._replace(body=seal.open_body(row.message, row.role, row.body)) for row in rows]
@@ -264,7 +264,7 @@ def read_units(conn: Conn, owner: str, keys: Iterable[int]) -> list[MemoryUnit]:
     return units_of(
         owner,
         [rows[key] for key in ordered if key in rows],
-        {parent: [name for _, name in found] for parent, found in below.items()},
+        {parent: [name for _, name in pairs] for parent, pairs in below.items()},
     )
 
 

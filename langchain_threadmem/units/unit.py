@@ -1,7 +1,7 @@
 """Units of memory: messages (rank 0), summaries of a session (1) and of long-term memory (2).
 
-Units are immutable values that are read from storage. Every stored message is a unit; plain text that is
-added to a session becomes a message of its source.
+Units are immutable values that are read from storage. Every stored message is a unit; text that is added to a
+session becomes a message of its source.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def message_from(
         return clone(content, additional_kwargs={**content.additional_kwargs, **extra})
     if not isinstance(content, str) or not content.strip():
         raise InputError(f"a memory is text that is not empty, or a message, not {content!r:.80}")
-    said_by = source_named(source or "ai")
-    if cls := _CLASSES.get(said_by):
+    speaker = source_named(source or "ai")
+    if cls := _CLASSES.get(speaker):
         return cls(content=content, additional_kwargs=extra)
-    return ChatMessage(content=content, role=said_by, additional_kwargs=extra)
+    return ChatMessage(content=content, role=speaker, additional_kwargs=extra)

@@ -1,6 +1,6 @@
 """Recall counts and rounds of units, written in batches.
 
-A query is a read and does not wait for a writer. Its visits are collected in memory and written in batches,
+A query is a read and does not wait for a writer. Its visits are collected in memory, and written in batches
 and before each read that depends on them. A crash loses the visits that are not written yet.
 """
 
@@ -25,7 +25,7 @@ class Visits(Component):
         self._lock = forking.lock()
         self._pending: dict[int, Visit] = {}
         self.round = 0
-        """The number of the last query; 0 before it is read."""
+        """The number of the last query; 0 until it is read."""
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -45,20 +45,20 @@ class Visits(Component):
     def take(self) -> dict[int, Visit]:
         """Remove and return the visits that are not written yet."""
         with self._lock:
-            taken, self._pending = self._pending, {}
-            return taken
+            visits, self._pending = self._pending, {}
+            return visits
 
     def put_back(self, visits: Mapping[int, Visit]) -> None:
-        """Add visits again that could not be written."""
+        """Add visits again after a failed write."""
         with self._lock:
             self._put(visits)
 
     def applied(self, key: int, unit: MemoryUnit) -> MemoryUnit:
         """A unit with the visits that are not written yet."""
-        seen = self._pending.get(key)
-        if seen is None:
+        visit = self._pending.get(key)
+        if visit is None:
             return unit
-        return replace(unit, visit_count=unit.visit_count + seen.times, last_visit=seen.round)
+        return replace(unit, visit_count=unit.visit_count + visit.times, last_visit=visit.round)
 
     @property
     def unsettled(self) -> bool:
@@ -66,14 +66,14 @@ class Visits(Component):
 
     def settle(self) -> Flow[None]:
         """Write all visits."""
-        taken = self.take()
-        if not taken:
+        visits = self.take()
+        if not visits:
             return
-        owner, now = self.runtime.owner, self.round
+        owner, round_ = self.runtime.owner, self.round
         try:
-            yield from Sql(lambda conn: memory.visit(conn, owner, taken, now), write=True)
+            yield from Sql(lambda conn: memory.visit(conn, owner, visits, round_), write=True)
         except Exception:
-            self.put_back(taken)
+            self.put_back(visits)
             raise
 
     def _put(self, visits: Mapping[int, Visit]) -> None:

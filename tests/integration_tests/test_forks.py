@@ -182,7 +182,7 @@ def work():
             try:
                 system.conversations()
             except PersistenceError as error:
-                os._exit(0 if "forked amid a transaction" in str(error) else 2)
+                os._exit(0 if "forked during a transaction" in str(error) else 2)
             os._exit(3)
         thread = threading.Thread(target=elsewhere)
         thread.start()

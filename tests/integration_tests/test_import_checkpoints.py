@@ -227,7 +227,7 @@ def test_a_difference_is_reported_with_exit_code_1(
 def test_a_thread_of_the_same_name_is_not_mixed_with_the_imported_one(file: Path, tmp_path: Path) -> None:
     with MemorySystem(tmp_path / "memory.db", embeddings=False) as system:
         system.conversation("forked").append("mine")
-    with pytest.raises(InputError, match="another thread 'forked' already"):
+    with pytest.raises(InputError, match="already has another thread 'forked'"):
         import_checkpoints(file, tmp_path / "memory.db")
 
 

@@ -181,6 +181,24 @@ def test_other_threads_that_the_run_has_seen_can_be_continued(
     assert model.shown[-1] == ["cat one", "re cat one", "cat other"]
 
 
+@pytest.mark.parametrize("build", [chat, agent, plain])
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_after_an_edit_the_other_threads_go_on(
+    system: MemorySystem, model: Recorder, build: Build, mode: str
+) -> None:
+    saver = ThreadMemSaver(system)
+    graph = build(model, system, by_first_word, checkpointer=saver)
+    old = str(say(graph, "tea one")["messages"][0].id)
+    say(graph, "cat one", "tea two", "cat two")
+    fork = saver.fork(CONFIG, old) if mode == "sync" else asyncio.run(saver.afork(CONFIG, old))
+    say(graph, "tea other", config=fork)
+    assert model.shown[-1] == ["tea other"]
+    say(graph, "cat three")
+    assert model.shown[-1] == ["cat one", "re cat one", "cat two", "re cat two", "cat three"]
+    say(graph, "tea more")
+    assert model.shown[-1] == ["tea other", "re tea other", "tea more"]
+
+
 @pytest.mark.parametrize("selector", [LinearNodeSelector(), by_first_word])
 def test_the_first_question_can_be_asked_anew(
     system: MemorySystem, model: Recorder, build: Build, selector: AnySelector

@@ -28,7 +28,7 @@ from langchain_threadmem.errors import (
     NodeNotFoundError,
     PersistenceError,
 )
-from langchain_threadmem.removal.tables import COPIED
+from langchain_threadmem.removal.tables import COPIED_TABLES
 from langchain_threadmem.transfer import folder
 
 Wrap = Callable[[Any], Any]
@@ -330,10 +330,10 @@ def test_a_path_that_no_file_can_have_is_named(memory: ChatMemory, path: str) ->
         ChatMemory.load(path)
 
 
-@pytest.mark.parametrize("kept", [part.table.name for part in COPIED])
+@pytest.mark.parametrize("kept", [entry.table.name for entry in COPIED_TABLES])
 def test_no_column_of_a_folder_takes_another_type(kept: str) -> None:
-    [part] = [part for part in COPIED if part.table.name == kept]
-    for column in part.table.c:
+    [entry] = [entry for entry in COPIED_TABLES if entry.table.name == kept]
+    for column in entry.table.c:
         for value in (HALF, 10**400, 2**63, [1], 1 if "BYTE" in str(column.type).upper() else 2**64):
             with pytest.raises(InputError, match="line 1"):
                 folder._value(column, value, "line 1")

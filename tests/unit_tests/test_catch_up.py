@@ -101,8 +101,8 @@ def filling(
     url: str, owner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chroma: None
 ) -> Iterator[tuple[MemorySystem, Slow]]:
     """A memory whose index is filled in batches of two conversations."""
-    monkeypatch.setattr(catch_up, "FEW_TO_ENTER", 4)
-    monkeypatch.setattr(catch_up, "ENTERED_AT_ONCE", 4)
+    monkeypatch.setattr(catch_up, "FEW_TO_ADD", 4)
+    monkeypatch.setattr(catch_up, "ADDED_AT_ONCE", 4)
     with MemorySystem(url, owner=owner, embeddings=WordEmbeddings(), vectors=tmp_path / "vectors") as system:
         system.runtime.get(IndexSettings).chooses_index = True
         fill(system, 12)

@@ -30,12 +30,12 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from own_classes import ODD, Handle, Letter, Note, Point
 
 from langchain_threadmem import MemorySystem, ThreadMemSaver
-from langchain_threadmem.checkpoints import spans
 from langchain_threadmem.checkpoints.queries import owners_of_run, pack_id, unpack_id
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.messages.typed_json import Opaque
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Statement
+from langchain_threadmem.tree import nodes
 
 STRICT = JsonPlusSerializer(allowed_msgpack_modules=None)
 
@@ -557,9 +557,9 @@ def test_verify_notices_messages_and_values_that_checkpoints_miss(saver: Both, s
     saver.save(messages=[human("h1"), ai("a1"), human("h2")], n=1)
     assert system.verify().problems == ()
     delete(system, "node", "role = 'ai'")
-    assert any("of the messages" in problem for problem in system.verify().problems)
+    assert any("are missing" in problem for problem in system.verify().problems)
     delete(system, "blob", "kind <> '#'")
-    assert any("the value 2 is gone" in problem for problem in system.verify().problems)
+    assert any("value 2 is missing" in problem for problem in system.verify().problems)
 
 
 def delete(system: MemorySystem, table: str, where: str) -> None:
@@ -834,13 +834,14 @@ def test_what_was_read_before_is_read_again_only_where_it_is_new(
     first = saver.save(messages=said)
     assert saver.values()["messages"] == said
     read: list[int] = []
-    real = spans._opened
+    real = nodes.opened_messages
 
-    def counted(conn: Any, rows: Any) -> Any:
+    def counted(conn: Any, answers: Any) -> Any:
+        rows = real(conn, answers)
         read.append(len(rows))
-        return real(conn, rows)
+        return rows
 
-    monkeypatch.setattr(spans, "_opened", counted)
+    monkeypatch.setattr(nodes, "opened_messages", counted)
     longer = [*said, HumanMessage("more", id="more")]
     saver.save(parent=first, version=2, messages=longer)
     assert saver.values()["messages"] == longer

@@ -380,10 +380,10 @@ def test_a_similar_thread_of_an_unsure_turn_speaks_for_it_in_part() -> None:
 def test_what_is_kept_of_a_choice_is_its_likeliest_candidates() -> None:
     turns = [TurnEnd(2 * i + 2, None, f"Question {i}", f"Answer {i}") for i in range(20)]
     choice = choose(turns, no_vectors(20), no_vectors(20), "Tell me more", None)
-    assert choice.kept[0] == (choice.parent_id, choice.probability)
-    assert len(choice.kept) <= CHANCES_KEPT
-    assert all(chance >= LEAST_CHANCE for _, chance in choice.kept)
-    assert len(choice.kept) < len(choice.probabilities)
+    assert choice.stored_chances[0] == (choice.parent_id, choice.probability)
+    assert len(choice.stored_chances) <= CHANCES_KEPT
+    assert all(chance >= LEAST_CHANCE for _, chance in choice.stored_chances)
+    assert len(choice.stored_chances) < len(choice.probabilities)
 
 
 def test_a_value_is_a_number_or_a_name_inside_a_sentence() -> None:

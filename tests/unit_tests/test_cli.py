@@ -238,7 +238,7 @@ def test_an_index_out_of_range_is_refused(capsys: pytest.CaptureFixture[str]) ->
 
 def test_an_output_directory_below_a_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     Path("taken").write_text("")
-    assert "no directory" in refusal(capsys, "demo", "--out", "taken/here")
+    assert "not a directory" in refusal(capsys, "demo", "--out", "taken/here")
 
 
 def test_an_output_directory_without_permission_is_refused(
@@ -416,7 +416,7 @@ def test_a_memory_that_is_only_read_refuses_to_be_written(url: str, owner: str) 
 
 def test_nothing_to_index_is_no_failure(database: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reindex", database]) == 0
-    assert "nothing to fill" in capsys.readouterr().out
+    assert "so few vectors are searched without an index" in capsys.readouterr().out
 
 
 def test_show_refuses_an_unknown_conversation_and_names_those_there_are(

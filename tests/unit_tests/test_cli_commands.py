@@ -207,7 +207,7 @@ def test_erase_prints_a_receipt_that_names_the_owner(run: Run, url: str, owner: 
 
 def test_erase_before_a_time_keeps_later_messages(run: Run) -> None:
     assert "checked" in run("erase", "--before", "2020-01-01", "--yes")
-    assert "'yesterday' is no time" in run("erase", "--before", "yesterday", "--yes", code=2)
+    assert "'yesterday' is not a time" in run("erase", "--before", "yesterday", "--yes", code=2)
     assert json.loads(run("verify", "--json"))["nodes"] == 8
 
 
@@ -227,8 +227,8 @@ def test_erase_asks_first(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["erase"], "name what to erase"),
-        (["erase", "monday", "--everything"], "name what to erase"),
+        (["erase"], "nothing to erase is named"),
+        (["erase", "monday", "--everything"], "nothing to erase is named"),
         (["erase", "sunday", "--yes"], "there is no conversation 'sunday'"),
         (["erase", "monday"], "pass --yes"),
         (["forget", "--purge"], "pass --yes"),
@@ -313,7 +313,7 @@ def owned_url(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
 def test_a_backup_never_replaces_a_file(database: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("copy.db").write_text("mine")
     assert main(["backup", "copy.db"]) == 2
-    assert "there is a file 'copy.db' already" in capsys.readouterr().err
+    assert "the file 'copy.db' exists already" in capsys.readouterr().err
     assert Path("copy.db").read_text() == "mine"
 
 
@@ -356,7 +356,7 @@ def test_repair_makes_damaged_words_anew_after_a_backup(
     capsys.readouterr()
     assert main(["repair", "--json"]) == 0
     done = json.loads(capsys.readouterr().out)
-    assert done["repairs"] == ["the words of all messages were made anew"]
+    assert done["repairs"] == ["the index of words was rebuilt"]
     assert (done["ok"], done["problems"]) == (True, [])
     assert texts(database) == before
     assert main(["search", "csv", "--words", "--json"]) == 0
@@ -377,7 +377,7 @@ def test_repair_builds_database_indexes_anew(capsys: pytest.CaptureFixture[str])
         file.write(b"\x0a\x00\x00\x00\x00" + size.to_bytes(2, "big") + b"\x00")
     assert main(["verify"]) == 1
     assert main(["repair", "--no-backup"]) == 0
-    assert "the indexes of the database file were built anew" in capsys.readouterr().out
+    assert "the indexes of the database file were rebuilt" in capsys.readouterr().out
     assert len(texts(database)) == 6
 
 
@@ -391,7 +391,7 @@ def test_repair_removes_damaged_vectors_and_keeps_the_others(capsys: pytest.Capt
     assert main(["repair"]) == 0
     assert "1 damaged vector removed" in capsys.readouterr().out
     with MemorySystem("memory.db", embeddings=WordEmbeddings()) as system:
-        count = system.runtime.database.read(lambda conn: len(checksums.wrong(conn, embedding)))
+        count = system.runtime.database.read(lambda conn: len(checksums.damaged_keys(conn, embedding)))
         assert (count, system.flush(), system.verify().ok) == (0, 2, True)
 
 
@@ -403,7 +403,7 @@ def test_repair_says_what_it_cannot_mend_and_keeps_it(
     assert main(["repair", "--backup", "before.db"]) == 1
     out = capsys.readouterr().out
     assert "the database before the repair is in 'before.db'" in out
-    assert "cannot be mended from the messages" in out
+    assert "cannot be repaired from the messages" in out
     assert Path(database).read_bytes() == rows
 
 
@@ -440,7 +440,7 @@ def test_an_index_of_vectors_that_lacks_some_is_filled_anew(url: str, owner: str
         assert not system.verify().ok
         flow = repair(system.runtime)
         done = run_flow(flow, system.runtime) if mode == "sync" else asyncio.run(arun(flow, system.runtime))
-        assert done == ["the vector index was filled anew with 2 vectors"]
+        assert done == ["the vector index was rebuilt with 2 vectors"]
         assert system.verify().ok
 
 

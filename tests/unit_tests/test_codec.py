@@ -207,7 +207,7 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
 def test_a_value_that_holds_itself_is_refused() -> None:
     loop: dict[str, Any] = {}
     loop["self"] = loop
-    with pytest.raises(UnsupportedMessageError, match="holds itself"):
+    with pytest.raises(UnsupportedMessageError, match="contains itself"):
         encode(clone(HumanMessage("x"), additional_kwargs=loop))
 
 

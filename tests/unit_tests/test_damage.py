@@ -155,7 +155,7 @@ def test_a_damaged_reason_is_shown_as_that(url: str, owner: str, verbs: Any) -> 
         change(system, f"{sql} tree = %s AND seq = %s)", tree_of(system), key)
         node = verbs(memory).history()[key - 1]
         assert node.placement.reason == "[This cannot be read.]"
-        assert f"why node {key} is where it is cannot be read" in str(system.verify())
+        assert f"the placement of node {key} cannot be read" in str(system.verify())
 
 
 def test_a_store_with_an_unreadable_value_gives_the_others(url: str, owner: str) -> None:
@@ -357,4 +357,4 @@ def test_every_table_has_checksums(sound: tuple[bytes, list[str]], tmp_path: Pat
     connection.commit()
     connection.close()
     with MemorySystem(path, embeddings=False) as system:
-        assert str(system.verify()).count(f"of {table.name!r} is not what was written") == changed > 0
+        assert str(system.verify()).count(f"of {table.name!r} differs from the written row") == changed > 0

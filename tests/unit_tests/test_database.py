@@ -256,7 +256,7 @@ def test_a_directory_is_no_database(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PersistenceError, match="choose a different location"):
+    with pytest.raises(PersistenceError, match="choose another location"):
         MemorySystem(tmp_path / "missing" / "memory.db")
 
 
@@ -288,13 +288,19 @@ def test_a_database_that_cannot_be_written_is_refused(
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("mysql://host/db", "no support for 'mysql'.*write sqlite:///memory.db or postgresql://"),
-        ("http://localhost:8000", "no support for 'http'.*write sqlite:///memory.db or postgresql://"),
+        (
+            "mysql://host/db",
+            "'mysql' databases are not supported.*write sqlite:///memory.db or postgresql://",
+        ),
+        (
+            "http://localhost:8000",
+            "'http' databases are not supported.*write sqlite:///memory.db or postgresql://",
+        ),
         ("sqlite:///x?synchronous=MAYBE", "OFF, NORMAL, FULL, EXTRA"),
         ("a://b://c", "write sqlite:///memory.db or postgresql://"),
         ("sqlite://memory.db", "write sqlite:///memory.db .three slashes"),
         ("sqlite://data/memory.db", "write sqlite:///data/memory.db .three slashes"),
-        ("sqlite:///", "names no file; write sqlite:///memory.db"),
+        ("sqlite:///", "has no file; write sqlite:///memory.db"),
         ("sqlite:memory.db", "write sqlite:///memory.db or"),
         ("sqlite:/memory.db", "write sqlite:///memory.db or"),
         ("file:memory.db?mode=ro", "write sqlite:///memory.db or"),

@@ -78,9 +78,9 @@ def test_a_question_is_not_a_text(embed: Embed) -> None:
 
 def test_nothing_is_looked_for_before_it_is_needed() -> None:
     embedder = Embedder(Counting())
-    assert not embedder.looked
+    assert not embedder.is_resolved
     embedder.embed(["a"])
-    assert embedder.looked
+    assert embedder.is_resolved
 
 
 def failing(text: str) -> list[float]:

@@ -21,7 +21,7 @@ from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemSaver, Thread
 from langchain_threadmem.checkpoints.load import SegmentCache
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.removal.tables import PARTS
+from langchain_threadmem.removal.tables import TABLES as MEMORY_TABLES
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Statement
@@ -31,7 +31,7 @@ from langchain_threadmem.tree.rows import DecodedMessages
 Wrap = Callable[[Any], Any]
 ANY = (None, None)
 DAY = datetime(2026, 5, 1, tzinfo=UTC)
-TABLES = [part.table.name for part in PARTS]
+TABLES = [entry.table.name for entry in MEMORY_TABLES]
 
 
 def secret_of(owner: str) -> str:
@@ -84,7 +84,7 @@ def filled(system: MemorySystem, secret: str) -> MemorySystem:
 
 
 def test_every_table_is_a_part_of_somebodys_memory() -> None:
-    named = {part.table.name for part in PARTS}
+    named = {entry.table.name for entry in MEMORY_TABLES}
     assert named == set(schema.metadata.tables) - {schema.migration.name}
 
 
@@ -435,7 +435,7 @@ def test_a_full_disk_leaves_the_receipt_and_a_later_call_finishes(
         system.conversation("c").append(secret, "noted")
 
         def full() -> str:
-            raise PersistenceError("no room to write it: database or disk is full")
+            raise PersistenceError("no space to write it: database or disk is full")
 
         monkeypatch.setattr(system.runtime.database, "scrub", full)
         receipt = verbs(system).erase(conversation="c")

@@ -125,7 +125,7 @@ def test_what_is_appended_after_a_recall_is_embedded_in_the_background(
     with MemorySystem(url, owner=owner, embeddings=model) as system:
         memory = verbs(system.conversation("c"))
         memory.append("stars", "helium")
-        assert not system.runtime.embedder.looked
+        assert not system.runtime.embedder.is_resolved
         memory.recall("stars")
         memory.append("bread", "flour")
         assert eventually(lambda: len(model.texts) == 4)

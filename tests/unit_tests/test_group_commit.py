@@ -14,7 +14,7 @@ import pytest
 from langchain_threadmem import MemorySystem
 from langchain_threadmem.errors import ClosedError, DriverError, PersistenceError, StorageBusyError
 from langchain_threadmem.storage.database import open_database
-from langchain_threadmem.storage.group_commit import MOST_AT_ONCE, GroupWriter, Write
+from langchain_threadmem.storage.group_commit import MAX_BATCH, GroupWriter, Write
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import trees
 
@@ -68,10 +68,10 @@ def test_what_is_queued_together_is_committed_together() -> None:
 
 def test_no_commit_is_without_bounds() -> None:
     commits = Commits()
-    number = 2 * MOST_AT_ONCE + 1
+    number = 2 * MAX_BATCH + 1
     values = together(commits, *[lambda conn, n=n: n for n in range(number)], go=commits.go)  # type: ignore[misc]
     assert values == list(range(number))
-    assert max(commits.sizes) <= MOST_AT_ONCE
+    assert max(commits.sizes) <= MAX_BATCH
 
 
 def test_a_failing_write_fails_only_its_caller() -> None:

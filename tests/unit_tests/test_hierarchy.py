@@ -683,7 +683,7 @@ def test_what_fails_in_the_background_is_said(opened: Open, caplog: Any) -> None
 
 @pytest.mark.parametrize(
     ("table", "problem"),
-    [("digest", "lies below a summary that there is not"), ("node", "has no text")],
+    [("digest", "belongs to a summary that does not exist"), ("node", "has no text")],
 )
 def test_verify_finds_links_that_lead_nowhere(opened: Open, owner: str, table: str, problem: str) -> None:
     system = opened(size=2)

@@ -38,6 +38,7 @@ from langchain_threadmem.integrations.tools import (
     recall_tool,
     remember_tool,
 )
+from langchain_threadmem.threads.route import REPLACED
 
 SECRET = "the vault opens with heron"
 THREAD = "talk"
@@ -149,6 +150,38 @@ def test_a_run_without_a_user_fails(people: People, read: str, mode: str) -> Non
     runnable, given = people.reads[read]
     with pytest.raises(OwnerRequiredError, match=r"'user_id'|returned None"):
         called(runnable, given, config_of(None), mode)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_configurations_of_checkpoints_name_the_user(people: People, owner: str, mode: str) -> None:
+    config, given = config_of(owner), {"messages": [("user", "Hello")]}
+
+    async def returned() -> list[RunnableConfig]:
+        await people.chat.ainvoke(given, config)
+        states = [state async for state in people.chat.aget_state_history(config)]
+        first = states[0].values["messages"][0].id
+        return [
+            await people.chat.aupdate_state(states[0].config, given),
+            *(found for state in states for found in (state.config, state.parent_config) if found),
+            await people.saver.afork(config, first),
+            await people.saver.aconfig_of(first, config),
+        ]
+
+    def returned_in_sync() -> list[RunnableConfig]:
+        people.chat.invoke(given, config)
+        states = list(people.chat.get_state_history(config))
+        first = states[0].values["messages"][0].id
+        return [
+            people.chat.update_state(states[0].config, given),
+            *(found for state in states for found in (state.config, state.parent_config) if found),
+            people.saver.fork(config, first),
+            people.saver.config_of(first, config),
+        ]
+
+    for found in returned_in_sync() if mode == "sync" else asyncio.run(returned()):
+        assert found["configurable"].pop("checkpoint_id")
+        found["configurable"].pop(REPLACED, None)
+        assert found["configurable"] == config["configurable"] | {"checkpoint_ns": ""}
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])

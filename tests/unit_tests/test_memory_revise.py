@@ -199,6 +199,16 @@ def test_a_placed_turn_is_recalled_once_and_from_its_new_place(memory: ChatMemor
     assert [(hit.node.id, [node.id for node in hit.thread]) for hit in hits] == [(5, [5])]
 
 
+def test_older_versions_of_an_answer_move_with_its_question(memory: ChatMemory, verbs: Wrap) -> None:
+    verb = verbs(memory)
+    later = verb.append("late", "turn")[0]
+    regenerated = verb.regenerate(3, "lava")[0]
+    placed = verb.place(3, None)
+    assert [node.id for node in verb.thread(later.id)] == [placed.id, 4, later.id]
+    assert [node.id for node in verb.siblings(regenerated.id)] == [4, regenerated.id]
+    assert memory.verify().ok
+
+
 def test_placing_where_it_is_already_changes_nothing(memory: ChatMemory, verbs: Wrap) -> None:
     verb = verbs(memory)
     assert verb.place(3, 2).id == 3

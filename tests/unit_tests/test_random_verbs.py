@@ -213,6 +213,7 @@ class Growing(RuleBasedStateMachine):
         self.parents: dict[int, int | None] = {}
         self.roles: dict[int, str] = {}
         self.dead: dict[int, int] = {}
+        self.moved: set[int] = set()  # former places
         self.tip: int | None = None
 
     def teardown(self) -> None:
@@ -271,6 +272,7 @@ class Growing(RuleBasedStateMachine):
         assert self.memory.edit(asked, f"version {new}").id == new
         self.supersede(gone, new)
         self.dead.update(dict.fromkeys(passed, new))
+        self.moved.difference_update(passed)
 
     @precondition(lambda self: self.parents)
     @rule(n=st.integers(0, 1000))
@@ -290,12 +292,13 @@ class Growing(RuleBasedStateMachine):
     @rule(n=st.integers(0, 1000), under=st.none() | st.integers(0, 1000))
     def place(self, n: int, under: int | None) -> None:
         old, parent = self.node(n), None if under is None else self.node(under)
-        following = [n for n in self.parents if self.parents[n] == old and n not in self.dead]
+        following = [n for n in self.parents if self.parents[n] == old and n not in self.moved]
         if old in self.dead or parent == self.parents[old] or {old, *following} & {*self.path(parent)}:
             return
         tip, new = self.tip, self.grow(parent, self.roles[old])
         self.parents.update(dict.fromkeys(following, new))
         self.dead[old] = new
+        self.moved.add(old)
         self.tip = new if tip == old else tip
         assert self.memory.place(old, parent).id == new
 

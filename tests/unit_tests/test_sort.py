@@ -70,6 +70,25 @@ def test_a_second_sort_moves_nothing(memory: ChatMemory, verbs: Wrap) -> None:
     assert memory.history == before
 
 
+def test_turns_below_an_older_answer_move_with_its_turn(memory: ChatMemory, verbs: Wrap) -> None:
+    memory.checkout(4)
+    chilled = memory.append("How cold should the Riesling be?", "About ten degrees.")[0]
+    memory.regenerate(3, "A Chablis.")
+    verbs(memory).sort()
+    thread = [str(node.message.content) for node in memory.thread(chilled.id)]
+    assert thread == [WINE, IMPORTED[3][1], chilled.message.content]
+    assert verbs(memory).sort() == []
+
+
+def test_no_turn_is_moved_below_an_answer_that_was_superseded_meanwhile(
+    memory: ChatMemory, verbs: Wrap
+) -> None:
+    moves = verbs(memory).sort(progress=lambda done, total: memory.regenerate(2, "Another answer."))
+    assert [move.node_id for move in moves] == [3, 7]
+    (move,) = verbs(memory).sort()
+    assert memory.thread(move.parent_id)[-1].message.content == "Another answer."
+
+
 def test_a_dry_run_returns_the_same_moves_and_changes_nothing(memory: ChatMemory, verbs: Wrap) -> None:
     before = memory.history
     planned = verbs(memory).sort(dry_run=True)

@@ -206,9 +206,9 @@ def test_a_claim_is_shared_within_a_process_and_let_go_with_the_last(tmp_path: P
     assert second.take()
     first.release()
     first.release()
-    assert tmp_path.resolve() in Claim._held
+    assert tmp_path.resolve() in Claim._locks
     second.release()
-    assert tmp_path.resolve() not in Claim._held
+    assert tmp_path.resolve() not in Claim._locks
 
 
 def test_chroma_opened_with_other_settings_in_this_process_leaves_the_search_to_sql(
@@ -254,7 +254,7 @@ def test_many_vectors_move_to_chroma_and_stay_there(tmp_path: Path, monkeypatch:
 def test_many_vectors_enter_chroma_in_the_background_and_are_searched_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catch_up, "FEW_TO_ENTER", 2)
+    monkeypatch.setattr(catch_up, "FEW_TO_ADD", 2)
     goes_on = threading.Event()
     with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
         fill(system)
@@ -278,8 +278,8 @@ def test_an_index_that_was_half_filled_is_filled_on(tmp_path: Path, monkeypatch:
         fill(system)
         system.flush()
         index: Any = system.runtime.get(Indexes).index()
-        monkeypatch.setattr(catch_up, "ENTERED_AT_ONCE", 1)
-        assert run(catch_up._fill_some(system.runtime, index, {}), system.runtime)
+        monkeypatch.setattr(catch_up, "ADDED_AT_ONCE", 1)
+        assert run(catch_up._add_some(system.runtime, index, {}), system.runtime)
         assert index.count() == 1
         monkeypatch.undo()
         monkeypatch.setattr(catch_up, "EXACT_BELOW", 0)
@@ -321,7 +321,7 @@ def test_reindexing_few_vectors_leaves_them_to_exact_search(tmp_path: Path) -> N
 def test_reindexing_many_vectors_waits_for_all_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catch_up, "FEW_TO_ENTER", 1)
+    monkeypatch.setattr(catch_up, "FEW_TO_ADD", 1)
     with MemorySystem(tmp_path / "memory.db", embeddings=WordEmbeddings()) as system:
         fill(system)
         assert system.reindex() == 4

@@ -1,6 +1,6 @@
 """Cue features: phrases, names and values in a message and at the end of a turn.
 
-Phrases match in any case. Of a long text only the beginning and the end are read.
+Phrases match in any case. Only the beginning and the end of a long text are read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CAPITAL = re.compile(r"(?<=[\w,;:] )(?:[A-Z][a-z]|[А-ЯЁ][а-яё])")
 _NUMBER = re.compile(r"\d+")
 _DIGIT = re.compile(r"\d")
 _VOWELS = re.compile("[\u064b-\u0652\u0640]")
-"""The vowel marks of Arabic, and its stretched line: most texts have none, as the lists of phrases."""
+"""The vowel marks and the tatweel of Arabic, which most texts and the lists of phrases omit."""
 _HIRAGANA = re.compile("[\u3040-\u309f]+")
 QUESTION_MARKS = "?\uff1f\u061f"
 """Plain, full-width and Arabic."""
@@ -176,7 +176,7 @@ def end_cues(human: str, answer: str, phrases: Phrases) -> tuple[float, ...]:
         ['asks', 'asks_number']
     """
     tail = _plain(answer[-TAIL:])
-    # Without a question mark the pattern would scan the text from every character.
+    # Without a question mark the pattern scans the text from every character.
     match = _LAST_QUESTION.search(tail) if any(mark in tail for mark in QUESTION_MARKS) else None
     question = match.group().strip() if match else ""
     asks, ends, human_shows = (

@@ -1,9 +1,9 @@
 """Learned word vectors, which measure how well a message follows an answer.
 
 A number follows "for how many?", a yes follows "is that right?". `WordVectors` contains two short vectors for
-each of several thousand common words: one for the end of an answer, one for the beginning of a message. The
-dot product of their sums measures how well a message follows an answer. Words outside of the vocabulary, such
-as words of another language, do not count.
+each of several thousand common words: a vector for the end of an answer and a vector for the beginning of a
+message. The dot product of the sums of these vectors measures how well a message follows an answer. Words
+outside of the vocabulary, such as words of another language, are ignored.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ ANSWER_END = 160
 """The number of characters at the end of an answer that are read."""
 NUMBER = "<number>"
 RAREST = 7.0
-"""The rarity of a term outside of `WordVectors.common`, which about one dialog in a thousand contains."""
+"""The rarity of a term outside of `WordVectors.common`, for a frequency of about one dialog in a thousand."""
 
 _TOKEN = re.compile(r"\d+|[^\W\d_]+(?:'[^\W\d_]+)*|\?")
 
 
 def message_words(text: str) -> set[str]:
-    """The words of a message to look up; every number is the same word.
+    """The words of a message for `WordVectors`; every number is the same word.
 
     Example:
         >>> sorted(message_words("At 7, for two?"))
@@ -41,7 +41,7 @@ def message_words(text: str) -> set[str]:
 
 
 def answer_words(text: str) -> set[str]:
-    """The words of an answer to look up."""
+    """The words of an answer for `WordVectors`."""
     return _words(text[-ANSWER_END:])
 
 
@@ -58,9 +58,9 @@ class WordVectors:
         vocabulary: The words, in the order of the rows.
         answer: (words, rank) the vector of a word at the end of an answer.
         message: (words, rank) the vector of a word at the beginning of a message.
-        opener: (words,) how much a word makes a message look like the first of a thread.
-        closing: (2, words) how much a word makes a turn look like the last of a thread, in the answer and in
-            the human message.
+        opener: (words,) the weight of a word for the first message of a thread.
+        closing: (2, words) the weight of a word, in the answer and in the human message, for the last turn of
+            a thread.
         common: Common terms (`cues.terms`), in the order of `rarity`.
         rarity: The negative logarithm of the share of dialogs that contain each term.
     """
@@ -98,11 +98,11 @@ class WordVectors:
         return rows, (len(rows) + 1) ** -0.5
 
     def of_message(self, text: str) -> Floats:
-        """The vector of a message, then how much it opens a thread, then how much it closes a thread."""
+        """The vector of a message, then its weight as an opening and its weight as the end of a thread."""
         return self._sum(self._of_messages, message_words(text))
 
     def of_answer(self, text: str) -> Floats:
-        """The vector of an answer, then how much it closes a thread."""
+        """The vector of an answer, then its weight as the end of a thread."""
         return self._sum(self._of_answers, answer_words(text))
 
     @cached_property
@@ -122,4 +122,4 @@ class WordVectors:
 NO_WORDS = WordVectors(
     (), *(np.zeros((0, 1), np.float32),) * 2, np.zeros(0, np.float32), np.zeros((2, 0), np.float32)
 )
-"""No words, for languages in which none were learned; every term is as rare as an unknown one."""
+"""An empty vocabulary, for languages without learned words; every term has the rarity of an unknown term."""

@@ -40,8 +40,8 @@ class Compatibility:
         human: (dimensions, dimensions)
         thread: (dimensions, dimensions) `(a + h) @ thread @ m` measures whether the message belongs to the
             thread of the turn.
-        opener: (dimensions,) how much a message looks like the first of a thread.
-        closing: (2, dimensions) how much an answer, and a human message, look like the last of a thread.
+        opener: (dimensions,) weights of a message as the first of a thread.
+        closing: (2, dimensions) weights of an answer, and of a human message, as the last of a thread.
         centers: (clusters, dimensions) cluster centres of the training messages.
     """
 
@@ -61,7 +61,7 @@ class Compatibility:
         below: Places,
         above: Places,
     ) -> Floats:
-        """How well earlier turns follow the turns that they continue.
+        """The fit of earlier turns to the turns that they continue.
 
         Args:
             cache: Results of earlier calls, by the text of the answer and of the next message.
@@ -69,7 +69,7 @@ class Compatibility:
             humans: Vectors of their human messages.
             answers: Vectors of their answers.
             below: Positions of turns.
-            above: Positions of the turns that these continue.
+            above: Positions of the turns that the turns of `below` continue.
         """
 
         def fit(before: int, after: int) -> float:
@@ -91,16 +91,16 @@ def similarities(humans: Floats, answers: Floats, vector: Floats) -> tuple[Table
     late_humans, late_answers = humans[-CALIBRATION_TURNS:], answers[-CALIBRATION_TURNS:]
     among, across = late_humans @ late_humans.T, late_answers @ late_humans.T
     own_pairs = across.diagonal()  # An answer and its human message are nearer than other pairs.
-    seen = np.concatenate([to_human, to_answer, among.ravel(), across.ravel()])
+    measured = np.concatenate([to_human, to_answer, among.ravel(), across.ravel()])
     own = np.concatenate([among.diagonal(), own_pairs]).astype(float)
-    total, count = float(seen.sum() - own.sum()), len(seen) - len(own)
+    total, count = float(measured.sum() - own.sum()), len(measured) - len(own)
     if not math.isfinite(total):
         raise InputError("a vector of an earlier turn is not finite; embed the turn again, or pass no vector")
     # The prior: unrelated texts are about twice as far apart as a message and its answer.
     apart = max(1.0 - float(own_pairs.sum()) / len(own_pairs), (1.0 - total / count) / 4, 1e-6)
     weight = count + PRIOR_PAIRS
     usual = (total + PRIOR_PAIRS * (1.0 - 2.0 * apart)) / weight
-    around = float(((seen - usual) ** 2).sum() - ((own - usual) ** 2).sum())
+    around = float(((measured - usual) ** 2).sum() - ((own - usual) ** 2).sum())
     spread = math.sqrt((around + PRIOR_PAIRS * (0.4 * apart) ** 2) / weight)
     return np.maximum(to_human, to_answer), (to_human - usual) / spread, (to_answer - usual) / spread
 
@@ -174,7 +174,7 @@ def continued(previous: Places, positions: Places) -> tuple[Places, Places]:
 
 
 def by_strangeness(unshared: Table | Floats, nearest: Table | Floats) -> dict[str, Table | Floats]:
-    """How much of a message is new to the thread, in words and in meaning.
+    """The share of a message that is new to the thread, in words and in meaning.
 
     A long message that resembles no turn opens a thread; a short message such as "yes" does not.
     """

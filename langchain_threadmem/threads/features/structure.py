@@ -26,7 +26,7 @@ LATELY = 16
 USUAL_TURNS, USUALLY_STAYS, USUALLY_OPENS = 4.0, 0.65, 0.2
 """The prior of this rate: its weight in turns, the share of turns that stay, the share that open a thread."""
 RECENT_TURNS = 24
-"""The number of latest turns that are candidates even if another turn continues them."""
+"""The number of latest turns that are candidates even if other turns continue them."""
 RECENT_THREADS = 12
 SIMILAR_THREADS = 8
 SIMILAR_TURNS = 4
@@ -59,7 +59,7 @@ def links(
     openings = list(range(len(previous)))
     order: Iterable[int] = range(len(previous))
     if any(before > place for place, before in enumerate(previous)):
-        order = parents_first(dict(enumerate(previous)))  # A person has placed a turn below a later turn.
+        order = parents_first(dict(enumerate(previous)))  # `place` has put a turn below a later turn.
     for place in order:
         if previous[place] >= 0:
             openings[place] = openings[previous[place]]
@@ -103,7 +103,7 @@ def probabilities(
 
 
 def habits(tracks: Tracks) -> tuple[float, float]:
-    """The share of latest turns that continue the turn before, and the share that open a thread."""
+    """The share of the latest turns that continue the turn before, and the share that open a thread."""
     stays, opens, weight = USUAL_TURNS * USUALLY_STAYS, USUAL_TURNS * USUALLY_OPENS, USUAL_TURNS
     for place in range(max(1, len(tracks) - LATELY), len(tracks)):
         weight += 1.0
@@ -165,4 +165,4 @@ def best_after(values: Table, previous: Places) -> Table:
 
 
 LEAST = -9.0
-"""Less than any similarity or compatibility."""
+"""A value below any similarity or compatibility."""

@@ -10,8 +10,8 @@ candidate's turn, the similarity of both by meaning and by words, the lead over 
 that was placed below an answer with a probability of 0.6 continues the answer by 0.6.
 
 Similarities are standardized by their mean and spread in the conversation, so embeddings whose cosines all
-lie between 0.7 and 0.9 work like embeddings whose cosines use the whole range. Everything specific to a
-language is in `phrases.Phrases`.
+lie between 0.7 and 0.9 work like embeddings whose cosines use the whole range. `phrases.Phrases` contains all
+data of a language.
 """
 
 from __future__ import annotations

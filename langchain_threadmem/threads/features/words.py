@@ -100,7 +100,7 @@ class TurnFeatures:
         size: (rows,) the number of terms in both texts.
         answers: (rows, rank) the word vectors of the answers.
         humans: (rows, rank) the word vectors of the human messages.
-        closing: (rows,) how much the turn looks like the last of its thread.
+        closing: (rows,) the learned weight of the turn as the last of its thread.
     """
 
     rows: Sequence[_Turn]
@@ -131,7 +131,7 @@ class Reader:
 
     @property
     def is_neutral(self) -> bool:
-        """Whether the features use nothing that was learned of a language."""
+        """Whether the features are without learned words."""
         return not self.word_vectors.vocabulary
 
     def message(self, text: str) -> MessageFeatures:
@@ -139,9 +139,8 @@ class Reader:
         return self._messages.setdefault(text, lambda: self._message(text))
 
     def _message(self, text: str) -> MessageFeatures:
-        # The order of a set of strings differs between processes.
         phrases = self.phrases
-        ordered = sorted(terms(text, phrases))
+        ordered = sorted(terms(text, phrases))  # The order of a set of strings differs between processes.
         return MessageFeatures(
             message_cues(text, phrases),
             ordered,
@@ -153,13 +152,13 @@ class Reader:
     def turns(self, turn_ends: Sequence[TurnEnd]) -> TurnFeatures:
         """The features of turns; 0.2 ms for each that is not cached."""
         texts = [(turn.human, turn.answer) for turn in turn_ends]
-        read = [self._turns.setdefault(pair, partial(self._turn, pair)) for pair in texts]
+        features = [self._turns.setdefault(pair, partial(self._turn, pair)) for pair in texts]
         rank, scalars = self.word_vectors.rank, len(END_CUES) + 2
         empty = np.zeros(scalars + 2 * rank, np.float32)
-        table = np.concatenate([*(turn.numbers for turn in read), empty]).reshape(-1, len(empty))
+        table = np.concatenate([*(turn.numbers for turn in features), empty]).reshape(-1, len(empty))
         answers, humans = table[:, scalars : scalars + rank], table[:, scalars + rank :]
         return TurnFeatures(
-            read, table[:, : scalars - 2], table[:, scalars - 2], answers, humans, table[:, scalars - 1]
+            features, table[:, : scalars - 2], table[:, scalars - 2], answers, humans, table[:, scalars - 1]
         )
 
     def _turn(self, texts: tuple[str, str]) -> _Turn:
@@ -205,10 +204,10 @@ class Shared:
     def of(cls, turns: TurnFeatures, message: MessageFeatures) -> Shared:
         """Compare turns with a message."""
         columns = {word: place for place, word in enumerate({*message.terms, *message.names})}
-        every = frozenset(columns)
+        words = frozenset(columns)
         roles = np.zeros((len(turns.ends), len(columns)), np.uint8)
         for row, turn in enumerate(turns.rows):
-            for word in every & turn.words:
+            for word in words & turn.words:
                 roles[row, columns[word]] = turn.roles[word]
         terms = roles[:, [columns[word] for word in message.terms]]
         names = roles[:, [columns[name] for name in message.names]]
@@ -254,7 +253,7 @@ def by_word_vectors(
         path: As for `by_ends`.
         message: The message.
         below: Rows of turns that are candidates or continue a candidate.
-        above: Rows of the turns that these continue.
+        above: Rows of the turns that the turns of `below` continue.
     """
     follows, last = (turns.answers @ message.words[:-2])[path], path[:, 0]
     own, best = fitted(len(turns.ends), below, above, (turns.answers[above] * turns.humans[below]).sum(1))
@@ -268,7 +267,7 @@ def by_word_vectors(
 
 
 def fitted(count: int, below: Places, above: Places, fits: Floats) -> tuple[Floats, Floats]:
-    """For each turn how well it follows its predecessor, and the best fit of the turns that follow it."""
+    """For each turn its fit to its predecessor, and the best fit of the turns that follow it."""
     own, best = np.zeros(count, np.float32), np.full(count, LEAST, np.float32)
     own[below] = fits
     np.maximum.at(best, above, fits)
@@ -305,13 +304,13 @@ def by_words(
     """
     inside, last = path >= 0, path[:, 0]
     threads: NDArray[np.bool_] = np.logical_or.reduce(shared.turns[path], axis=1)
-    # Branches of one thread share their oldest turns: a word of these branches alone counts for each branch.
+    # Branches of a thread share their oldest turns: a word that only these branches contain counts for each.
     oldest = np.where(inside, path, LAST).min(1)[:, None]
     only: NDArray[np.bool_] = np.where(threads, oldest, -1).max(0) == np.where(threads, oldest, LAST).min(0)
-    seen = np.zeros(len(turns.rows) + 1, bool)
-    seen[path] = True
-    looked = np.flatnonzero(seen[:-1])
-    rarity = np.log((len(looked) + 1) / (shared.turns[looked].sum(0) + 0.5))
+    is_compared = np.zeros(len(turns.rows) + 1, bool)
+    is_compared[path] = True
+    compared = np.flatnonzero(is_compared[:-1])
+    rarity = np.log((len(compared) + 1) / (shared.turns[compared].sum(0) + 0.5))
     size = turns.size[path]
     own = math.sqrt(min(1.0, LONG_MESSAGE / max(len(message.terms), 1)))
     turn = np.sqrt(LONG_TURN / np.maximum(size[:, 0], LONG_TURN)) * own

@@ -268,6 +268,9 @@ def _moved(conn: Conn, tree: int, several: Sequence[_Planned]) -> tuple[list[Mov
         row = nodes.by_seq(conn, tree, move.node_id)
         if row is None or row.state != State.LIVE or row.parent != move.old_parent_id:
             continue
+        under = None if move.parent_id is None else nodes.by_seq(conn, tree, move.parent_id)
+        if under is not None and under.state != State.LIVE and move.probability is not None:
+            continue  # The new parent was superseded.
         try:
             revise.placed(conn, tree, move.node_id, move.parent_id, why)
         except InvalidGraphStateError:
