@@ -278,7 +278,7 @@ class _ListWriter:
         """Move a stored message and all that follows it under another node."""
         if is_answer:
             self._replaced[key] = self._seq(parent)
-        grafts.hang(self._conn, self._tree, key, parent, self._seq(parent))
+        grafts.move(self._conn, self._tree, key, parent, self._seq(parent))
         trees.changed(self._conn, self._tree)
         self._changed = True
 

@@ -23,21 +23,25 @@ from langchain_threadmem.messages.tool_pairs import calls_tools
 from langchain_threadmem.messages.typed_json import Reader, Writer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.append import Draft
-from langchain_threadmem.tree.node import ConversationNode, MessageSummary
+from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement
 from langchain_threadmem.tree.nodes import NodeRow
 
 MOST_PARSED = 20_000
 """The number of parsed bodies above which `DecodedMessages` forgets them."""
 
 
-def nodes_of(rows: Sequence[NodeRow], other: Reader | None = None) -> list[ConversationNode]:
+def nodes_of(
+    rows: Sequence[NodeRow], other: Reader | None = None, placements: Mapping[int, Placement] | None = None
+) -> list[ConversationNode]:
     """The nodes of rows, in their order.
 
     Args:
         rows: The rows.
         other: Reads values that are not JSON; without it they are returned as `Opaque` values.
+        placements: Placements by number of the node.
     """
     messages = decode_stored([(row.message, row.body, row.role) for row in rows], other=other)
+    placement_of = (placements or {}).get
     return [
         ConversationNode(
             row.seq,
@@ -47,6 +51,7 @@ def nodes_of(rows: Sequence[NodeRow], other: Reader | None = None) -> list[Conve
             datetime.fromtimestamp(row.created, UTC),
             State(row.state),
             row.superseded_by,
+            placement_of(row.seq),
         )
         for row, message in zip(rows, messages, strict=True)
     ]
