@@ -516,11 +516,11 @@ class ChatMemory:
     @property
     def history(self) -> list[ConversationNode]:
         """The nodes of all messages, superseded messages included, in the order of writing."""
-        return run(read.everything(self._conversation), self._runtime)
+        return run(read.history(self._conversation), self._runtime)
 
     async def ahistory(self) -> list[ConversationNode]:
         """Async `history`."""
-        return await arun(read.everything(self._conversation), self._runtime)
+        return await arun(read.history(self._conversation), self._runtime)
 
     @property
     def graph(self) -> nx.DiGraph[int]:
@@ -538,7 +538,7 @@ class ChatMemory:
     @verb
     def threads(self) -> Flow[list[list[ConversationNode]]]:
         """The threads, each from its root to its leaf, the oldest leaf first."""
-        return graph.threads((yield from read.everything(self._conversation)))
+        return graph.threads((yield from read.history(self._conversation)))
 
     athreads = averb(threads)
 
@@ -776,7 +776,7 @@ class ChatMemory:
     @verb
     def roots(self) -> Flow[list[ConversationNode]]:
         """The nodes without a parent, which begin threads."""
-        return graph.roots((yield from read.everything(self._conversation)))
+        return graph.roots((yield from read.history(self._conversation)))
 
     aroots = averb(roots)
 
@@ -894,7 +894,7 @@ class ChatMemory:
 
         A long conversation is drawn by its newest messages, with the number of the others.
         """
-        return formats.mermaid((yield from read.everything(self._conversation)), **options)
+        return formats.mermaid((yield from read.history(self._conversation)), **options)
 
     ato_mermaid = averb(to_mermaid)
 
@@ -909,7 +909,7 @@ class ChatMemory:
             >>> [part.count("Go on") for part in memory.to_mermaid_parts()]
             [501, 99]
         """
-        return formats.mermaid_parts((yield from read.everything(self._conversation)), **options)
+        return formats.mermaid_parts((yield from read.history(self._conversation)), **options)
 
     ato_mermaid_parts = averb(to_mermaid_parts)
 

@@ -258,7 +258,15 @@ class _ListWriter:
             original = nodes.by_keys(self._conn, [new.copies])[0]
             created, by = original.created, original.superseded_by or original.seq
         key = self._nodes.add(
-            parent, under, message.id, message.role, message.body, created, int(new.state), by, apart=aside
+            parent,
+            under,
+            message.id,
+            message.role,
+            message.body,
+            created,
+            int(new.state),
+            by,
+            separate=aside,
         )
         self._seqs[key] = number
         self._new.append(key)
@@ -270,7 +278,7 @@ class _ListWriter:
         """Move a stored message and all that follows it under another node."""
         if is_answer:
             self._replaced[key] = self._seq(parent)
-        grafts.hang(self._conn, self._tree, key, parent, self._seq(parent))
+        grafts.move(self._conn, self._tree, key, parent, self._seq(parent))
         trees.changed(self._conn, self._tree)
         self._changed = True
 

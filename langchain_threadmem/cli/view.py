@@ -58,8 +58,8 @@ def _view(options: argparse.Namespace) -> int:
 
     check_installed()
     with open_memory(options, read_only=True) as system:
-        opening = None if options.read_only else lambda: open_memory(options)
-        serve(system, opening, port=options.port, browser=not options.no_browser, started=_started)
+        open_writer = None if options.read_only else lambda: open_memory(options)
+        serve(system, open_writer, port=options.port, browser=not options.no_browser, started=_started)
     return 0
 
 

@@ -74,7 +74,7 @@ def export(conversation: ThreadedConversation, format: str) -> Flow[str]:
         InputError: The format is unknown.
     """
     check(format)
-    history, tip = yield from read.whole(conversation)
+    history, tip = yield from read.full_history(conversation)
     active = tip.id if tip else None
     match format:
         case "json":
@@ -145,7 +145,7 @@ def load(text: str) -> Saved:
 
 def mime_bundle(conversation: ThreadedConversation) -> Flow[dict[str, str]]:
     """The tree for Jupyter: a picture as HTML, and an outline as plain text."""
-    history, tip = yield from read.whole(conversation)
+    history, tip = yield from read.full_history(conversation)
     living = graph.living(history)
     # MathJax would set texts between dollar signs as formulas.
     picture = page.to_svg(living, active=tip.id if tip else None)

@@ -209,7 +209,7 @@ def _extend(conn: Conn, tree: int, head: trees.Head, chat: NewNodes) -> int:
     numbers = {key: places[id].seq for key, id in chat.ids.items() if id in places}
     for key, new in added:
         if new.summary is not None:
-            nodes.put_summaries(conn, tree, key, new.message, new.summary)
+            nodes.put_summary(conn, tree, key, new.message, new.summary)
         if (placement := _renumbered(new.placement, numbers)) is not None:
             placements.put(conn, [(key, new.message, placement)])
         if new.role == "system" and new.state == State.LIVE:

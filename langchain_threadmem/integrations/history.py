@@ -36,7 +36,7 @@ from langchain_threadmem.threads import append
 from langchain_threadmem.threads.select import ThreadedConversation
 from langchain_threadmem.tree import read
 from langchain_threadmem.tree.append import TIP, Parent
-from langchain_threadmem.tree.read import Seen
+from langchain_threadmem.tree.read import ActiveThread
 
 
 class ThreadMemChatMessageHistory(BaseChatMessageHistory):
@@ -78,7 +78,7 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
         self._owner = checked_owner(owner)
         self._options = options
         self._memory: ChatMemory | None = None
-        self._shown: Seen | None = None
+        self._shown: ActiveThread | None = None
         if owner is None and system.owner_of_run is None:
             assert self.memory  # Checks the options.
 
@@ -129,7 +129,7 @@ class ThreadMemChatMessageHistory(BaseChatMessageHistory):
                 "history for each run"
             )
         if self._shown is None:
-            self._shown = yield from read.seen(self._conversation)
+            self._shown = yield from read.active_thread(self._conversation)
         return list(self._shown.messages)
 
     @verb

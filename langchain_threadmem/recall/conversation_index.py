@@ -45,15 +45,15 @@ def postings_of(runtime: Runtime, tree: int, *, shared: bool = True) -> Flow[tup
         records = records_of(conn, runtime, tree, cached.last if cached else 0)
         if cached is not None and cached.version == head.version:
             return head, records, [], []
-        return head, records, document_queries.dead(conn, tree), grafts.hung(conn, tree)
+        return head, records, document_queries.dead(conn, tree), grafts.parents(conn, tree)
 
-    head, records, dead, hung = yield from Sql(read)
+    head, records, dead, moved = yield from Sql(read)
     postings = cache.setdefault((tree, head.epoch), Postings) if shared else Postings()
     with postings.lock:
         postings.add(records)
         if postings.version < head.version:
             postings.mark_live(dead, head.version)
-            postings.hang(hung)
+            postings.set_parents(moved)
     return postings, head
 
 

@@ -134,9 +134,9 @@ class Postings:
             row_of[seq] = row
             self._post(row, terms)
         self._grow(rows)
-        self.hang(late)
+        self.set_parents(late)
 
-    def hang(self, pairs: Iterable[tuple[int, int]]) -> None:
+    def set_parents(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Set the parents of messages, by pairs of numbers; the parent of a grafted message may be newer."""
         for seq, above in pairs:
             row = self._row_of.get(seq)

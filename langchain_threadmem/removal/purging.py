@@ -18,7 +18,7 @@ from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, choice, node, summary, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
 from langchain_threadmem.tree import trees
-from langchain_threadmem.tree.graph import left_of, spliced
+from langchain_threadmem.tree.graph import nearest_remaining, spliced
 
 EMPTY_BODY = "{}"
 """The body of a purged node."""
@@ -115,7 +115,7 @@ def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int]) -> None:
     for statement in _DELETE_DEPENDENT:
         conn.run(statement, key_list)
     seq_of = {row.key: row.seq for row in rows}
-    tip = None if head.tip is None else left_of(seq_of.get(head.tip), parents, purged)
+    tip = None if head.tip is None else nearest_remaining(seq_of.get(head.tip), parents, purged)
     if tip is None:
         remaining = [row.seq for row in rows if row.seq not in purged]
         live = [row.seq for row in rows if row.seq not in purged and row.state == State.LIVE]

@@ -177,9 +177,7 @@ def summarize(
             for name, text in (("a title", summary.title), ("a summary", summary.summary)):
                 if text:
                     check_name(name, text)
-            put = partial(
-                nodes.put_summaries, tree_id=tree, key=row.key, message=row.message, written=summary
-            )
+            put = partial(nodes.put_summary, tree_id=tree, key=row.key, message=row.message, new=summary)
             yield from Sql(put, write=True)
             written.append(row.key)
     return nodes_of(

@@ -236,7 +236,7 @@ def _route(
         # Another writer has stored the message below the old tip.
         at_root = parent is None and _is_system(conn, tree, node.parent_id)
         if parent is not TIP and node.parent_id != parent and not at_root:
-            here, _ = revise.placed(conn, tree, node.id, parent, placement)
+            here, _ = revise.place_turn(conn, tree, node.id, parent, placement)
             place = here.seq, here.parent
         elif node.placement is None and node.parent_id == parent and placement is not None:
             # Another writer has stored the message without its placement.
@@ -330,7 +330,7 @@ def _answer_call(conversation: ThreadedConversation, messages: Sequence[BaseMess
             *_, last, following = rows
             assert last is not None
             assert following is not None
-            grafts.hang(conn, tree, following.key, last.key, last.seq)
+            grafts.move(conn, tree, following.key, last.key, last.seq)
             trees.changed(conn, tree)
         trees.move_tip(conn, tree, tip)
         return count
@@ -478,7 +478,7 @@ def _past(
     since = None if came_from is None else _origin(conn, tree, came_from)
     for index in unanswered:  # A turn without an answer.
         seq = _origin(conn, tree, str(spoken[index].id))
-        if seq is not None and lineage_sql.is_begun(conn, tree, lineage.thread, seq):
+        if seq is not None and lineage_sql.begins_turn(conn, tree, lineage.thread, seq):
             since = seq
     if since is None:
         if not lineage.rewound:

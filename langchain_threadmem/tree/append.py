@@ -1,4 +1,4 @@
-"""SQL: the writer of nodes, and messages appended as a chain below a node."""
+"""SQL: the writer of nodes, and the append of messages as a chain below a node."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _EXISTS = Statement(select(node.c.key).where(node.c.key == bindparam("key")), "k
 
 
 def insert(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
-    """Write rows of the node table with bodies as they are stored."""
+    """Insert rows of the node table, whose bodies are encrypted if the memory is."""
     if conn.dialect == "sqlite":
         conn.many(_INSERT_WITH_CHECKSUM, [(*row, of_node(row)) for row in rows])
     else:
@@ -55,20 +55,20 @@ def insert(conn: Conn, rows: Sequence[Sequence[Any]]) -> None:
 
 
 def new_segment(conn: Conn, tree_id: int, parent: int | None) -> int:
-    """Number of a new segment, which forks from the node with the key `parent` or begins a tree."""
+    """Create a segment that forks from the node with the key `parent`, or begins a thread; returns its id."""
     row = conn.one(_NEW_SEGMENT, tree_id, parent)
     assert row is not None
     return int(row[0])
 
 
 class NodeWriter:
-    """Writes new nodes of one tree: computes the key of each, and inserts their rows together.
+    """Writes new nodes of one tree: computes their keys, and inserts their rows in one statement.
 
     Args:
         conn: A write transaction, which has locked the tree.
         tree_id: The tree.
         head: The head of the tree.
-        rows: Rows that wait for `flush`; writers of several trees may share the list.
+        rows: The pending rows, which `flush` inserts; writers of several trees may share the list.
     """
 
     def __init__(
@@ -78,15 +78,15 @@ class NodeWriter:
         self.tree = tree_id
         self.newest = head.next_seq - 1
         self._used = head.used
-        self._time: float | None = None  # of the newest node, if it is new
+        self._time: float | None = None  # of the newest node, if this writer added it
         self.rows = [] if rows is None else rows
         self.taken: dict[int, bool] = {}
-        """Of some stored nodes, by key: whether the key after it is in use."""
+        """Whether the key after a node is in use, by key of the node; a cache of `is_taken`."""
 
     def add(
         self,
+        parent_key: int | None,
         parent: int | None,
-        under: int | None,
         message: str,
         role: str,
         body: str,
@@ -95,44 +95,44 @@ class NodeWriter:
         superseded_by: int | None = None,
         *,
         seq: int | None = None,
-        apart: bool = False,
+        separate: bool = False,
     ) -> int:
-        """Add a node; its row is written by `flush`.
+        """Add a node; `flush` inserts its row.
 
         Args:
-            parent: Key of its parent; `None` for a root.
-            under: Number of its parent; `None` for a root.
-            message: Id of its message.
-            role: LangChain's type: human, ai, system, tool ...
-            body: JSON text, see `messages.codec`; not encrypted.
-            created: Seconds since 1970, UTC.
-            state: See `State`.
-            superseded_by: Number of the node that replaced it.
-            seq: Its number; the next one by default.
-            apart: Whether it begins a segment of its own wherever it goes.
+            parent_key: Key of the parent; `None` for a root.
+            parent: Number of the parent; `None` for a root.
+            message: Id of the message.
+            role: LangChain's message type: human, ai, system, tool and others.
+            body: The message as JSON text, see `messages.codec`; not encrypted.
+            created: Time of the message, in seconds since 1970.
+            state: The state of the node, see `State`.
+            superseded_by: Number of the node that replaced the node.
+            seq: Number of the node; by default the next number of the tree.
+            separate: Whether the node begins a new segment even if it could extend the segment of its parent.
 
         Returns:
-            Its key.
+            The key of the node.
         """
         if seq is None:
             seq = self.newest + 1
         # Numbers rise along a segment.
-        if parent is None or under is None or apart or seq < under or self.is_taken(parent):
-            key, opens = new_segment(self.conn, self.tree, parent) << POSITION_BITS, 1
+        if parent_key is None or parent is None or separate or seq < parent or self.is_taken(parent_key):
+            key, opens = new_segment(self.conn, self.tree, parent_key) << POSITION_BITS, 1
         else:
-            key, opens = parent + 1, 0 if under == seq - 1 else 1
-            self.taken[parent] = True
+            key, opens = parent_key + 1, 0 if parent == seq - 1 else 1
+            self.taken[parent_key] = True
         self.taken[key] = False
         named = 0 if is_numbered(message, seq) else 1
         self.rows.append(
-            (key, self.tree, seq, under, message, role, body, created, state, superseded_by, named, opens)
+            (key, self.tree, seq, parent, message, role, body, created, state, superseded_by, named, opens)
         )
         if seq > self.newest:
             self.newest, self._time = seq, created
         return key
 
     def flush(self) -> None:
-        """Insert the rows that wait, and store the time of the last use."""
+        """Insert the pending rows, and store the time of the last use."""
         if self.rows:
             if (seal := self.conn.seal) is not None:
                 encryption_keys.claim(self.conn)
@@ -149,17 +149,20 @@ class NodeWriter:
         """The key of the node with a number.
 
         Raises:
-            NodeNotFoundError: There is no such node.
+            NodeNotFoundError: The tree has no such node.
         """
         self.flush()
         row = self.conn.one(_BY_SEQ, self.tree, seq)
         if row is None:
-            raise NodeNotFoundError(f"there is no node {seq!r} in this conversation to continue")
+            raise NodeNotFoundError(
+                f"there is no node {seq!r} in this conversation; pass the id of one of its nodes, or None "
+                "for a new thread"
+            )
         key, self.taken[row[0]] = row
         return int(key)
 
     def is_taken(self, key: int) -> bool:
-        """Whether the key after a node's cannot be given to a new node."""
+        """Whether the key after the key of a node is in use or in another segment."""
         if key & LAST_POSITION == LAST_POSITION:
             return True
         if key not in self.taken:
@@ -172,22 +175,22 @@ class _Tip(Enum):
 
 
 TIP: Final = _Tip.TIP
-"""As a parent: wherever the active thread ends when the write happens."""
+"""The parent of messages that continue the active thread: its last node at the time of the write."""
 
 Parent = int | None | _Tip
 
 
 class Draft(NamedTuple):
-    """A message to be appended.
+    """A message to append.
 
     Attributes:
-        message: The message, which nobody else holds: the writer sets its id.
-        role: LangChain's type: human, ai, system, tool ...
-        body: JSON text, see `messages.codec`.
-        created: Seconds since 1970, UTC.
-        id: Its id; of a message without one the beginning of an id, which its number completes.
-        given: Whether the id came with the message.
-        placement: Why it goes where it goes, if that was weighed.
+        message: The message, to which no other code may refer; the writer sets its id.
+        role: LangChain's message type: human, ai, system, tool and others.
+        body: The message as JSON text, see `messages.codec`.
+        created: Time of the message, in seconds since 1970.
+        id: The id of the message; if it has none, the beginning of an id, which the number completes.
+        given: Whether the message has its own id.
+        placement: The reason for the place of the message, if a selector chose it.
     """
 
     message: BaseMessage
@@ -200,14 +203,14 @@ class Draft(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The nodes of drafts, written now or stored before, in the order of the drafts, and their keys."""
+    """The keys and nodes of drafts in their order: new nodes, and nodes that were stored already."""
 
     keys: list[int]
     nodes: list[ConversationNode]
 
 
 class _Appender(NodeWriter):
-    """Appends drafts to a tree, which is locked."""
+    """Appends drafts to a locked tree."""
 
     def __init__(self, conn: Conn, tree_id: int, rows: list[tuple[Any, ...]]) -> None:
         head = trees.head(conn, tree_id)
@@ -222,73 +225,72 @@ class _Appender(NodeWriter):
             )
         self._system = head.system
         self._pinned = head.pinned
-        self._is_stale = False  # the row of the tree
-        self._new: set[str] = set()  # message ids that rows which wait may have
+        self._head_changed = False
+        self._ids: set[str] = set()  # the message ids that pending rows may have
         self._placements: list[tuple[int, str, Placement]] = []
 
     def append(self, drafts: Sequence[Draft], parent: Parent, fresh: bool) -> Written:
         if parent is TIP:
-            above, under = self._tip, self._tip_seq
+            parent_key, parent_seq = self._tip, self._tip_seq
         else:
-            above, under = None if parent is None else self.key_of(parent), parent
-        keys, found = [], []
+            parent_key, parent_seq = None if parent is None else self.key_of(parent), parent
+        keys, result = [], []
         for message, role, body, created, id_, given, placement in drafts:
-            if role == "system" and (row := self._in_force()) is not None and row.body == body:
+            if role == "system" and (row := self._newest_system()) is not None and row.body == body:
                 keys.append(row.key)
-                found.append(_stored(row, message))
+                result.append(_stored(row, message))
                 continue
-            if given and not fresh and (row := self._known(id_)) is not None:
+            if given and not fresh and (row := self._node_of(id_)) is not None:
                 if row.body != body and not is_unreadable(body):
                     raise conflict(row)
                 keys.append(row.key)
-                found.append(_stored(row, message))
-                above, under = row.key, row.seq
+                result.append(_stored(row, message))
+                parent_key, parent_seq = row.key, row.seq
                 continue
             if not given:
                 id_ = numbered(id_, self.newest + 1)
                 give_id(message, id_)
-            key = self.add(above, under, id_, role, body, created)
-            said = datetime.fromtimestamp(created, UTC)
+            key = self.add(parent_key, parent_seq, id_, role, body, created)
+            time = datetime.fromtimestamp(created, UTC)
             keys.append(key)
-            found.append(ConversationNode(self.newest, message, under, None, said, placement=placement))
+            result.append(ConversationNode(self.newest, message, parent_seq, None, time, placement=placement))
             if placement is not None:
                 self._placements.append((key, id_, placement))
             if role == "system":
-                self._system, self._is_stale = key, True
-            above, under = self._tip, self._tip_seq = key, self.newest
-            self._is_stale |= self._pinned
-        return Written(keys, found)
+                self._system, self._head_changed = key, True
+            parent_key, parent_seq = self._tip, self._tip_seq = key, self.newest
+            self._head_changed |= self._pinned
+        return Written(keys, result)
 
     def settle(self) -> None:
-        """Write what belongs to the new nodes, and where the tree ends if its newest node does not say so."""
+        """Store the placements of the new nodes, and the head of the tree if its row changes."""
         if self._placements:
             stored_placements.put(self.conn, self._placements)
-        if self._is_stale:
+        if self._head_changed:
             trees.settle(self.conn, self.tree, self._tip, self._system)
 
-    def _in_force(self) -> NodeRow | None:
-        """The newest system message."""
+    def _newest_system(self) -> NodeRow | None:
         self.flush()
         return None if self._system is None else nodes.by_key(self.conn, self._system)
 
-    def _known(self, message: str) -> NodeRow | None:
-        """The place of a message that is stored already: the live one, else the newest."""
-        if message in self._new:
+    def _node_of(self, message: str) -> NodeRow | None:
+        """The live node of a message, else its newest node."""
+        if message in self._ids:
             self.flush()
-        self._new.add(message)
+        self._ids.add(message)
         return nodes.by_message(self.conn, self.tree, message)
 
 
 def _stored(row: NodeRow, message: BaseMessage) -> ConversationNode:
     if message.id != row.message:
         give_id(message, row.message)
-    said = datetime.fromtimestamp(row.created, UTC)
-    return ConversationNode(row.seq, message, row.parent, None, said, State(row.state), row.superseded_by)
+    time = datetime.fromtimestamp(row.created, UTC)
+    return ConversationNode(row.seq, message, row.parent, None, time, State(row.state), row.superseded_by)
 
 
 def _write(conn: Conn, writes: Sequence[Append]) -> list[Written]:
-    """Run several appends in their order, with one statement for all new rows."""
-    # Locked by a statement of its own: a row that PostgreSQL waited for comes with stale joined columns.
+    """Run several appends in their order; all new rows are inserted in one statement."""
+    # On PostgreSQL, a statement that waits for a lock returns stale joined columns: the heads are read later.
     trees.lock_all(conn, {write.tree for write in writes})
     rows: list[tuple[Any, ...]] = []
     appenders: dict[int, _Appender] = {}
@@ -306,13 +308,13 @@ def _write(conn: Conn, writes: Sequence[Append]) -> list[Written]:
 
 @dataclass(slots=True)
 class Append:
-    """Messages to be written as a chain below a node: a write as data, so that many become one statement.
+    """The transaction of `append` as a value, so that a group commit can run several in one statement.
 
     Attributes:
-        tree: The tree.
-        drafts: Messages in order.
-        parent: Number of the node to go below; `None` for a new root; `TIP` for the active tip.
-        fresh: Whether to write all of them, even under an id that had a place before.
+        tree: As for `append`.
+        drafts: As for `append`.
+        parent: As for `append`.
+        fresh: As for `append`.
     """
 
     tree: int
@@ -328,32 +330,31 @@ class Append:
 def append(
     conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: Parent = TIP, *, fresh: bool = False
 ) -> Written:
-    """Write messages as a chain below a node, and make the last one the tip.
+    """Write messages as a chain below a node, and make the last new node the tip.
 
-    A message whose id is stored already, with the same content, stays where it is, and what follows it in
-    `drafts` goes below it: the same append twice is once. A system message equal to the newest one is
-    ignored.
+    The write is idempotent: a message that is stored already with the same id and content keeps its place,
+    and the next message is written below it. A system message equal to the newest one is not written again.
 
     Args:
         conn: A write transaction.
         tree_id: The tree.
-        drafts: Messages in order.
-        parent: Number of the node to go below; `None` for a new root; `TIP` for the active tip.
-        fresh: Whether to write all of them, even under an id that has a place already.
+        drafts: The messages, in order.
+        parent: Number of the parent of the first message; `None` for a new root; `TIP` for the tip.
+        fresh: Whether to write a new node for each message, even if its id is stored already.
 
     Returns:
-        The nodes of the drafts.
+        The nodes of the messages.
 
     Raises:
         MessageIdConflictError: An id is stored with other content.
-        NodeNotFoundError: `parent` is no node of this tree.
+        NodeNotFoundError: The tree has no node with the number `parent`.
     """
     return Append(tree_id, drafts, parent, fresh)(conn)
 
 
 def conflict(row: NodeRow) -> MessageIdConflictError:
-    """The error that a message's id is taken by another message."""
+    """The error for a message whose id belongs to another message."""
     return MessageIdConflictError(
-        f"message id {row.message!r} is taken by node {row.seq}, which is another message; "
-        "nothing was written: use edit() to replace that one, or give this one another id"
+        f"message id {row.message!r} is taken by node {row.seq}, which is another message; nothing was "
+        "written: replace that message with edit(), or give the new message another id"
     )

@@ -24,23 +24,23 @@ def _newest_below(dialect: str) -> str:
 
     def range_from(first: str) -> str:
         end = f"({first} | {LAST_POSITION})"
-        moved = f"SELECT MIN(g.key) - 1 FROM {graft.name} g WHERE g.key > {first} AND g.key <= {end}"
-        return f"{first} AS first, COALESCE(({moved}), {end}) AS last"
+        before_graft = f"SELECT MIN(g.key) - 1 FROM {graft.name} g WHERE g.key > {first} AND g.key <= {end}"
+        return f"{first} AS first, COALESCE(({before_graft}), {end}) AS last"
 
-    opened = f"(s.id << {POSITION_BITS})"
-    hangs = "{0}.tree = given.tree AND {0}.parent BETWEEN below.first AND below.last"
+    first_key = f"(s.id << {POSITION_BITS})"
+    is_child = "{0}.tree = given.tree AND {0}.parent BETWEEN below.first AND below.last"
     forks = (
-        f"SELECT {range_from(opened)} FROM {{0}} {segment.name} s WHERE {hangs.format('s')} "
-        f"AND NOT EXISTS (SELECT 1 FROM {graft.name} g WHERE g.key = {opened})"
+        f"SELECT {range_from(first_key)} FROM {{0}} {segment.name} s WHERE {is_child.format('s')} "
+        f"AND NOT EXISTS (SELECT 1 FROM {graft.name} g WHERE g.key = {first_key})"
     )
-    moved = f"SELECT {range_from('h.key')} FROM {{0}} {graft.name} h WHERE {hangs.format('h')}"
+    grafts = f"SELECT {range_from('h.key')} FROM {{0}} {graft.name} h WHERE {is_child.format('h')}"
     if dialect == "sqlite":
-        step = f"{forks.format('below, given,')} UNION ALL {moved.format('below, given,')}"
+        step = f"{forks.format('below, given,')} UNION ALL {grafts.format('below, given,')}"
         given = "SELECT ?, ?, ?"
     else:  # PostgreSQL allows one recursive term.
         step = (
             "SELECT next.first, next.last FROM below, given, "
-            f"LATERAL ({forks.format('')} UNION ALL {moved.format('')}) AS next"
+            f"LATERAL ({forks.format('')} UNION ALL {grafts.format('')}) AS next"
         )
         given = "SELECT CAST(%s AS BIGINT), CAST(%s AS BIGINT), CAST(%s AS INTEGER)"
     newest = (
@@ -93,7 +93,7 @@ def newest_below(conn: Conn, tree_id: int, row: NodeRow) -> int:
     Below a live node, only live nodes are searched. The cost grows with the number of forks below the node.
     """
     key, state = row.key, max(row.state, State.LIVE)
-    # A node that was moved is newer than the nodes below it.
+    # Again below each result: a node that was moved is newer than the nodes below it.
     while (newest := conn.one(_NEWEST_BELOW, tree_id, key, state)) is not None:
         key = int(newest[0])
     return key
@@ -121,10 +121,10 @@ def versions(conn: Conn, tree_id: int, row: NodeRow) -> list[Outline]:
     """The siblings of a node that it replaced or that replaced it, including the node, oldest first."""
     candidates = siblings(conn, tree_id, row)
     replaced = conn.all(_SUPERSEDED, json.dumps([sibling.key for sibling in candidates]))
-    joined = {row.seq}
-    while more := {seq for pair in replaced if joined & set(pair) for seq in pair} - joined:
-        joined |= more
-    return [sibling for sibling in candidates if sibling.seq in joined]
+    seqs = {row.seq}
+    while more := {seq for pair in replaced if seqs & set(pair) for seq in pair} - seqs:
+        seqs |= more
+    return [sibling for sibling in candidates if sibling.seq in seqs]
 
 
 def fork_above(conn: Conn, tree_id: int, row: NodeRow) -> NodeRow | None:

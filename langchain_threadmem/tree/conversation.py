@@ -27,12 +27,12 @@ class Conversation:
 
     @property
     def tree(self) -> int:
-        """Id of the conversation's tree; 0 if it was not read yet, or was erased."""
+        """Id of the conversation's tree; 0 before the first read, or if the tree was erased."""
         return 0 if self._tree in self.runtime.erased_trees else self._tree
 
 
 def tree_of(conversation: Conversation) -> Flow[int]:
-    """The id of the conversation's tree, which the first use creates."""
+    """The id of the conversation's tree, which is created if it does not exist."""
     if not conversation.tree:
         owner, name, now = conversation.runtime.owner, conversation.name, time.time()
         conversation._tree = yield from Sql(

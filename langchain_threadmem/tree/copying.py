@@ -1,4 +1,4 @@
-"""SQL: copies of trees, and restored trees."""
+"""SQL: trees that are copied, or restored from saved nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from langchain_threadmem.tree.node import MessageSummary, Placement
 
 
 class Saved(NamedTuple):
-    """A saved node with its number, to be restored."""
+    """A node to restore, with its number."""
 
     seq: int
     parent: int | None
@@ -48,7 +48,7 @@ def restore(conn: Conn, tree_id: int, saved: Sequence[Saved], tip: int | None) -
     writer.flush()
     for row in saved:
         if row.summary is not None:
-            nodes.put_summaries(conn, tree_id, keys[row.seq], row.message, row.summary)
+            nodes.put_summary(conn, tree_id, keys[row.seq], row.message, row.summary)
     placements.put(
         conn, [(keys[row.seq], row.message, row.placement) for row in saved if row.placement is not None]
     )
@@ -65,8 +65,8 @@ _NOT_ASIDE = Statement(
 )
 
 
-def moved(key: int, segments: Mapping[int, int]) -> int:
-    """The key of the copy of a node, given the new segment of each old segment."""
+def key_of_copy(key: int, segments: Mapping[int, int]) -> int:
+    """The key of the copy of a node, by its key and the new segment of each old segment."""
     return segments[key >> POSITION_BITS] << POSITION_BITS | key & LAST_POSITION
 
 
@@ -79,16 +79,16 @@ def copy_tree(conn: Conn, source: int, target: int) -> dict[int, int]:
     segments: dict[int, int] = {}
     # A segment has a higher number than the segment it forks from.
     for old, parent in sorted(trees.segments(conn, source).items()):
-        segments[old] = new_segment(conn, target, None if parent is None else moved(parent, segments))
+        segments[old] = new_segment(conn, target, None if parent is None else key_of_copy(parent, segments))
     rows = conn.all(_NODES, source)
-    insert(conn, [(moved(row[0], segments), target, *row[2:]) for row in rows])
+    insert(conn, [(key_of_copy(row[0], segments), target, *row[2:]) for row in rows])
     for statement in (*revision.COPIES, revision.COPY_CHOICE):
-        conn.many(statement, [(moved(row[0], segments), row[0]) for row in rows])
+        conn.many(statement, [(key_of_copy(row[0], segments), row[0]) for row in rows])
     for key, parent in grafts.of_tree(conn, source).items():
-        grafts.record(conn, target, moved(key, segments), moved(parent, segments))
+        grafts.record(conn, target, key_of_copy(key, segments), key_of_copy(parent, segments))
     lineage_sql.copy(conn, source, target)
     head = trees.head(conn, source)
-    tip, system = (None if key is None else moved(key, segments) for key in (head.tip, head.system))
+    tip, system = (None if key is None else key_of_copy(key, segments) for key in (head.tip, head.system))
     trees.settle(conn, target, tip, system)
     if head.used is not None:
         trees.use(conn, target, head.used)

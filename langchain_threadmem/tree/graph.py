@@ -20,6 +20,8 @@ K = TypeVar("K", int, str)
 def to_graph(nodes: Sequence[ConversationNode]) -> networkx.DiGraph[int]:
     """Build the NetworkX graph of a conversation with edges from parent to child.
 
+    The cost is about a kilobyte and a few microseconds per node.
+
     Args:
         nodes: All nodes of a conversation, in any order and of any state.
 
@@ -28,8 +30,6 @@ def to_graph(nodes: Sequence[ConversationNode]) -> networkx.DiGraph[int]:
 
     Raises:
         InvalidGraphStateError: The nodes do not form a forest; see `validate`.
-
-    The cost is about a kilobyte and a few microseconds per node.
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
@@ -211,8 +211,8 @@ def validate(nodes: Sequence[ConversationNode]) -> None:
     """
     counts = Counter(node.id for node in nodes)
     if len(counts) < len(nodes):
-        twice = [node_id for node_id, count in counts.items() if count > 1]
-        raise InvalidGraphStateError(f"node ids used more than once: {twice!r}; give each node its own id")
+        repeated = [node_id for node_id, count in counts.items() if count > 1]
+        raise InvalidGraphStateError(f"node ids used more than once: {repeated!r}; give each node its own id")
     for node in nodes:
         if node.parent_id is not None and node.parent_id not in counts:
             raise _missing_parent(node)
@@ -269,7 +269,7 @@ def orderly(nodes_by_id: Mapping[int, ConversationNode], ids: Iterable[int]) -> 
 def _upwards(nodes_by_id: Mapping[int, ConversationNode], node_id: int) -> Iterator[ConversationNode]:
     """A node and its ancestors up to the root."""
     if node_id not in nodes_by_id:
-        raise NodeNotFoundError(f"no node {node_id!r} in this conversation; `threads` returns its nodes")
+        raise NodeNotFoundError(f"no node {node_id!r} in this conversation; `threads` returns the nodes")
     node = nodes_by_id[node_id]
     yield node
     steps = 1
@@ -347,14 +347,16 @@ def spliced(parents: Mapping[int, int | None], gone: Collection[int]) -> dict[in
         {4: 1}
     """
     return {
-        node: left_of(parent, parents, gone)
+        node: nearest_remaining(parent, parents, gone)
         for node, parent in parents.items()
         if node not in gone and parent in gone
     }
 
 
-def left_of(node: int | None, parents: Mapping[int, int | None], gone: Collection[int]) -> int | None:
-    """A node if it is not removed, else its nearest remaining ancestor or `None`."""
+def nearest_remaining(
+    node: int | None, parents: Mapping[int, int | None], gone: Collection[int]
+) -> int | None:
+    """The node if it remains, else its nearest remaining ancestor; `None` if no ancestor remains."""
     while node is not None and node in gone:
         node = parents.get(node)
     return node

@@ -1,11 +1,11 @@
 """SQL: the turns that LangGraph runs began, and the turns that each run does not see.
 
 A run begins at a checkpoint. Turns that other runs began after that checkpoint are on a branch that the run
-does not see: the turns stay in the conversation, but the run and its successors do not continue them. So each
-turn is stored with ranges of the turns that its run does not see, in the order in which turns began.
+does not see: the turns stay in the conversation, but the run and its successors do not continue them. Each
+turn is therefore stored with the turns that its run does not see, as ranges of turn numbers.
 
-A node belongs to the newest turn that began with it or before it. So a message that was appended between two
-runs is seen by the later run, and by a run that repeats the later run's question.
+A node belongs to the newest turn that began with it or before it. Thus the later of two runs sees a message
+that was appended between them, and so does a run that repeats the question of the later run.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def within(spans: Sequence[Span], number: int) -> bool:
     return index >= 0 and spans[index][1] >= number
 
 
-def belonging(begun: Sequence[Begun], turns: Sequence[Span], thread: str) -> list[Span]:
+def nodes_of_turns(begun: Sequence[Begun], turns: Sequence[Span], thread: str) -> list[Span]:
     """The numbers of the nodes that belong to turns of a thread, as ranges.
 
     Args:
@@ -76,7 +76,7 @@ def belonging(begun: Sequence[Begun], turns: Sequence[Span], thread: str) -> lis
 
     Example:
         >>> begun = [Begun(1, 1, ""), Begun(2, 5, ""), Begun(3, 7, "other"), Begun(4, 9, "")]
-        >>> belonging(begun, [(2, 3)], "")
+        >>> nodes_of_turns(begun, [(2, 3)], "")
         [(5, 6)]
     """
     ends = [*(turn.node - 1 for turn in begun[1:]), ENDLESS]
@@ -145,7 +145,7 @@ def unseen(conn: Conn, tree_id: int, thread: str, since: int) -> Sequence[Span]:
     turns = _unseen_turns(conn, tree_id, thread, since)
     if not turns:
         return ()
-    return belonging([Begun(*row) for row in conn.all(_SINCE, tree_id, turns[0][0])], turns, thread)
+    return nodes_of_turns([Begun(*row) for row in conn.all(_SINCE, tree_id, turns[0][0])], turns, thread)
 
 
 def _unseen_turns(
@@ -162,8 +162,8 @@ def _unseen_turns(
     return joined([*turns, *((turn, turn) for turn, seq in later if is_unseen(seq))])
 
 
-def is_begun(conn: Conn, tree_id: int, thread: str, seq: int) -> bool:
-    """Whether a node is the first of a turn that a run of the thread began."""
+def begins_turn(conn: Conn, tree_id: int, thread: str, seq: int) -> bool:
+    """Whether a node is the first node of a turn that a run of the thread began."""
     return conn.one(_AT, tree_id, thread, seq) is not None
 
 

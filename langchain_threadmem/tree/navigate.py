@@ -18,7 +18,7 @@ MessageRef = str | int
 
 
 def message_in(conn: Conn, tree: int, message: MessageRef) -> NodeRow:
-    """The node of a message: the live node with its id, else the newest.
+    """The node of a message: its live node, else its newest node.
 
     Raises:
         NodeNotFoundError: The conversation has no such message.
@@ -43,7 +43,7 @@ def _read(
 
 
 def message(conversation: Conversation, ref: MessageRef) -> Flow[ConversationNode]:
-    """The node of a message, by the `id` of either."""
+    """The node of a message."""
     return (yield from _read(conversation, ref, lambda conn, tree, row: [row]))[0]
 
 
@@ -95,7 +95,7 @@ def thread_of(conversation: Conversation, message: MessageRef) -> Flow[list[Conv
 
 
 def switch(conversation: Conversation, message: MessageRef) -> Flow[ConversationNode]:
-    """Make the thread of a message the active thread; returns the node at its end."""
+    """Make the thread of a message the active thread; returns the new tip."""
     tree = yield from tree_of(conversation)
 
     def write(conn: Conn) -> NodeRow:

@@ -1,4 +1,4 @@
-"""`ConversationNode`, a node of a conversation, with its placement and summary."""
+"""`ConversationNode`, a message and its place in the tree, with its placement and summary."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class MessageSummary(BaseModel):
 
 
 MOVED = "moved"
-"""The reason of a message that was moved begins so."""
+"""The first word of the reasons of messages that were moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,33 +52,33 @@ class Placement:
 
     @property
     def is_move(self) -> bool:
-        """Whether the message had another place first: a person or its answer has moved it."""
+        """Whether the message was moved, by a person or because of its answer."""
         return self.reason.startswith(MOVED)
 
     def __str__(self) -> str:
-        weighed = [
+        candidates = [
             f"{'new thread' if candidate is None else f'node {candidate}'}: {100 * chance:.0f} %"
             for candidate, chance in self.chances
         ]
-        titled = f"titled {self.title!r}" if self.title else ""
-        return "; ".join(filter(None, [self.reason, ", ".join(weighed)])) or titled
+        title = f"titled {self.title!r}" if self.title else ""
+        return "; ".join(filter(None, [self.reason, ", ".join(candidates)])) or title
 
 
 def known_chances(placement: Placement, numbers: Collection[int]) -> Placement:
-    """A placement without the candidates that are not among the numbers of a conversation's nodes.
+    """A placement without candidates that do not exist, by the numbers of a conversation's nodes.
 
     Example:
         >>> known_chances(Placement("opens a thread", ((None, 0.9), (7, 0.1))), {1, 2}).chances
         ((None, 0.9),)
     """
-    chances = tuple(each for each in placement.chances if each[0] is None or each[0] in numbers)
+    chances = tuple(pair for pair in placement.chances if pair[0] is None or pair[0] in numbers)
     return replace(placement, chances=chances)
 
 
 BY_HAND = Placement(f"{MOVED} by hand")
 """The placement of a message that a person moved."""
 KEPT_BY_HAND = Placement("kept by hand")
-"""The placement of a message that a person placed where it was."""
+"""The placement of a message whose place a person confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +136,13 @@ class ConversationNode(Displayed):
             raise ValueError(f"a parent id is a positive number or None, not {self.parent_id!r}")
 
     def _cells(self) -> dict[str, str]:
-        about = self.summary
+        summary = self.summary
         return {
             "message": str(self.id),
             "below": str(self.parent_id or ""),
             "role": label_of(self.message),
             "text": content_of(self.message),
-            "summary": f"{about.title}: {about.summary}" if about else "",
+            "summary": f"{summary.title}: {summary.summary}" if summary else "",
             "time": "" if self.timestamp == EPOCH else f"{self.timestamp:%Y-%m-%d %H:%M}",
             "state": "" if self.state is State.LIVE else self.state.name.lower(),
             "place": str(self.placement or ""),

@@ -1,4 +1,4 @@
-"""SQL: nodes by key, number, message and thread."""
+"""SQL: nodes selected by key, number, message or thread."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from langchain_threadmem.tree.node import MessageSummary
 
 
 class NodeRow(NamedTuple):
-    """A row of a node with its summary."""
+    """A stored node with its summary."""
 
     key: int
     seq: int
@@ -239,6 +239,7 @@ _OUTLINES = Statement(
 )
 _PLACE = Statement(select(node.c.tree, node.c.seq).where(node.c.key == bindparam("key")), "key")
 EVERYTHING = (1 << 62) - 1
+"""A limit that no number of nodes reaches."""
 
 
 def spans(conn: Conn, key: int) -> list[tuple[int, int]]:
@@ -247,7 +248,7 @@ def spans(conn: Conn, key: int) -> list[tuple[int, int]]:
 
 
 def written_spans(conn: Conn, key: int) -> list[tuple[int, int]]:
-    """Like `spans`, along the parents that the nodes were written under, as stored lists refer to them."""
+    """`spans` by the parents that the nodes were written under, to which stored lists refer."""
     return [(row[0], row[1]) for row in conn.all(_WRITTEN_SPANS, key)]
 
 
@@ -260,14 +261,14 @@ def spans_of(conn: Conn, keys: Collection[int]) -> dict[int, list[tuple[int, int
 
 
 def newest(spans: Sequence[tuple[int, int]], most: int) -> list[tuple[int, int]]:
-    """Ranges of keys, limited to the last `most` nodes."""
-    cut: list[tuple[int, int]] = []
+    """The parts of ranges of keys that contain their last `most` nodes."""
+    parts: list[tuple[int, int]] = []
     for first, last in reversed(spans):
         if most <= 0:
             break
-        cut.append((max(first, last - most + 1), last))
+        parts.append((max(first, last - most + 1), last))
         most -= last - first + 1
-    return cut[::-1]
+    return parts[::-1]
 
 
 def thread(conn: Conn, key: int, most: int | None = None) -> list[NodeRow]:
@@ -279,7 +280,7 @@ def thread(conn: Conn, key: int, most: int | None = None) -> list[NodeRow]:
 def threads(conn: Conn, keys: Collection[int], most: int) -> dict[int, list[NodeRow]]:
     """`thread` of several nodes by key.
 
-    The cost is two statements, and more for each node with a graft among its ancestors.
+    The cost is two statements, and further statements for each node with a graft among its ancestors.
     """
     near = spans_of(conn, [key for key in keys if key & LAST_POSITION < most - 1])
     paths = {}
@@ -312,9 +313,9 @@ def asking_messages(ranges: Iterable[tuple[int, int]]) -> list[Query]:
     return [(_NODES_OF_RANGE, range_) for range_ in ranges]
 
 
-def opened_messages(conn: Conn, answers: Iterable[Iterable[Any]]) -> list[Any]:
-    """Rows that begin with message id, body and role, with decrypted bodies."""
-    rows = list(chain.from_iterable(answers))
+def opened_messages(conn: Conn, results: Iterable[Iterable[Any]]) -> list[Any]:
+    """The rows of queries with decrypted bodies; each row begins with message id, body and role."""
+    rows = list(chain.from_iterable(results))
     if (seal := conn.seal) is None:
         return rows
     return [(row[0], seal.open_body(row[0], row[2], row[1]), *row[2:]) for row in rows]
@@ -333,26 +334,26 @@ def by_seq(conn: Conn, tree_id: int, seq: int) -> NodeRow | None:
 
 
 def by_keys(conn: Conn, keys: Iterable[int]) -> list[NodeRow]:
-    """Nodes by their keys, in the order of their numbers, without unknown keys."""
+    """Nodes by their keys, in the order of their numbers; unknown keys are left out."""
     return _opened(conn, conn.all(_BY_KEYS, json.dumps(list(keys))))
 
 
 def since(conn: Conn, tree_id: int, seq: int = 0, most: int = EVERYTHING) -> list[NodeRow]:
-    """The nodes of a tree with numbers above `seq`, oldest first."""
+    """The first `most` nodes of a tree with numbers above `seq`, in the order of their numbers."""
     return _opened(conn, conn.all(_SINCE, tree_id, seq, most))
 
 
 def openings(conn: Conn, trees: Iterable[int], most: int) -> dict[int, list[NodeRow]]:
     """The human messages among the first `most` nodes of trees, by tree."""
     rows = conn.all(_OPENINGS, json.dumps(list(trees)), most, most)
-    opened: dict[int, list[NodeRow]] = {}
-    for row, found in zip(rows, _opened(conn, [row[:-1] for row in rows]), strict=True):
-        opened.setdefault(row[-1], []).append(found)
-    return opened
+    by_tree: dict[int, list[NodeRow]] = {}
+    for row, opening in zip(rows, _opened(conn, [row[:-1] for row in rows]), strict=True):
+        by_tree.setdefault(row[-1], []).append(opening)
+    return by_tree
 
 
 def after_marks(conn: Conn, name: str, trees: Mapping[int, int], most: int) -> list[tuple[int, NodeRow]]:
-    """The nodes of trees that are not in an index yet, each with its tree, in the order of their numbers.
+    """The nodes of trees that an index does not contain yet, with their trees, in the order of their numbers.
 
     Args:
         conn: A transaction.
@@ -369,7 +370,7 @@ def after_marks(conn: Conn, name: str, trees: Mapping[int, int], most: int) -> l
 
 
 def of_owner(conn: Conn, owner: str, keys: Iterable[int]) -> list[tuple[NodeRow, int, str]]:
-    """The nodes that belong to an owner's conversations and are not forgotten, with tree and conversation."""
+    """The nodes of an owner's conversations that are not forgotten, with their trees and conversations."""
     rows = conn.all(_OF_OWNER, json.dumps(list(keys)), owner)
     nodes = _opened(conn, [row[:-2] for row in rows])
     return [(node, row[-2], row[-1]) for node, row in zip(nodes, rows, strict=True)]
@@ -418,7 +419,7 @@ def children(conn: Conn, tree_id: int, above: Iterable[tuple[int, int]]) -> list
         tree_id: The tree.
         above: Key and number of each parent.
     """
-    keys, found = [], []
+    keys, result = [], []
     parents = set()
     for key, seq in above:
         keys.append(key)
@@ -429,9 +430,9 @@ def children(conn: Conn, tree_id: int, above: Iterable[tuple[int, int]]) -> list
         below += [row[0] << POSITION_BITS for row in conn.all(_FORKS, tree_id, listed)]
         below += [row[0] for row in conn.all(_GRAFTS, tree_id, listed)]
         rows = [Outline(*row) for row in conn.all(_OUTLINES, json.dumps(below))]
-        found += [row for row in rows if row.state != State.PURGED and row.parent in parents]
+        result += [row for row in rows if row.state != State.PURGED and row.parent in parents]
         keys = [row.key for row in rows if row.state == State.PURGED]
-    return sorted(found, key=lambda row: row.seq)
+    return sorted(result, key=lambda row: row.seq)
 
 
 def answers(
@@ -444,20 +445,20 @@ def answers(
         tree_id: The tree.
         key: Key of the message.
         seq: Number of the message.
-        among: Which answers to include; the answers below an excluded answer are excluded too.
+        among: Selects answers; the answers below an answer that is not selected are left out.
     """
-    found: list[Outline] = []
+    result: list[Outline] = []
     above = [(key, seq)]
     while above:
         below = children(conn, tree_id, above)
         rows = [row for row in below if row.role not in ("human", "system") and among(row)]
-        found += rows
+        result += rows
         above = [(row.key, row.seq) for row in rows]
-    return found
+    return result
 
 
 def _opened(conn: Conn, rows: Sequence[Sequence[Any]]) -> list[NodeRow]:
-    """Rows as nodes with decrypted texts."""
+    """The nodes of rows, with decrypted texts."""
     nodes = [NodeRow(*row) for row in rows]
     if (seal := conn.seal) is None:
         return nodes
@@ -474,9 +475,9 @@ def _opened(conn: Conn, rows: Sequence[Sequence[Any]]) -> list[NodeRow]:
 _PUT_SUMMARY = insert_of(summary, replace=True)
 
 
-def put_summaries(conn: Conn, tree_id: int, key: int, message: str, written: MessageSummary) -> None:
+def put_summary(conn: Conn, tree_id: int, key: int, message: str, new: MessageSummary) -> None:
     """Store the summary of a node, or replace it."""
-    title, text = written.title, written.summary
+    title, text = new.title, new.summary
     if (seal := conn.seal) is not None:
         title, text = seal.text(message, title), seal.text(message, text)
     conn.run(_PUT_SUMMARY, key, title, text)

@@ -1,4 +1,4 @@
-"""SQL: the reasons and probabilities of the placement of human messages, and the bias of an owner."""
+"""SQL: placements of human messages, with reasons and probabilities, and the bias of an owner."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _AMONG = Statement(_CHOSEN.add_columns(node.c.key).where(within(node.c.key, "key
 
 
 def put(conn: Conn, placed: Iterable[tuple[int, str, Placement]]) -> None:
-    """Store placements, given with the keys and message ids of their nodes.
+    """Store placements with the keys and message ids of their nodes.
 
-    A reason quotes messages, so it is encrypted like a message, and so is a title.
+    Reasons and titles quote messages, so they are encrypted like messages.
     """
     seal = conn.seal
 
@@ -53,8 +53,8 @@ def put(conn: Conn, placed: Iterable[tuple[int, str, Placement]]) -> None:
         return text if seal is None or not text else seal.text(message, text)
 
     rows = [
-        (key, sealed(message, one.reason), json.dumps(one.chances), sealed(message, one.title) or None)
-        for key, message, one in placed
+        (key, sealed(message, new.reason), json.dumps(new.chances), sealed(message, new.title) or None)
+        for key, message, new in placed
     ]
     conn.many(_PUT, rows)
 
@@ -76,7 +76,7 @@ def by_key(conn: Conn, key: int) -> Placement | None:
 
 
 def live(conn: Conn, tree_id: int) -> Iterator[tuple[int, int, int | None, Chances]]:
-    """Key, number, number of the parent and candidates of each live node that was placed by probability."""
+    """The key, number, parent's number and candidates of each live node that was placed by probability."""
     for key, seq, parent, chances in conn.all(_LIVE, tree_id, 0):
         try:
             pairs = _chances(chances)
@@ -87,19 +87,19 @@ def live(conn: Conn, tree_id: int) -> Iterator[tuple[int, int, int | None, Chanc
 
 
 def titles(conn: Conn, keys: Iterable[int]) -> dict[int, str]:
-    """The titles of threads that nodes begin, by key, where a model has given one."""
-    found = ((key, _placement(conn, *row)) for _, *row, key in conn.all(_AMONG, json.dumps(list(keys))))
-    return {key: placement.title for key, placement in found if placement and placement.title}
+    """The titles of the threads that nodes begin, by key of the node; nodes without a title are left out."""
+    stored = ((key, _placement(conn, *row)) for _, *row, key in conn.all(_AMONG, json.dumps(list(keys))))
+    return {key: placement.title for key, placement in stored if placement and placement.title}
 
 
 def read(conn: Conn, tree_id: int, seq: int = 0) -> Iterator[tuple[int, Placement | None]]:
-    """Like `since`, with `None` for a placement that cannot be read."""
+    """`since`, with `None` for a placement that cannot be read."""
     for number, *row in conn.all(_SINCE, tree_id, seq):
         yield number, _placement(conn, *row)
 
 
 def bias_of(conn: Conn, owner: str) -> Bias:
-    """The bias of an owner; zero if the owner corrected nothing."""
+    """The bias of an owner; zero for an owner without corrections."""
     row = conn.one(_BIAS, owner)
     return Bias() if row is None else Bias(*row)
 

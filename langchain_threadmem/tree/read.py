@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -21,11 +20,11 @@ from langchain_threadmem.tree.rows import DecodedMessages, nodes_of
 _TAIL = 64
 """The number of newest messages that are read first for a window."""
 _MORE = 8
-"""The factor by which this number grows while the window shows more messages."""
+"""The factor by which that number grows while the window shows more messages."""
 
 
-class Seen(NamedTuple):
-    """The active thread as read in one transaction.
+class ActiveThread(NamedTuple):
+    """The active thread at one time.
 
     Attributes:
         messages: The messages for a model.
@@ -38,25 +37,25 @@ class Seen(NamedTuple):
 
 def messages(conversation: Conversation) -> Flow[list[BaseMessage]]:
     """The messages of the active thread for a model: the newest system message, then those in the window."""
-    return (yield from seen(conversation)).messages
+    return (yield from active_thread(conversation)).messages
 
 
-def seen(conversation: Conversation) -> Flow[Seen]:
-    """The messages as in `messages`, with the tip.
+def active_thread(conversation: Conversation) -> Flow[ActiveThread]:
+    """The result of `messages` with the tip.
 
-    If the window shows the newest messages, about as many messages are read as it shows.
+    For a window that shows the newest messages, the cost is linear in the number of messages that it shows.
     """
     window, runtime = conversation.window, conversation.runtime
     tail = window if isinstance(window, BoundWindow) and window.reads_from_end else None
     most = _TAIL
     while True:
-        rows, tip, is_whole = yield from _active(conversation, None if tail is None else most)
+        rows, tip, is_complete = yield from _active(conversation, None if tail is None else most)
         thread = decode_stored(rows, runtime.get(DecodedMessages).bodies(), runtime.parts.read)
-        if tail is None or is_whole:
-            return Seen(thread if window is None else list(window(thread)), tip)
+        if tail is None or is_complete:
+            return ActiveThread(thread if window is None else list(window(thread)), tip)
         shown = tail.from_end(thread)
         if shown is not None:
-            return Seen(shown, tip)
+            return ActiveThread(shown, tip)
         most *= _MORE
 
 
@@ -66,7 +65,7 @@ def _active(
     """The active thread, or its last `most` messages, after the newest system message.
 
     Returns:
-        Ids, bodies and roles; the number of the tip; whether these are all messages of the thread.
+        Ids, bodies and roles of messages; the number of the tip; whether they are all messages of the thread.
     """
     tree = conversation.tree or (yield from tree_of(conversation))
 
@@ -83,8 +82,8 @@ def _active(
     return (yield from Sql(read))
 
 
-class Whole(NamedTuple):
-    """A conversation as read in one transaction.
+class History(NamedTuple):
+    """All nodes of a conversation at one time.
 
     Attributes:
         history: All nodes, in the order of writing.
@@ -95,8 +94,8 @@ class Whole(NamedTuple):
     tip: ConversationNode | None
 
 
-def whole(conversation: Conversation) -> Flow[Whole]:
-    """All nodes of the conversation with their placements, and the tip."""
+def full_history(conversation: Conversation) -> Flow[History]:
+    """The nodes of a conversation with their placements, and the tip."""
     tree = yield from tree_of(conversation)
     rows, placements, key = yield from Sql(
         lambda conn: (
@@ -105,20 +104,15 @@ def whole(conversation: Conversation) -> Flow[Whole]:
             trees.head(conn, tree).tip,
         )
     )
-    history = nodes_of(rows, conversation.runtime.parts.read)
-    if placements:
-        history = [
-            replace(node, placement=placements[node.id]) if node.id in placements else node
-            for node in history
-        ]
-    return Whole(
+    history = nodes_of(rows, conversation.runtime.parts.read, placements)
+    return History(
         history, next((node for row, node in zip(rows, history, strict=True) if row.key == key), None)
     )
 
 
-def everything(conversation: Conversation) -> Flow[list[ConversationNode]]:
-    """All nodes of the conversation with their placements, in the order of writing."""
-    return (yield from whole(conversation)).history
+def history(conversation: Conversation) -> Flow[list[ConversationNode]]:
+    """The nodes of a conversation with their placements, in the order of writing."""
+    return (yield from full_history(conversation)).history
 
 
 def thread(conversation: Conversation, node_id: int) -> Flow[list[ConversationNode]]:

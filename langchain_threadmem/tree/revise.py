@@ -31,11 +31,11 @@ FIRST = 1
 
 
 @telemetry.observed("update_memory", telemetry.of_conversation, telemetry.written)
-def edit(conversation: Conversation, node_id: int, given: MessageInput) -> Flow[ConversationNode]:
+def edit(conversation: Conversation, node_id: int, new: MessageInput) -> Flow[ConversationNode]:
     """Write a new version of a message; the old version and its answers are superseded."""
     tree = yield from tree_of(conversation)
     old_role = (yield from Sql(lambda conn: node_in(conn, tree, node_id))).role
-    versions = messages_of(given, old_role)
+    versions = messages_of(new, old_role)
     if len(versions) != 1:
         raise InputError(
             f"edit() replaces node {node_id!r} by one message, not by {len(versions)}; pass one message"
@@ -45,7 +45,7 @@ def edit(conversation: Conversation, node_id: int, given: MessageInput) -> Flow[
 
     def write(conn: Conn) -> list[ConversationNode]:
         trees.lock(conn, tree)
-        old, passed = _current(conn, tree, node_in(conn, tree, node_id))
+        old, older = _current(conn, tree, node_in(conn, tree, node_id))
         if old.role != message.type:
             raise InputError(
                 f"node {node_id!r} is a {old.role} message and cannot become a {message.type} message; "
@@ -56,8 +56,9 @@ def edit(conversation: Conversation, node_id: int, given: MessageInput) -> Flow[
             written = _replace(conn, tree, drafts, old.parent, [old, *answers])
             if old.parent in (None, FIRST):
                 _keep_title(conn, tree, old, written[0].id)
-            if passed:
-                revision.supersede(conn, tree, passed, written[0].id)
+            if older:
+                # Otherwise the path from an old version to the current version would grow with each edit.
+                revision.supersede(conn, tree, older, written[0].id)
             return written
         # A system message has no answers, and the active thread does not change.
         tip = trees.head(conn, tree).tip
@@ -74,10 +75,10 @@ def edit(conversation: Conversation, node_id: int, given: MessageInput) -> Flow[
     telemetry.of_conversation,
     lambda nodes: telemetry.records(node.message for node in nodes),
 )
-def regenerate(conversation: Conversation, node_id: int, given: MessageInput) -> Flow[list[ConversationNode]]:
+def regenerate(conversation: Conversation, node_id: int, new: MessageInput) -> Flow[list[ConversationNode]]:
     """Write a new answer of a turn; the old AI and tool messages are superseded, later turns stay."""
     tree = yield from tree_of(conversation)
-    messages = messages_of(given, "ai")
+    messages = messages_of(new, "ai")
     drafts = drafts_of(messages, other=conversation.runtime.parts.write)
     if not messages:
         raise InputError("regenerate() needs at least one message; pass the new answer")
@@ -89,20 +90,28 @@ def regenerate(conversation: Conversation, node_id: int, given: MessageInput) ->
 
     def write(conn: Conn) -> list[ConversationNode]:
         trees.lock(conn, tree)
-        asked = node_in(conn, tree, node_id)
-        while asked.role != "human":
-            if asked.parent is None:
+        question = node_in(conn, tree, node_id)
+        while question.role != "human":
+            if question.parent is None:
                 raise InputError(f"node {node_id!r} does not answer a human message; call edit() instead")
-            asked = node_in(conn, tree, asked.parent)
-        return _replace(conn, tree, drafts, asked.seq, nodes.answers(conn, tree, asked.key, asked.seq))
+            question = node_in(conn, tree, question.parent)
+        answers = nodes.answers(conn, tree, question.key, question.seq)
+        return _replace(conn, tree, drafts, question.seq, answers)
 
     return (yield from Sql(write, write=True))
 
 
-def placed(
+def place_turn(
     conn: Conn, tree: int, node_id: int, parent_id: int | None, why: Placement | None
 ) -> tuple[NodeRow, Placement | None]:
-    """Move a turn in a write transaction; returns its new node and its placement.
+    """Move a turn below a parent; returns the new node of its first message and the placement.
+
+    Args:
+        conn: A write transaction.
+        tree: The tree of the conversation.
+        node_id: Number of the first node of the turn.
+        parent_id: Number of the new parent; `None` for a new root.
+        why: The placement to store; `None` for no placement.
 
     Raises:
         InputError: The node is not live, or its new parent calls tools.
@@ -124,10 +133,10 @@ def placed(
         stored = stored_placements.by_key(conn, node.key)
         if why is not BY_HAND or stored is None or not stored.chances:
             return node, stored
-        kept = replace(KEPT_BY_HAND, title=stored.title)
-        stored_placements.put(conn, [(node.key, node.message, kept)])
+        confirmed = replace(KEPT_BY_HAND, title=stored.title)
+        stored_placements.put(conn, [(node.key, node.message, confirmed)])
         trees.changed(conn, tree)
-        return node, kept
+        return node, confirmed
     moved_node = revision.move(conn, tree, node, following, parent_id)
     if why is not None:
         stored_placements.put(conn, [(moved_node.key, node.message, why)])
@@ -148,22 +157,19 @@ def checkout(conversation: Conversation, node_id: int) -> Flow[ConversationNode]
 
 
 def _current(conn: Conn, tree: int, row: NodeRow) -> tuple[NodeRow, list[int]]:
-    """The current version of a message, and the keys of the older versions on the way to it.
-
-    The older versions are made to point at the next version; otherwise the way would grow with each edit.
-    """
-    passed: list[int] = []
+    """The current version of a message, and the keys of the older versions from `row` to it."""
+    older: list[int] = []
     while row.superseded_by is not None:
         newer = node_in(conn, tree, row.superseded_by)
         if newer.role != row.role:
-            break  # it was superseded together with its turn and has no newer version
-        passed.append(row.key)
+            break  # It was superseded together with its turn and has no newer version.
+        older.append(row.key)
         row = newer
-    return row, passed
+    return row, older
 
 
 def _is_version(conn: Conn, tree: int, child: Outline) -> bool:
-    """Whether a node is an older version of a message, rather than the former place of a moved one."""
+    """Whether a node is an older version of a message, and not the former place of a moved message."""
     row = nodes.by_key(conn, child.key)
     if row is None or row.superseded_by is None:
         return False
@@ -174,7 +180,7 @@ def _is_version(conn: Conn, tree: int, child: Outline) -> bool:
 def _replace(
     conn: Conn, tree: int, drafts: Sequence[Draft], parent: int | None, old: Sequence[NodeRow | Outline]
 ) -> list[ConversationNode]:
-    """Write a new version, unless the same version is stored already."""
+    """Write a new version, or return the stored version if it is the same."""
     first = nodes.by_message(conn, tree, drafts[0].id) if drafts[0].given else None
     if first and (first.state, first.body, first.parent) == (State.LIVE, drafts[0].body, parent):
         written = writer.append(conn, tree, drafts)
@@ -241,9 +247,9 @@ def restore(conversation: Conversation, saved: Sequence[ConversationNode], tip: 
         for node in map(nodes_by_id.__getitem__, parents_first({n.id: n.parent_id for n in ordered}))
     ]
     live = Counter(row.message for row in rows if row.state == State.LIVE)
-    if twice := [message for message, count in live.items() if count > 1]:
+    if repeated := [message for message, count in live.items() if count > 1]:
         raise InputError(
-            f"message ids of more than one live node: {twice!r}; give each message a different id, or no id"
+            f"message ids of more than one live node: {repeated!r}; give each message its own id, or no id"
         )
     if tip is None and ordered:
         tip = next((node.id for node in reversed(ordered) if node.state == State.LIVE), ordered[-1].id)

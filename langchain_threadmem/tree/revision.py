@@ -1,7 +1,4 @@
-"""SQL: superseded, revived and moved nodes.
-
-Each function needs a write transaction and may be repeated.
-"""
+"""SQL: nodes that are superseded, revived or moved; each function requires a write transaction."""
 
 from __future__ import annotations
 
@@ -45,19 +42,19 @@ _RENEW_SYSTEM = Statement(
 _RENEW_SYSTEM_OF = Statement(
     update(tree).where(tree.c.id == bindparam("tree")).values(system=_newest_system), "tree"
 )
-_other = node.alias("other")
-_REPLACED_BY = Statement(  # the newest first
+_newer = node.alias("newer")
+_REPLACED_BY = Statement(
     select(
         *node.c["key", "seq", "message"],
-        and_(_other.c.message == node.c.message, _other.c.created == node.c.created),
+        and_(_newer.c.message == node.c.message, _newer.c.created == node.c.created),
     )
     .select_from(
-        segment.join(node, node_keys.inside(node.c.key)).join(_other, _other.c.seq == node.c.superseded_by)
+        segment.join(node, node_keys.inside(node.c.key)).join(_newer, _newer.c.seq == node.c.superseded_by)
     )
     .where(
         segment.c.tree == bindparam("tree"),
         node.c.state == int(State.SUPERSEDED),
-        within(_other.c.key, "keys"),
+        within(_newer.c.key, "keys"),
     )
     .order_by(node.c.seq.desc()),
     "tree",
@@ -95,15 +92,15 @@ def _copy_of(columns: Sequence[Column[Any]]) -> Statement:
 
 
 COPIES = tuple(map(_copy_of, _COPIED))
-"""Copy the rows of a node in other tables to a new key: parameters `new` and `old`."""
+"""Copies of the rows of a node in other tables: parameters `new` and `old`, the keys of the nodes."""
 COPY_CHOICE = _copy_of([*choice.c["key", "reason", "chances", "title"]])
-"""Copy the placement of a node; not for a moved node, whose placement is no longer valid."""
+"""The copy of the placement of a node; not for a moved node, whose placement is no longer valid."""
 
 
 def replace(
     conn: Conn, tree_id: int, drafts: Sequence[Draft], parent: int | None, replaced: Sequence[int]
 ) -> Written:
-    """Supersede nodes and write messages that replace them.
+    """Supersede nodes, and write the messages that replace them.
 
     Args:
         conn: A write transaction.
@@ -115,8 +112,7 @@ def replace(
     Returns:
         The new nodes.
     """
-    # Superseded before the append: a new version may keep the message id, and only one node of it may be
-    # live.
+    # A new version may have the same message id, and a message has at most one live node.
     supersede(conn, tree_id, replaced, None)
     for draft in drafts:
         stored = nodes.by_message(conn, tree_id, draft.id) if draft.given else None
@@ -143,30 +139,30 @@ def revive(conn: Conn, tree_id: int, keys: Iterable[int], kept: Collection[int])
     Args:
         conn: A write transaction.
         tree_id: The tree.
-        keys: The removed nodes, which are superseded; none of them is revived.
-        kept: Nodes that checkpoints refer to. The former place of a moved message is revived only if it is
-            among them; otherwise the message was there only before a selector moved it to its thread.
+        keys: Keys of the removed nodes, which are superseded; none of them is revived.
+        kept: Keys of the nodes that checkpoints refer to. The former place of a moved message is revived only
+            if it is among them; otherwise the message was there only until a selector moved it.
 
     Returns:
         The keys of the revived nodes.
     """
-    gone = set(keys)
+    removed = set(keys)
     latest: dict[str, int] = {}
     seq_of: dict[int, int] = {}
-    for key, seq, message, moved in conn.all(_REPLACED_BY, tree_id, json.dumps(list(gone))):
-        if key not in gone and (key in kept or not moved) and not is_live(conn, tree_id, message):
+    for key, seq, message, is_moved in conn.all(_REPLACED_BY, tree_id, json.dumps(list(removed))):
+        if key not in removed and (key in kept or not is_moved) and not is_live(conn, tree_id, message):
             seq_of[key] = seq
             latest.setdefault(message, key)
-    for follower, _, message in grafts.below(conn, tree_id, gone):
+    for graft, _, message in grafts.below(conn, tree_id, removed):
         if message in latest:
-            grafts.hang(conn, tree_id, follower, latest[message], seq_of[latest[message]])
+            grafts.move(conn, tree_id, graft, latest[message], seq_of[latest[message]])
     revived = list(latest.values())
     make_live(conn, tree_id, revived)
     return revived
 
 
 def make_live(conn: Conn, tree_id: int, keys: Sequence[int]) -> None:
-    """Mark superseded nodes as live, whose messages have no live node."""
+    """Mark superseded nodes of messages without a live node as live."""
     conn.run(_REVIVE, json.dumps(keys))
     conn.run(_RENEW_SYSTEM_OF, tree_id)
     trees.changed(conn, tree_id)
@@ -179,7 +175,7 @@ def is_live(conn: Conn, tree_id: int, message: str) -> bool:
 
 
 def move(conn: Conn, tree_id: int, old: NodeRow, following: Iterable[Outline], parent: int | None) -> NodeRow:
-    """Write a node again under another parent; the old node is superseded by the new node.
+    """Write a node again under another parent; the new node supersedes the old node.
 
     Args:
         conn: A write transaction.
@@ -190,6 +186,9 @@ def move(conn: Conn, tree_id: int, old: NodeRow, following: Iterable[Outline], p
 
     Returns:
         The new node.
+
+    Raises:
+        PersistenceError: The message cannot be read.
     """
     (message,) = decode_stored([(old.message, old.body, old.role)])
     if UNREADABLE in message.response_metadata:
@@ -205,7 +204,7 @@ def move(conn: Conn, tree_id: int, old: NodeRow, following: Iterable[Outline], p
     for copy in COPIES:
         conn.run(copy, key, old.key)
     for row in following:
-        grafts.hang(conn, tree_id, row.key, key, seq)
+        grafts.move(conn, tree_id, row.key, key, seq)
     trees.settle(conn, tree_id, key if head.tip == old.key else head.tip, head.system)
     conn.run(_RENEW_SYSTEM, tree_id, json.dumps([old.key]))
     stale_marks.mark_stale(conn, stale_marks.ancestors(conn, [old.key]))

@@ -23,20 +23,25 @@ from langchain_threadmem.messages.tool_pairs import calls_tools
 from langchain_threadmem.messages.typed_json import Reader, Writer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.append import Draft
-from langchain_threadmem.tree.node import ConversationNode, MessageSummary
+from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement
 from langchain_threadmem.tree.nodes import NodeRow
 
 MOST_PARSED = 20_000
+"""The number of parsed bodies above which `DecodedMessages` forgets them."""
 
 
-def nodes_of(rows: Sequence[NodeRow], other: Reader | None = None) -> list[ConversationNode]:
-    """The nodes that rows stand for, in their order.
+def nodes_of(
+    rows: Sequence[NodeRow], other: Reader | None = None, placements: Mapping[int, Placement] | None = None
+) -> list[ConversationNode]:
+    """The nodes of rows, in their order.
 
     Args:
         rows: The rows.
-        other: Reads parts of messages that JSON does not know, for callers that show them to somebody.
+        other: Reads values that are not JSON; without it they are returned as `Opaque` values.
+        placements: Placements by number of the node.
     """
     messages = decode_stored([(row.message, row.body, row.role) for row in rows], other=other)
+    placement_of = (placements or {}).get
     return [
         ConversationNode(
             row.seq,
@@ -46,6 +51,7 @@ def nodes_of(rows: Sequence[NodeRow], other: Reader | None = None) -> list[Conve
             datetime.fromtimestamp(row.created, UTC),
             State(row.state),
             row.superseded_by,
+            placement_of(row.seq),
         )
         for row, message in zip(rows, messages, strict=True)
     ]
@@ -56,38 +62,41 @@ def drafts_of(
     times: Sequence[datetime | None] | None = None,
     other: Writer | None = None,
 ) -> list[Draft]:
-    """Messages made ready to be written: encoded, with an id and a time.
+    """Drafts of messages: encoded, with an id and a time.
 
-    An id begins here, before anything is queued, and ends in the number that its node gets.
+    The ids of messages without an id begin with a new stem; the writer completes them with the node numbers.
 
     Args:
         messages: The messages.
-        times: When each was said; now, if nobody knows.
-        other: Writes parts that JSON does not know.
+        times: The time of each message; `None` for the present time.
+        other: Writes values that are not JSON; without it they are refused.
+
+    Raises:
+        InputError: A time is not a datetime, a message id is not valid, or a message cannot be encoded.
     """
-    now, beginning = time.time(), new_stem()
+    now, stem = time.time(), new_stem()
     drafts = []
-    for message, at in zip(messages, times or [None] * len(messages), strict=True):
-        if given := message.id:
-            check_name("a message id", given)
-        created = now if at is None else _seconds(at)
+    for message, created in zip(messages, times or [None] * len(messages), strict=True):
+        if id_ := message.id:
+            check_name("a message id", id_)
+        seconds = now if created is None else _seconds(created)
         body = encode(message, other)
-        drafts.append(Draft(message, message.type, body, created, given or beginning, bool(given)))
+        drafts.append(Draft(message, message.type, body, seconds, id_ or stem, bool(id_)))
     return drafts
 
 
-def _seconds(said: datetime) -> float:
-    if not isinstance(said, datetime):
+def _seconds(created: datetime) -> float:
+    if not isinstance(created, datetime):
         raise InputError(
-            f"{said!r} is no time; pass a datetime, such as datetime.fromisoformat('2020-01-31')"
+            f"{created!r} is not a time; pass a datetime, such as datetime.fromisoformat('2020-01-31')"
         )
-    return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
+    return (created if created.tzinfo else created.replace(tzinfo=UTC)).timestamp()
 
 
 def is_recallable(node: ConversationNode) -> bool:
-    """Whether recall may return a node: something said by a person or answered by a model.
+    """Whether recall may return a node: a readable text of a person or a model, without tool calls.
 
-    Tool calls and their results come back with the answer they led to, never alone.
+    Tool calls and their results are returned only with the answer that follows them.
     """
     message = node.message
     if message.type not in SPOKEN or calls_tools(message) or is_lost(node):
@@ -96,19 +105,19 @@ def is_recallable(node: ConversationNode) -> bool:
 
 
 def is_lost(node: ConversationNode) -> bool:
-    """Whether what was said cannot be read any more: the node only says so."""
+    """Whether the stored message of a node cannot be read."""
     return UNREADABLE in node.message.response_metadata
 
 
 class DecodedMessages(SharedComponent):
-    """Bodies of messages that were parsed before: each turn of a chat reads the messages before it again."""
+    """A cache of parsed message bodies, since each turn of a chat reads the messages before it again."""
 
     def __init__(self, resources: Resources) -> None:
         super().__init__(resources)
         self._bodies: Parsed = {}
 
     def bodies(self) -> Parsed:
-        """The bodies, by text; a decoder adds to them."""
+        """The parsed bodies by text; decoders add to them."""
         if len(self._bodies) > MOST_PARSED:
             self._bodies = {}
         return self._bodies

@@ -1,8 +1,8 @@
-"""SQL: the trees of conversations, with their tips, segments and times of last use.
+"""SQL: the trees of conversations, with their heads, locks, segments and times of last use.
 
-The column `tree.used` is the time of the newest message, or a bound: a whole second, and the message is at
-most a second older. So appends write the column at most twice in a second, since an entry of the index takes
-a sixth of the time of an append. The newest messages give the order of conversations with bounds.
+The column `tree.used` stores the time of the newest message, or a bound: that time, rounded up to a second.
+Thus appends write the column, whose index takes a sixth of the time of an append, at most twice in a second.
+Conversations with a bound are ordered by the times of their newest messages, which are read from the nodes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Head(NamedTuple):
         epoch: A counter that rises when the tree is emptied.
         pinned: Whether the tip is stored, since it is not the newest node.
         sealed: Whether the texts of the tree are encrypted.
-        used: The stored time of the last use, see above; `None` for a tree that is not listed.
+        used: The value of `tree.used`; `None` for a tree that is not listed.
     """
 
     next_seq: int
@@ -193,7 +193,7 @@ def claim(conn: Conn, tree_id: int, sealed: bool) -> None:
 
 
 def find_or_create(conn: Conn, owner: str, conversation: str, now: float, scope: str = "") -> int:
-    """The id of a conversation's tree, which is created if it does not exist. Needs a write transaction."""
+    """The id of a conversation's tree, which is created if it does not exist; needs a write transaction."""
     encryption_keys.check(conn)
     row = conn.one(_FIND, owner, conversation, scope)
     if row is None:
@@ -232,7 +232,7 @@ def take(
         scopes: The scopes of the trees.
         now: Creation time of new trees, in seconds since 1970.
         cached: Ids by scope from an earlier call; if they are valid, the call is one round trip.
-        ask: Makes the queries, given the ids.
+        ask: Returns the queries for the ids.
 
     Returns:
         The ids by scope, and the rows of each query.
@@ -257,7 +257,7 @@ def take(
 
 
 def lock(conn: Conn, tree_id: int) -> None:
-    """Lock a tree for other writers until the transaction ends; on SQLite a write transaction is a lock."""
+    """Lock a tree against other writers until the transaction ends; SQLite has one writer at a time."""
     if conn.dialect == "postgresql":
         conn.run(_LOCK, tree_id)
 
@@ -280,14 +280,14 @@ def asking_head(tree_id: int) -> Query:
 
 def head_of(rows: Sequence[tuple[Any, ...]]) -> Head:
     """The head from the rows of `asking_head`."""
-    assert rows, "the tree is gone"
+    assert rows, "the tree does not exist"
     return Head(*rows[0])
 
 
 def extent(conn: Conn, tree_id: int) -> tuple[int, int | None]:
     """The highest node number of a conversation, and the tree of its summaries if there is one."""
     row = conn.one(_EXTENT, tree_id)
-    assert row is not None, f"tree {tree_id} is gone"
+    assert row is not None, f"tree {tree_id} does not exist"
     return row[0], row[1]
 
 
@@ -297,7 +297,7 @@ def settle(conn: Conn, tree_id: int, tip: int | None, system: int | None) -> Non
 
 
 def move_tip(conn: Conn, tree_id: int, key: int | None) -> None:
-    """Make a node the end of the active thread."""
+    """Make a node the tip: the end of the active thread."""
     settle(conn, tree_id, key, head(conn, tree_id).system)
 
 
@@ -312,7 +312,7 @@ def begin_epoch(conn: Conn, tree_id: int) -> None:
 
 
 def conversations(conn: Conn, owner: str) -> list[tuple[str, int]]:
-    """Names and trees of an owner's non-empty conversations, oldest first."""
+    """The names and trees of an owner's non-empty conversations, oldest first."""
     return [(row[0], row[1]) for row in conn.all(_LIST, owner)]
 
 
@@ -329,7 +329,7 @@ def segments(conn: Conn, tree_id: int) -> dict[int, int | None]:
 STEP = 1.0
 """The distance of bounds, in seconds."""
 LATEST = (math.inf, 0)
-"""The place before the first conversation."""
+"""The position before the first conversation."""
 _LAST_TREE = 1 << 62
 _OF_OWNER = (tree.c.owner == bindparam("owner"), tree.c.used <= bindparam("top"))
 _steps = tree.c.used / literal_column(f"{STEP}")
@@ -391,22 +391,22 @@ def use(conn: Conn, tree_id: int, used: float) -> None:
 def latest_first(
     conn: Conn, owner: str, before: tuple[float, int] = LATEST, since: float = -math.inf, most: int = 100
 ) -> Iterator[list[int]]:
-    """The trees of the non-empty conversations of an owner by the times of their newest messages, in lists.
+    """The trees of an owner's non-empty conversations in lists, those with the latest message first.
 
-    The cost of a list is three statements. Besides the conversations of the list they read those that have a
-    bound within a second of the last of them, at 2 µs each.
+    The cost of a list is three statements. They also read the conversations with a bound within a second of
+    the last conversation of the list, at 2 µs each.
 
     Args:
         conn: A transaction.
         owner: The owner.
-        before: Only conversations after this place: the time of the newest message, and the tree.
-        since: Only conversations with a message of this time or later, in seconds since 1970.
+        before: Only conversations after this position: the time of the newest message, and the tree.
+        since: Only conversations with a message at this time or later, in seconds since 1970.
         most: The length of the first list; each list may be twice as long as the list before it.
     """
     while True:
         top = _bound(before[0])
         last = conn.one(_NTH, owner, top, most - 1)
-        # The first `most` conversations by `used` have messages after the floor, and so have all before them.
+        # At least `most` conversations have a message after the floor, so only such conversations are read.
         floor = -math.inf if last is None else last[0] - STEP
         rows = conn.all(_EXACT, owner, top, max(since, floor), *before, most)
         for time, tree_id in conn.all(_BOUNDS, owner, top, floor):
@@ -425,5 +425,5 @@ def latest_first(
 
 def latest(conn: Conn, owner: str) -> str | None:
     """The conversation of an owner with the latest message, or `None`."""
-    found = next(filter(None, latest_first(conn, owner, most=1)), None)
-    return None if found is None else str(conn.all(_NAME, found[0])[0][0])
+    first = next(filter(None, latest_first(conn, owner, most=1)), None)
+    return None if first is None else str(conn.all(_NAME, first[0])[0][0])

@@ -1,4 +1,4 @@
-"""JSON values of the page: lists, trees, messages, hits and summaries."""
+"""The contents of the page as JSON values: conversations, trees, messages, hits and summaries."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ from langchain_threadmem.view.snapshots import Snapshot, Snapshots
 
 Json = dict[str, Any]
 TEXT = 100_000
-"""The length of a text that is sent without being asked for the whole, in characters."""
+"""The maximum length of a text, in characters, unless the page requests the whole text."""
 LISTED = 50
 """The number of conversations on a page of the list, and of doubtful places."""
 LINE = 160
 """The length of a message or a title on one line, in characters."""
 HITS = 20
+"""The maximum number of hits of a search."""
 SEARCHED = 10
 """The number of conversations that a search in all conversations reads one by one."""
 THREADS = 5_000
@@ -44,10 +45,10 @@ _LIVE, _DOUBTFUL, _CALLS, _NEWER = 1, 2, 4, 8
 
 
 class Contents:
-    """The contents of the page for one owner; nothing is written.
+    """Reads the contents of the page for one owner.
 
     Args:
-        system: A system that was opened read-only.
+        system: A read-only system of the owner.
     """
 
     def __init__(self, system: MemorySystem) -> None:
@@ -74,19 +75,19 @@ class Contents:
         )
         items = [
             {
-                "id": found.id,
-                "title": one_line(found.title, LINE),
-                "preview": found.preview,
-                "messages": found.messages,
-                "updated": _time(found.updated),
-                "archived": found.archived is not None,
+                "id": conversation.id,
+                "title": one_line(conversation.title, LINE),
+                "preview": conversation.preview,
+                "messages": conversation.messages,
+                "updated": _time(conversation.updated),
+                "archived": conversation.archived is not None,
             }
-            for found in page
+            for conversation in page
         ]
         return {"items": items, "cursor": page.cursor}
 
     def version(self, conversation: str) -> Json:
-        """Texts that change when the list of conversations or the conversation changes."""
+        """Texts that differ after a change of the list of conversations or of the conversation."""
         owner = self.system.owner
 
         def read(conn: Conn) -> str:
@@ -139,10 +140,9 @@ class Contents:
         ]
 
     def lines(self, conversation: str, ids: Iterable[int]) -> Json:
-        """Messages on one line each; unknown ids are left out."""
-        snapshot = self.snapshots.get(conversation)
-        found = [snapshot.by_id[node_id] for node_id in ids if node_id in snapshot.by_id]
-        return {"lines": [_line(node) for node in found]}
+        """Each message on one line; unknown ids are left out."""
+        nodes = self.snapshots.get(conversation).by_id
+        return {"lines": [_line(nodes[node_id]) for node_id in ids if node_id in nodes]}
 
     def node(self, conversation: str, node_id: int, *, whole: bool) -> Json:
         """A message with its place, the reason for the place, its versions and its summary."""
@@ -198,16 +198,16 @@ class Contents:
     def recall(self, conversation: str, query: str, scope: Literal["conversation", "owner"]) -> Json:
         """The hits of a search with their reasons, the best first.
 
-        In all conversations of the owner, messages that are in no index yet come after the others: the most
-        recently used conversations that contain the words are searched one by one.
+        The index of the owner may lack new messages. A search of all conversations therefore also searches
+        the most recently used conversations that contain the words, one by one; these hits come last.
         """
         system = self.system
         hits = self._memory(conversation).recall(query, HITS, 1, scope=scope)
         if scope == "owner":
-            found = {(hit.conversation_id, hit.rank, hit.node.id) for hit in hits}
-            for listed in system.list_conversations(query=query, archived="both", limit=SEARCHED):
-                more = system.conversation(listed.id).recall(query, 5, 1)
-                hits += [hit for hit in more if (hit.conversation_id, hit.rank, hit.node.id) not in found]
+            places = {(hit.conversation_id, hit.rank, hit.node.id) for hit in hits}
+            for match in system.list_conversations(query=query, archived="both", limit=SEARCHED):
+                more = system.conversation(match.id).recall(query, 5, 1)
+                hits += [hit for hit in more if (hit.conversation_id, hit.rank, hit.node.id) not in places]
         return {"items": [_hit(hit) for hit in hits[:HITS]]}
 
     def summary(self, conversation: str) -> Json:
@@ -216,25 +216,25 @@ class Contents:
 
     def unfold(self, name: str, group: str, rank: int) -> Json:
         """The summaries or messages that a summary was written from."""
-        below = self.system.unfold(_named(name, group, rank), levels=1)
+        below = self.system.unfold(_unit_named(name, group, rank), levels=1)
         return {"items": [_unit(unit) for unit in below]}
 
     def _summary(self, conversation: str, rank: int) -> Json | None:
         try:
-            [unit] = self.system.unfold(_named(conversation, conversation, rank), levels=0)
+            [unit] = self.system.unfold(_unit_named(conversation, conversation, rank), levels=0)
         except UnitNotFoundError:
             return None
         return _unit(unit)
 
     def _owner_summary(self) -> Json | None:
         try:
-            [unit] = self.system.unfold(_named(self.system.owner, self.system.owner, 2), levels=0)
+            [unit] = self.system.unfold(_unit_named(self.system.owner, self.system.owner, 2), levels=0)
         except NotFoundError:
             return None
         return _unit(unit)
 
 
-def _named(name: str, group: str, rank: int) -> MemoryUnit:
+def _unit_named(name: str, group: str, rank: int) -> MemoryUnit:
     return MemoryUnit(name, "", rank=rank, group_id=group)
 
 
@@ -285,7 +285,7 @@ def _quote(snapshot: Snapshot, node_id: int) -> str:
 
 
 def _is_version(snapshot: Snapshot, node: ConversationNode) -> bool:
-    """Whether a node was edited or regenerated, not moved."""
+    """Whether a node is an older version of a message, and not the former place of a moved message."""
     newer = None if node.superseded_by is None else snapshot.by_id.get(node.superseded_by)
     return newer is not None and newer.parent_id == node.parent_id
 

@@ -1,8 +1,8 @@
-"""The guard of the page: a token, the names of the host, the origin of changes, and the headers of answers.
+"""The guard of the page: the token, host and origin of requests, and the headers of responses.
 
-Web pages of other sites can send requests to 127.0.0.1. Without the token, which they do not know, each
-request is refused; so is a request whose `Host` is another name, which DNS rebinding would need, and a change
-that another origin sends with the cookie of the page.
+Web pages of other sites can send requests to 127.0.0.1. The guard refuses requests without the token, which
+other sites do not have; requests whose `Host` is another name, as after DNS rebinding; and changes from
+another origin, with which a browser may send the cookie of the page.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HEADERS = {
 
 
 class Guard:
-    """Refuses requests that do not come from the page, and adds headers to all answers.
+    """Refuses requests that do not come from the page, and adds headers to all responses.
 
     Args:
         app: The application.
@@ -74,22 +74,22 @@ class Guard:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if scope["type"] != "http" or host not in self._hosts:
-            return "The page has the host 127.0.0.1."
+            return "The host is not 127.0.0.1 or localhost. Open the URL that `threadmem view` has printed."
         if not (by_url or self._is_token(self._in_cookie(headers))):
             return "Open the URL that `threadmem view` has printed; it contains the token of the page."
         if scope["method"] not in ("GET", "HEAD") and headers.get("origin") != f"http://{host}":
-            return "Changes are made by the page alone."
+            return "Changes from another origin are refused. Open the URL that `threadmem view` has printed."
         return None
 
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self._token)
+    def _is_token(self, text: str) -> bool:
+        return hmac.compare_digest(text.encode("utf-8", "replace"), self._token)
 
     def _in_cookie(self, headers: Headers) -> str:
         try:
-            found = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
         except CookieError:
             return ""
-        return "" if found is None else str(found.value)
+        return "" if cookie is None else str(cookie.value)
 
 
 def _in_query(scope: Scope) -> str:

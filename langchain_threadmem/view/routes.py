@@ -1,4 +1,4 @@
-"""The application of the page: its files, its reads and its changes."""
+"""The web application of the page: files, reads and changes."""
 
 from __future__ import annotations
 
@@ -24,18 +24,22 @@ from langchain_threadmem.view.guard import Guard
 
 FILES = Path(__file__).parent / "static"
 LARGEST = 1_000_000
-"""The largest body of a request, in bytes."""
-Verb = Callable[["Arguments", MemorySystem], Any]
+"""The maximum length of the body of a request, in bytes."""
+Change = Callable[["Arguments", MemorySystem], Any]
 
 
 class Arguments:
-    """The arguments of a request, checked as they are read."""
+    """The arguments of a request; a method that reads an argument checks it.
+
+    Raises:
+        InputError: An argument is missing or has another type.
+    """
 
     def __init__(self, values: Any) -> None:
         self._values = values
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A text."""
+        """A string."""
         value = self._values.get(name, default)
         if not isinstance(value, str):
             raise InputError(f"{name}={value!r:.80} is not text")
@@ -54,34 +58,38 @@ class Arguments:
         return None if self._values.get(name) is None else self.number(name)
 
     def flag(self, name: str) -> bool:
-        """Whether a value is true, or "1"."""
+        """A Boolean: `True` or "1"; any other value is false."""
         return self._values.get(name) in (True, "1")
 
 
 class Writer:
-    """The system that changes the memory, which the first change opens."""
+    """The system that changes the memory; the first change opens it.
 
-    def __init__(self, opening: Callable[[], MemorySystem] | None) -> None:
-        self._opening = opening
+    Args:
+        open_system: Opens the system; `None` for a page without changes.
+    """
+
+    def __init__(self, open_system: Callable[[], MemorySystem] | None) -> None:
+        self._open_system = open_system
         self._system: MemorySystem | None = None
         self._lock = Lock()
 
     @property
     def is_allowed(self) -> bool:
         """Whether the page may change the memory."""
-        return self._opening is not None
+        return self._open_system is not None
 
     def open(self) -> MemorySystem:
-        """The system.
+        """Open the system, or return the open system.
 
         Raises:
             InputError: The page may not change the memory.
         """
-        if self._opening is None:
-            raise InputError("the page was opened with --read-only and changes nothing")
+        if self._open_system is None:
+            raise InputError("the page was opened with --read-only and cannot change the memory")
         with self._lock:
             if self._system is None:
-                self._system = self._opening()
+                self._system = self._open_system()
             return self._system
 
     def close(self) -> None:
@@ -91,7 +99,7 @@ class Writer:
 
 
 def app_of(contents: Contents, writer: Writer, token: str, port: int) -> Starlette:
-    """The application.
+    """The web application.
 
     Args:
         contents: The contents of the page.
@@ -104,57 +112,57 @@ def app_of(contents: Contents, writer: Writer, token: str, port: int) -> Starlet
         return FileResponse(FILES / "page.html", media_type="text/html; charset=utf-8")
 
     def reading(read: Callable[[Arguments], Any]) -> Callable[[Request], Any]:
-        async def answer(request: Request) -> Response:
-            return await _answer(lambda: read(Arguments(request.query_params)))
+        async def respond(request: Request) -> Response:
+            return await _response(lambda: read(Arguments(request.query_params)))
 
-        return answer
+        return respond
 
-    def writing(change: Verb) -> Callable[[Request], Any]:
-        async def answer(request: Request) -> Response:
+    def writing(change: Change) -> Callable[[Request], Any]:
+        async def respond(request: Request) -> Response:
             body = await _body(request)
 
             def work() -> Any:
-                given = _arguments(body)
-                contents.check(given.text("conversation"))
-                return change(given, writer.open())
+                args = _arguments(body)
+                contents.check(args.text("conversation"))
+                return change(args, writer.open())
 
-            return await _answer(work)
+            return await _response(work)
 
-        return answer
+        return respond
 
     reads: dict[str, Callable[[Arguments], Any]] = {
-        "about": lambda given: {"owner": contents.system.owner, "writes": writer.is_allowed},
-        "version": lambda given: contents.version(given.text("conversation", "")),
-        "conversations": lambda given: contents.conversations(
-            given.text("query", ""), "both" if given.flag("archived") else False, given.text("cursor", "")
+        "about": lambda args: {"owner": contents.system.owner, "writes": writer.is_allowed},
+        "version": lambda args: contents.version(args.text("conversation", "")),
+        "conversations": lambda args: contents.conversations(
+            args.text("query", ""), "both" if args.flag("archived") else False, args.text("cursor", "")
         ),
-        "tree": lambda given: contents.tree(given.text("conversation"), replaced=given.flag("replaced")),
-        "lines": lambda given: contents.lines(given.text("conversation"), _numbers(given.text("ids"))),
-        "node": lambda given: contents.node(
-            given.text("conversation"), given.number("id"), whole=given.flag("whole")
+        "tree": lambda args: contents.tree(args.text("conversation"), replaced=args.flag("replaced")),
+        "lines": lambda args: contents.lines(args.text("conversation"), _numbers(args.text("ids"))),
+        "node": lambda args: contents.node(
+            args.text("conversation"), args.number("id"), whole=args.flag("whole")
         ),
-        "doubtful": lambda given: contents.doubtful(given.text("conversation")),
-        "recall": lambda given: contents.recall(
-            given.text("conversation"),
-            given.text("query"),
-            "owner" if given.flag("everywhere") else "conversation",
+        "doubtful": lambda args: contents.doubtful(args.text("conversation")),
+        "recall": lambda args: contents.recall(
+            args.text("conversation"),
+            args.text("query"),
+            "owner" if args.flag("everywhere") else "conversation",
         ),
-        "summary": lambda given: contents.summary(given.text("conversation")),
-        "unfold": lambda given: contents.unfold(given.text("id"), given.text("group"), given.number("rank")),
+        "summary": lambda args: contents.summary(args.text("conversation")),
+        "unfold": lambda args: contents.unfold(args.text("id"), args.text("group"), args.number("rank")),
     }
-    writes: dict[str, Verb] = {
+    writes: dict[str, Change] = {
         "place": _place,
         "revise": _revise,
-        "switch": lambda given, system: {"id": _memory(given, system).switch(given.number("id")).id},
-        "rename_thread": lambda given, system: {
-            "title": _memory(given, system).rename_thread(given.number("id"), given.text("title"))
+        "switch": lambda args, system: {"id": _memory(args, system).switch(args.number("id")).id},
+        "rename_thread": lambda args, system: {
+            "title": _memory(args, system).rename_thread(args.number("id"), args.text("title"))
         },
-        "rename": lambda given, system: {
-            "title": system.update_conversation(given.text("conversation"), title=given.text("title")).title
+        "rename": lambda args, system: {
+            "title": system.update_conversation(args.text("conversation"), title=args.text("title")).title
         },
-        "archive": lambda given, system: {
+        "archive": lambda args, system: {
             "archived": system.update_conversation(
-                given.text("conversation"), archived=given.flag("archived")
+                args.text("conversation"), archived=args.flag("archived")
             ).archived
             is not None
         },
@@ -170,27 +178,30 @@ def app_of(contents: Contents, writer: Writer, token: str, port: int) -> Starlet
     )
 
 
-def _memory(given: Arguments, system: MemorySystem) -> ChatMemory:
-    return system.conversation(given.text("conversation"))
+def _memory(args: Arguments, system: MemorySystem) -> ChatMemory:
+    return system.conversation(args.text("conversation"))
 
 
-def _place(given: Arguments, system: MemorySystem) -> dict[str, Any]:
-    memory, node_id = _memory(given, system), given.number("id")
+def _place(args: Arguments, system: MemorySystem) -> dict[str, Any]:
+    memory, node_id = _memory(args, system), args.number("id")
     before = memory.thread(node_id)[-1].parent_id
-    return {"id": memory.place(node_id, given.number_or_none("parent")).id, "before": before}
+    return {"id": memory.place(node_id, args.number_or_none("parent")).id, "before": before}
 
 
-def _revise(given: Arguments, system: MemorySystem) -> dict[str, Any]:
-    memory, node_id, text = _memory(given, system), given.number("id"), given.text("text")
+def _revise(args: Arguments, system: MemorySystem) -> dict[str, Any]:
+    memory, node_id, text = _memory(args, system), args.number("id"), args.text("text")
     if not text.strip():
-        raise InputError("the text is empty; write the new version")
+        raise InputError("the text is empty; enter the new version")
     if memory.thread(node_id)[-1].message.type == "ai":
         return {"id": memory.regenerate(node_id, text)[-1].id}
     return {"id": memory.edit(node_id, text).id}
 
 
 def _numbers(text: str) -> list[int]:
-    return [int(number) for number in text.split(",")[:500] if number.isdecimal()]
+    try:
+        return [int(number) for number in text.split(",")[:500]]
+    except ValueError as error:
+        raise InputError(f"ids={text!r:.80} is not a list of numbers") from error
 
 
 async def _body(request: Request) -> bytes:
@@ -214,8 +225,8 @@ def _arguments(body: bytes) -> Arguments:
     return Arguments(values)
 
 
-async def _answer(work: Callable[[], Any]) -> Response:
-    """The result as JSON; errors of the package as JSON with a status."""
+async def _response(work: Callable[[], Any]) -> Response:
+    """The result as JSON; for an error of the package, its text as JSON with a status code."""
     try:
         return JSONResponse(await run_in_threadpool(work))
     except ThreadMemError as error:

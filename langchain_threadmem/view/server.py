@@ -1,4 +1,4 @@
-"""The server of the page: one process on 127.0.0.1, until Ctrl-C."""
+"""The web server of the page, which listens on 127.0.0.1 until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from langchain_threadmem.memory_system import MemorySystem
 
 HOST = "127.0.0.1"
 GRACE = 2
-"""The time in seconds for requests that run when the server ends."""
+"""The time that running requests have when the server stops, in seconds."""
 
 
 def check_installed() -> None:
-    """Refuse to go on without the server.
+    """Check that the packages of the server are installed.
 
     Raises:
         InputError: Starlette or uvicorn is not installed.
@@ -29,14 +29,14 @@ def check_installed() -> None:
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise InputError(
-            "the page needs the packages starlette and uvicorn; install them with "
+            "the page requires the packages starlette and uvicorn; install them with "
             'pip install "langchain-threadmem[view]"'
         ) from error
 
 
 def serve(
     system: MemorySystem,
-    opening: Callable[[], MemorySystem] | None,
+    open_writer: Callable[[], MemorySystem] | None,
     *,
     port: int = 0,
     browser: bool = True,
@@ -46,9 +46,9 @@ def serve(
 
     Args:
         system: The system that the page reads.
-        opening: Opens the system that makes changes; `None` for a page without changes.
-        port: The port; 0 for a free one.
-        browser: Whether to open the page in the browser.
+        open_writer: Opens the system that makes changes; `None` for a page without changes.
+        port: The port; 0 for a free port.
+        browser: Whether to open the page in a browser.
         started: Called with the URL of the page, which contains the token.
 
     Raises:
@@ -59,8 +59,8 @@ def serve(
     from langchain_threadmem.view.contents import Contents
     from langchain_threadmem.view.routes import Writer, app_of
 
-    token, writer = secrets.token_urlsafe(24), Writer(opening)
-    with _listening(port) as listener:
+    token, writer = secrets.token_urlsafe(24), Writer(open_writer)
+    with _listen(port) as listener:
         port = listener.getsockname()[1]
         url = f"http://{HOST}:{port}/?token={quote(token)}"
         config = uvicorn.Config(
@@ -73,17 +73,17 @@ def serve(
         )
         started(url)
         if browser:
-            # A browser in the terminal ends only when its user ends it.
+            # A browser that runs in the terminal blocks until its user closes it.
             Thread(target=webbrowser.open, args=(url,), daemon=True).start()
         try:
-            # Uvicorn answers what runs and then raises the interrupt again.
+            # Uvicorn waits for running requests and then raises the interrupt again.
             with suppress(KeyboardInterrupt):
                 uvicorn.Server(config).run(sockets=[listener])
         finally:
             writer.close()
 
 
-def _listening(port: int) -> socket.socket:
+def _listen(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

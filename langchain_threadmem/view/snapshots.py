@@ -1,10 +1,9 @@
-"""Conversations as last read, which are read again only after a change."""
+"""A cache of conversations, which are read again only after a change."""
 
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 from threading import Lock
@@ -15,12 +14,11 @@ from langchain_threadmem.export.layout import Layout
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import graph, nodes, placements, trees
-from langchain_threadmem.tree.node import ConversationNode, Placement
-from langchain_threadmem.tree.nodes import NodeRow
+from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.rows import nodes_of
 
-KEPT = 4
-"""The number of conversations that stay in the memory of the process."""
+CACHED = 4
+"""The number of cached conversations."""
 
 
 class Version(NamedTuple):
@@ -81,12 +79,10 @@ class Snapshot:
         Raises:
             NodeNotFoundError: The conversation has no such node.
         """
-        found = self.by_id.get(node_id)
-        if found is None:
-            raise NodeNotFoundError(
-                f"there is no node {node_id} in this conversation any more; reload the page"
-            )
-        return found
+        node = self.by_id.get(node_id)
+        if node is None:
+            raise NodeNotFoundError(f"there is no node {node_id} in this conversation; reload the page")
+        return node
 
     @cached_property
     def whole(self) -> Drawing:
@@ -102,16 +98,16 @@ class Snapshot:
 class Snapshots:
     """The conversations of an owner that the page has shown last.
 
-    Nothing is written. A conversation to which only messages were added is read from its newest node on.
+    If a conversation has only new messages since its snapshot, only these messages are read.
     """
 
     def __init__(self, system: MemorySystem) -> None:
         self._system = system
-        self._kept: OrderedDict[str, Snapshot] = OrderedDict()
+        self._cache: OrderedDict[str, Snapshot] = OrderedDict()
         self._lock = Lock()
 
     def version(self, conversation: str) -> Version | None:
-        """The present version; `None` if there is no such conversation."""
+        """The current version of a conversation; `None` if the conversation does not exist."""
         owner = self._system.owner
 
         def read(conn: Conn) -> Version | None:
@@ -120,11 +116,11 @@ class Snapshots:
 
         version = self._system.runtime.database.read(read)
         if version is None:
-            self._kept.pop(conversation, None)  # It was erased.
+            self._cache.pop(conversation, None)  # The conversation was erased.
         return version
 
     def get(self, conversation: str) -> Snapshot:
-        """The conversation in its present version.
+        """A conversation in its current version.
 
         Raises:
             SessionNotFoundError: There is no such conversation.
@@ -132,39 +128,28 @@ class Snapshots:
         version = self.version(conversation)
         if version is None:
             raise SessionNotFoundError(f"there is no conversation {conversation!r}")
-        # One thread reads, and the requests that wait for it find the result.
+        # The lock lets concurrent requests for a conversation read it once.
         with self._lock:
-            kept = self._kept.get(conversation)
-            if kept is None or kept.version != version:
-                kept = self._read(version, kept)
-            self._kept[conversation] = kept
-            self._kept.move_to_end(conversation)
-            if len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-            return kept
+            snapshot = self._cache.get(conversation)
+            if snapshot is None or snapshot.version != version:
+                snapshot = self._read(version.tree, snapshot)
+            self._cache[conversation] = snapshot
+            self._cache.move_to_end(conversation)
+            if len(self._cache) > CACHED:
+                self._cache.popitem(last=False)
+            return snapshot
 
-    def _read(self, version: Version, old: Snapshot | None) -> Snapshot:
-        grown = old is not None and old.version[:3] == version[:3]
-        known = old.version.newest if old is not None and grown else 0
+    def _read(self, tree: int, old: Snapshot | None) -> Snapshot:
+        def read(conn: Conn) -> Snapshot:
+            version = _version(conn, tree)
+            base = old if old is not None and old.version[:3] == version[:3] else None
+            history, last = ((), 0) if base is None else (base.history, base.version.newest)
+            rows, stored_placements = nodes.since(conn, tree, last), placements.since(conn, tree, last)
+            new = nodes_of(rows, self._system.runtime.parts.read, stored_placements)
+            tip = None if version.tip is None else nodes.by_key(conn, version.tip)
+            return Snapshot(version, [*history, *new], None if tip is None else tip.seq)
 
-        def read(conn: Conn) -> tuple[Version, list[NodeRow], dict[int, Placement], int | None]:
-            now = _version(conn, version.tree)
-            after = known if now[:3] == version[:3] else 0
-            tip = None if now.tip is None else nodes.by_key(conn, now.tip)
-            return (
-                now,
-                nodes.since(conn, version.tree, after),
-                placements.since(conn, version.tree, after),
-                None if tip is None else tip.seq,
-            )
-
-        now, rows, placed, tip = self._system.runtime.database.read(read)
-        fresh = [
-            replace(node, placement=placed[node.id]) if node.id in placed else node
-            for node in nodes_of(rows, self._system.runtime.parts.read)
-        ]
-        before = old.history if old is not None and grown and now[:3] == version[:3] else ()
-        return Snapshot(now, [*before, *fresh], tip)
+        return self._system.runtime.database.read(read)
 
 
 def _version(conn: Conn, tree: int) -> Version:

@@ -116,8 +116,8 @@ def test_the_page_shows_moves_and_follows_messages(served: Served, browser: Any,
     page.keyboard.press("End")
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
-    page.locator("#panel .said").wait_for()
-    assert page.locator("#panel .said").inner_text().startswith("<b>")
+    page.locator("#panel .message").wait_for()
+    assert page.locator("#panel .message").inner_text().startswith("<b>")
 
     # The newest question is moved to a new thread, and back.
     page.keyboard.press("Escape")

@@ -68,7 +68,7 @@ def test_timestamps_are_datetimes(memory: ChatMemory, verbs: Wrap, times: Any) -
 
 
 def test_a_time_of_an_added_memory_is_a_datetime(system: MemorySystem) -> None:
-    with pytest.raises(InputError, match="'2020' is no time"):
+    with pytest.raises(InputError, match="'2020' is not a time"):
         system.add_memory("x", creation_time="2020")  # type: ignore[arg-type]
 
 

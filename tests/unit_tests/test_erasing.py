@@ -25,7 +25,7 @@ from langchain_threadmem.removal.tables import TABLES as MEMORY_TABLES
 from langchain_threadmem.storage import schema
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Statement
-from langchain_threadmem.tree.graph import left_of, spliced
+from langchain_threadmem.tree.graph import nearest_remaining, spliced
 from langchain_threadmem.tree.rows import DecodedMessages
 
 Wrap = Callable[[Any], Any]
@@ -528,8 +528,8 @@ def test_purging_everything_leaves_an_empty_conversation(system: MemorySystem, v
 def test_splicing_a_chain() -> None:
     parents = {1: None, 2: 1, 3: 2, 4: 3, 5: 2}
     assert spliced(parents, {1, 2, 3}) == {4: None, 5: None}
-    assert left_of(4, parents, {4, 3}) == 2
-    assert left_of(None, parents, {4}) is None
+    assert nearest_remaining(4, parents, {4, 3}) == 2
+    assert nearest_remaining(None, parents, {4}) is None
 
 
 def test_many_may_write_while_something_is_erased(url: str, owner: str, secret: str) -> None:

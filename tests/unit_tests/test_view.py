@@ -223,6 +223,7 @@ WRONG = {
     "an unknown conversation for a verb": ("doubtful", {"conversation": "nowhere"}, 404, "no conversation"),
     "an unknown node": ("node", {"conversation": "talk", "id": 99}, 404, "no node 99"),
     "a node that is text": ("node", {"conversation": "talk", "id": "x"}, 400, "not a number"),
+    "numbers that are text": ("lines", {"conversation": "talk", "ids": "1,x"}, 400, "not a list of numbers"),
     "no conversation": ("tree", {}, 400, "conversation=None is not text"),
     "a bad cursor": ("conversations", {"cursor": "x"}, 400, "is not a cursor"),
 }

@@ -120,7 +120,7 @@ def place(conversation: Conversation, node_id: int, parent_id: int | None) -> Fl
     index = (yield from turns(runtime, tree)) if chances else None
 
     def write(conn: Conn) -> tuple[NodeRow, Placement | None]:
-        placed = revise.placed(conn, tree, node_id, parent_id, BY_HAND)
+        placed = revise.place_turn(conn, tree, node_id, parent_id, BY_HAND)
         if index is not None:
             end = None if parent_id is None else index.end_above(parent_id)
             old = stored_placements.bias_of(conn, runtime.owner)

@@ -116,7 +116,7 @@ def move(conn: Conn, tree: int, wanted: Sequence[Move]) -> list[Moved]:
                 or _is_within(nodes.spans(conn, under.key), row.key)
             ):
                 continue
-        new, _ = revise.placed(conn, tree, row.seq, one.parent, one.placement)
+        new, _ = revise.place_turn(conn, tree, row.seq, one.parent, one.placement)
         found.append(Moved(one, row.message, new.seq, new.parent, row.seq, row.parent))
     return found
 

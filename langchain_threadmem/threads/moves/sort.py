@@ -272,7 +272,7 @@ def _moved(conn: Conn, tree: int, several: Sequence[_Planned]) -> tuple[list[Mov
         if under is not None and under.state != State.LIVE and move.probability is not None:
             continue  # The new parent was superseded.
         try:
-            revise.placed(conn, tree, move.node_id, move.parent_id, why)
+            revise.place_turn(conn, tree, move.node_id, move.parent_id, why)
         except InvalidGraphStateError:
             later.append((move, why))
         except (InputError, NodeNotFoundError):

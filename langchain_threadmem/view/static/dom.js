@@ -1,83 +1,84 @@
-// Elements, requests and texts. All text is set as text: nothing here reads HTML.
+// Elements, requests, formats, notices and dialogs. No text is parsed as HTML.
 
 export const byId = (id) => document.getElementById(id);
 
 /** An element with attributes, listeners (`onclick`), style properties (`--hue`) and children. */
 export function make(tag, attributes = {}, ...children) {
-  const found = document.createElement(tag);
+  const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) found.addEventListener(name.slice(2), value);
-    else if (name.startsWith("--")) found.style.setProperty(name, value);
-    else if (name === "value") found.value = value;
-    else found.setAttribute(name, value === true ? "" : value);
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name.startsWith("--")) element.style.setProperty(name, value);
+    else if (name === "value") element.value = value;
+    else element.setAttribute(name, value === true ? "" : value);
   }
-  found.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));
-  return found;
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));
+  return element;
 }
 
-/** A shape of an SVG picture. */
+/** An SVG element with attributes and a hue. */
 export function shape(tag, attributes, hue) {
-  const found = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) found.setAttribute(name, value);
-  if (hue !== undefined) found.style.setProperty("--hue", hue);
-  return found;
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  if (hue !== undefined) element.style.setProperty("--hue", hue);
+  return element;
 }
 
-async function answer(request) {
-  const response = await request;
-  const value = await response.json().catch(() => ({ error: `The server answered ${response.status}.` }));
-  if (!response.ok) throw new Error(value.error || `The server answered ${response.status}.`);
+async function request(url, options = {}) {
+  const response = await fetch(url, options);
+  const error = `The server responded with status ${response.status}.`;
+  const value = await response.json().catch(() => ({ error }));
+  if (!response.ok) throw new Error(value.error || error);
   return value;
 }
 
 export function read(name, values = {}) {
-  const given = Object.entries(values).filter(([, value]) => value !== "" && value !== null && value !== false);
-  const query = new URLSearchParams(given.map(([key, value]) => [key, value === true ? "1" : value]));
-  return answer(fetch(`/api/${name}?${query}`));
+  const set = Object.entries(values).filter(([, value]) => value !== "" && value !== null && value !== false);
+  const query = new URLSearchParams(set.map(([key, value]) => [key, value === true ? "1" : value]));
+  return request(`/api/${name}?${query}`);
 }
 
 export function change(name, values) {
   const headers = { "Content-Type": "application/json" };
-  return answer(fetch(`/api/${name}`, { method: "POST", headers, body: JSON.stringify(values) }));
+  return request(`/api/${name}`, { method: "POST", headers, body: JSON.stringify(values) });
 }
 
-/** The hue of a strand; neighbours differ, for any number of strands. */
+/** The hue of a strand; adjacent strands have different hues. */
 export const hueOf = (strand) => Math.round(210 + strand * 137.5) % 360;
 
-export const plural = (number, what) => `${number.toLocaleString("en")} ${what}${number === 1 ? "" : "s"}`;
+export const plural = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const minute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
-export function whenOf(time, short = false) {
+export function formatTime(time, short = false) {
   if (!time) return "";
   const date = new Date(time);
   if (!short) return minute.format(date);
   return date.toDateString() === new Date().toDateString() ? clock.format(date) : day.format(date);
 }
 
-/** Show a text for some seconds, and tell it to screen readers. */
-export function tell(text, action = null) {
+/** Show a text for some seconds; screen readers announce it. */
+export function notify(text, action = null) {
   const status = byId("status");
   status.replaceChildren(text, ...(action ? [make("button", { onclick: action.run }, action.name)] : []));
-  clearTimeout(tell.timer);
-  tell.timer = setTimeout(() => status.replaceChildren(), action ? 12000 : 5000);
+  clearTimeout(notify.timer);
+  notify.timer = setTimeout(() => status.replaceChildren(), action ? 12000 : 5000);
 }
 
-/** Run what may fail; an error is shown. */
-export const trying = (work) => async (...given) => {
+/** A function that runs `work` and shows its errors. */
+export const showErrors = (work) => async (...values) => {
   try {
-    return await work(...given);
+    return await work(...values);
   } catch (error) {
-    tell(error.message || String(error));
+    notify(error.message || String(error));
     return undefined;
   }
 };
 
-/** Ask in a dialog; resolves to the result of `accept`, or to `undefined`. */
-export function ask(name, body, accept, word = "OK") {
+/** Show a dialog; resolves to the result of `accept`, or to `undefined` if the dialog is closed. */
+export function showDialog(name, body, accept, button = "OK") {
   const dialog = byId("dialog");
   return new Promise((resolve) => {
     const finish = (value) => {
@@ -99,9 +100,9 @@ export function ask(name, body, accept, word = "OK") {
       body,
       make(
         "div",
-        { class: "ends" },
+        { class: "buttons" },
         make("button", { type: "button", onclick: () => finish(undefined) }, "Cancel"),
-        make("button", { class: "main" }, word),
+        make("button", { class: "main" }, button),
       ),
     );
     dialog.replaceChildren(form);

@@ -1,6 +1,6 @@
-// The map of a conversation: a row for each message and a lane for each thread. Only visible rows exist.
+// The map of a conversation: a row for each message and a lane for each thread. Only visible rows are elements.
 
-import { hueOf, make, shape, tell, whenOf } from "./dom.js";
+import { formatTime, hueOf, make, notify, shape } from "./dom.js";
 
 const ROW = 32;
 const AROUND = 8;
@@ -10,13 +10,13 @@ const NAMES = ["User", "Assistant", "Other"];
 
 export class MessageMap {
   /**
-   * `load(ids)` reads lines, `select(id)` and `open(id)` tell of the selection, `place(id, parent)` of a drop;
-   * `drag(active)` tells that a message is dragged.
+   * `load(ids)` returns the lines of messages. The map calls `select(id)` and `open(id)` after a selection,
+   * `place(id, parent)` after a drop, and `drag(active)` when a drag begins or ends.
    */
   constructor(root, { load, select, open, place, drag }) {
     Object.assign(this, { root, load, select, open, place, drag });
     this.lines = new Map();
-    this.wanted = new Set();
+    this.requested = new Set();
     this.selected = null;
     this.doc = null;
     this.drawn = new Map();
@@ -27,7 +27,7 @@ export class MessageMap {
     new ResizeObserver(() => this.later()).observe(root);
   }
 
-  /** Draw a tree; `thread` is a path of ids to which the rows are limited. */
+  /** Draw a tree; `thread`, a path of ids, limits the rows. */
   show(doc, thread = null) {
     const changed = this.doc?.conversation !== doc.conversation;
     const atEnd = this.root.scrollTop + this.root.clientHeight >= this.all.offsetHeight - 2 * ROW;
@@ -63,8 +63,7 @@ export class MessageMap {
     for (const row of this.drawn.values()) row.remove();
     this.drawn.clear();
     if (this.selected !== null && !this.rowOf.has(this.selected)) this.selected = null;
-    if (changed) this.root.scrollTop = this.rows.length * ROW;
-    else if (atEnd) this.root.scrollTop = this.rows.length * ROW;
+    if (changed || atEnd) this.root.scrollTop = this.rows.length * ROW;
     this.draw();
   }
 
@@ -97,23 +96,23 @@ export class MessageMap {
     const missing = [];
     for (let row = from; row < to; row++) {
       const id = this.doc.ids[this.rows[row]];
-      if (!this.lines.has(id) && !this.wanted.has(id)) missing.push(id);
+      if (!this.lines.has(id) && !this.requested.has(id)) missing.push(id);
     }
     if (missing.length) this.fetch(missing);
   }
 
   async fetch(ids) {
     const doc = this.doc;
-    ids.forEach((id) => this.wanted.add(id));
+    ids.forEach((id) => this.requested.add(id));
     try {
-      const found = await this.load(ids);
+      const lines = await this.load(ids);
       if (doc.conversation !== this.doc.conversation) return;
-      for (const line of found) this.lines.set(line.id, line);
+      for (const line of lines) this.lines.set(line.id, line);
     } catch (error) {
-      tell(error.message);
+      notify(error.message);
       return;
     } finally {
-      ids.forEach((id) => this.wanted.delete(id));
+      ids.forEach((id) => this.requested.delete(id));
     }
     for (const id of ids) {
       const row = this.rowOf.get(id);
@@ -141,7 +140,7 @@ export class MessageMap {
       flags & DOUBTFUL ? make("span", { class: "mark", title: "doubtful place" }, "?") : "",
       flags & NEWER ? make("span", { class: "soft", title: kind === "user" ? "edited" : "regenerated" }, kind === "user" ? "✎" : "↻") : "",
     ];
-    const said = [
+    const description = [
       line?.role ?? NAMES[doc.roles[at]],
       `message ${id}`,
       topic && (opens ? `new thread ${topic}` : `thread ${topic}`),
@@ -153,7 +152,7 @@ export class MessageMap {
     const element = make(
       "div",
       {
-        class: `row ${kind}${flags & LIVE ? "" : " gone"}`,
+        class: `row ${kind}${flags & LIVE ? "" : " replaced"}`,
         id: `row-${id}`,
         role: "treeitem",
         draggable: flags & LIVE && this.writes ? "true" : null,
@@ -161,7 +160,7 @@ export class MessageMap {
         "aria-posinset": row + 1,
         "aria-setsize": this.rows.length,
         "aria-selected": String(id === this.selected),
-        "aria-label": said.filter(Boolean).join(", "),
+        "aria-label": description.filter(Boolean).join(", "),
         "--hue": hueOf(strand),
         onclick: () => {
           this.pick(id);
@@ -171,7 +170,7 @@ export class MessageMap {
           event.dataTransfer.setData("text/plain", String(id));
           event.dataTransfer.effectAllowed = "move";
           this.dragged = id;
-          setTimeout(() => this.dragged && this.drag(true)); // A drag ends if its start changes the page.
+          setTimeout(() => this.dragged && this.drag(true)); // A change of the page at the start would end the drag.
         },
         ondragend: () => {
           this.dragged = null;
@@ -194,7 +193,7 @@ export class MessageMap {
       topic ? make("span", { class: opens ? "topic" : "topic again" }, topic) : "",
       ...marks,
       make("span", { class: "text" }, line ? line.line || "(no text)" : "…"),
-      make("time", { datetime: line?.time ?? "" }, whenOf(line?.time, true)),
+      make("time", { datetime: line?.time ?? "" }, formatTime(line?.time, true)),
     );
     element.style.top = `${row * ROW}px`;
     element.style.paddingLeft = `${this.left}px`;
@@ -221,9 +220,9 @@ export class MessageMap {
       if (parent !== undefined && row >= from && parent < to) {
         const [above, start] = this.spot(parent);
         const bend = above === x ? "" : `C${above} ${start - top + ROW * 0.7} ${x} ${start - top + ROW * 0.3} ${x} ${start - top + ROW}`;
-        const strong = this.active.has(id) ? " now" : "";
+        const current = this.active.has(id) ? " current" : "";
         const doubt = doc.flags[at] & DOUBTFUL ? " doubt" : "";
-        svg.append(shape("path", { class: `edge${strong}${doubt}`, d: `M${above} ${start - top}${bend}L${x} ${y - top}` }, hue));
+        svg.append(shape("path", { class: `edge${current}${doubt}`, d: `M${above} ${start - top}${bend}L${x} ${y - top}` }, hue));
       }
       if (row >= from && row < to) {
         const size = doc.roles[at] === 2 ? 3 : Math.min(5, Math.max(3, this.step / 2));
@@ -264,20 +263,20 @@ export class MessageMap {
     if (!this.rows?.length || event.target !== this.root || event.ctrlKey || event.metaKey || event.altKey) return;
     const last = this.rows.length - 1;
     const page = Math.max(1, Math.floor(this.root.clientHeight / ROW) - 2);
-    const now = this.rowOf.get(this.selected);
+    const current = this.rowOf.get(this.selected);
     const id = this.selected;
-    const strand = now === undefined ? -1 : this.doc.strands[this.rows[now]];
-    const answers = (this.below.get(id) ?? []).filter((child) => this.rowOf.has(child));
-    const along = answers.find((child) => this.doc.strands[this.index.get(child)] === strand) ?? answers[0];
+    const strand = current === undefined ? -1 : this.doc.strands[this.rows[current]];
+    const children = (this.below.get(id) ?? []).filter((child) => this.rowOf.has(child));
+    const next = children.find((child) => this.doc.strands[this.index.get(child)] === strand) ?? children[0];
     const moves = {
-      ArrowDown: () => (now === undefined ? last : Math.min(last, now + 1)),
-      ArrowUp: () => (now === undefined ? last : Math.max(0, now - 1)),
-      ArrowLeft: () => (now === undefined ? last : this.rowOf.get(this.doc.parents[this.rows[now]])),
-      ArrowRight: () => (now === undefined ? last : this.rowOf.get(along)),
+      ArrowDown: () => (current === undefined ? last : Math.min(last, current + 1)),
+      ArrowUp: () => (current === undefined ? last : Math.max(0, current - 1)),
+      ArrowLeft: () => (current === undefined ? last : this.rowOf.get(this.doc.parents[this.rows[current]])),
+      ArrowRight: () => (current === undefined ? last : this.rowOf.get(next)),
       Home: () => 0,
       End: () => last,
-      PageDown: () => Math.min(last, (now ?? last) + page),
-      PageUp: () => Math.max(0, (now ?? last) - page),
+      PageDown: () => Math.min(last, (current ?? last) + page),
+      PageUp: () => Math.max(0, (current ?? last) - page),
     };
     if (moves[event.key]) {
       event.preventDefault();
@@ -291,19 +290,19 @@ export class MessageMap {
 
   /** The path of ids from the root to a message. */
   path(id) {
-    const found = [];
-    for (let at = this.index.get(id); at !== undefined; at = this.index.get(this.doc.parents[at])) found.push(this.doc.ids[at]);
-    return found.reverse();
+    const path = [];
+    for (let at = this.index.get(id); at !== undefined; at = this.index.get(this.doc.parents[at])) path.push(this.doc.ids[at]);
+    return path.reverse();
   }
 
-  /** The last message of a thread before a message, as its possible parent. */
+  /** The message of a thread that a message could continue: the last answer before it, else the last message. */
   endBefore(tip, id) {
     const before = this.index.get(id);
-    const path = this.path(tip).filter((one) => {
-      const at = this.index.get(one);
+    const path = this.path(tip).filter((candidate) => {
+      const at = this.index.get(candidate);
       return at < before && this.doc.flags[at] & LIVE && !(this.doc.flags[at] & CALLS);
     });
-    return path.findLast((one) => this.doc.roles[this.index.get(one)] === 1) ?? path.at(-1);
+    return path.findLast((candidate) => this.doc.roles[this.index.get(candidate)] === 1) ?? path.at(-1);
   }
 
   isLive(id) {

@@ -1,6 +1,6 @@
 // The page: conversations and threads at the side, the map in the middle, and the changes.
 
-import { ask, byId, change, hueOf, make, plural, read, tell, trying, whenOf } from "./dom.js";
+import { byId, change, formatTime, hueOf, make, notify, plural, read, showDialog, showErrors } from "./dom.js";
 import { MessageMap } from "./map.js";
 import { closePanel, focusPanel, isOpen, showDoubts, showHits, showNode, showSummaries } from "./panel.js";
 
@@ -8,12 +8,12 @@ const view = { owner: "", writes: false, conversation: "", title: "", thread: nu
 
 const map = new MessageMap(byId("map"), {
   load: async (ids) => {
-    const found = [];
+    const lines = [];
     for (let from = 0; from < ids.length; from += 200) {
       const part = ids.slice(from, from + 200).join(",");
-      found.push(...(await read("lines", { conversation: view.conversation, ids: part })).lines);
+      lines.push(...(await read("lines", { conversation: view.conversation, ids: part })).lines);
     }
-    return found;
+    return lines;
   },
   select: (id) => {
     remember(id);
@@ -37,28 +37,28 @@ function remember(id) {
 
 // Conversations and threads
 
-const listConversations = trying(async (add = false) => {
+const listConversations = showErrors(async (add = false) => {
   const values = { query: byId("filter").value, archived: byId("archived").checked, cursor: add ? view.cursor : "" };
   const page = await read("conversations", values);
   view.cursor = page.cursor;
   byId("more").hidden = !page.cursor;
-  const items = page.items.map((found) =>
+  const items = page.items.map((item) =>
     make(
       "li",
       {},
       make(
         "button",
-        { class: "item", "data-id": found.id, "aria-current": found.id === view.conversation ? "true" : null, onclick: () => openConversation(found.id) },
-        make("b", {}, make("span", {}, found.title), found.archived ? make("small", {}, "archived") : ""),
-        make("small", {}, `${plural(found.messages, "message")} · ${whenOf(found.updated, true)}`),
-        make("small", {}, found.preview),
+        { class: "item", "data-id": item.id, "aria-current": item.id === view.conversation ? "true" : null, onclick: () => openConversation(item.id) },
+        make("b", {}, make("span", {}, item.title), item.archived ? make("small", {}, "archived") : ""),
+        make("small", {}, `${plural(item.messages, "message")} · ${formatTime(item.updated, true)}`),
+        make("small", {}, item.preview),
       ),
     ),
   );
   if (add) byId("conversations").append(...items);
   else byId("conversations").replaceChildren(...items);
-  if (!add && !items.length) byId("conversations").append(make("li", { class: "soft" }, "No conversation fits."));
-  const current = page.items.find((found) => found.id === view.conversation);
+  if (!add && !items.length) byId("conversations").append(make("li", { class: "soft" }, "No conversation matches."));
+  const current = page.items.find((item) => item.id === view.conversation);
   if (current) {
     view.title = current.title;
     view.archived = current.archived;
@@ -70,10 +70,10 @@ const listConversations = trying(async (add = false) => {
 function nameConversation() {
   byId("title").textContent = view.title || view.conversation;
   document.title = `${view.title || view.conversation} – threadmem`;
-  byId("archive").textContent = view.archived ? "Take out of the archive" : "Archive";
+  byId("archive").textContent = view.archived ? "Unarchive" : "Archive";
 }
 
-const openConversation = trying(async (id, message = null) => {
+const openConversation = showErrors(async (id, message = null) => {
   if (id !== view.conversation) {
     Object.assign(view, { conversation: id, thread: null, node: null, back: null, title: "", archived: false });
     if (isOpen()) closePanel();
@@ -93,9 +93,9 @@ const openConversation = trying(async (id, message = null) => {
 });
 
 async function loadTree() {
-  const asked = view.conversation;
-  const doc = await read("tree", { conversation: asked, replaced: byId("replaced").checked });
-  if (asked !== view.conversation) return null;
+  const { conversation } = view;
+  const doc = await read("tree", { conversation, replaced: byId("replaced").checked });
+  if (conversation !== view.conversation) return null;
   view.tree = doc.version;
   if (view.thread !== null && !doc.threads.some((thread) => thread.id === view.thread)) {
     // The thread has grown, or its end has moved.
@@ -141,7 +141,7 @@ function listThreads(doc) {
         title: view.writes ? "F2 or double click: rename" : null,
       },
       make("b", {}, make("i", { class: "dot", "aria-hidden": "true" }), make("span", {}, title), thread.active ? make("small", {}, "active") : ""),
-      make("small", {}, `${plural(thread.messages, "message")} · ${whenOf(thread.updated, true)}`),
+      make("small", {}, `${plural(thread.messages, "message")} · ${formatTime(thread.updated, true)}`),
     );
   });
   const focused = byId("threads").contains(document.activeElement);
@@ -162,10 +162,10 @@ function side(shown) {
   byId("menu").setAttribute("aria-expanded", String(shown));
 }
 
-// What is done with a message
+// Actions on messages and threads
 
 const actions = {
-  open: trying(async (id, focus = false, whole = false) => {
+  open: showErrors(async (id, focus = false, whole = false) => {
     const node = await read("node", { conversation: view.conversation, id, whole });
     view.node = id;
     if (map.selected !== id && map.rowOf.has(id)) map.pick(id);
@@ -173,7 +173,7 @@ const actions = {
     if (focus) focusPanel();
   }),
 
-  openHit: trying(async (hit) => {
+  openHit: showErrors(async (hit) => {
     const back = view.results;
     if (hit.conversation && hit.conversation !== view.conversation) await openConversation(hit.conversation);
     if (!map.rowOf.has(hit.id) && view.thread !== null) showThread(null);
@@ -182,109 +182,109 @@ const actions = {
     map.pick(hit.id);
   }),
 
-  place: trying(async (id, parent) => {
+  place: showErrors(async (id, parent) => {
     const done = await change("place", { conversation: view.conversation, id, parent });
     if (view.node === null && isOpen()) view.back = view.results;
     await loadTree();
     if (!map.rowOf.has(done.id)) showThread(null);
     map.pick(done.id);
     await actions.open(done.id);
-    if (done.before === parent) tell("The place is confirmed.");
-    else tell(parent === null ? "The message begins a thread." : `The message continues message ${parent}.`, { name: "Undo", run: () => actions.place(done.id, done.before) });
+    if (done.before === parent) notify("The place is confirmed.");
+    else notify(parent === null ? "The message now begins a thread." : `The message now continues message ${parent}.`, { name: "Undo", run: () => actions.place(done.id, done.before) });
   }),
 
-  move: trying(async (id) => {
+  move: showErrors(async (id) => {
     if (!view.writes || !map.rowOf.has(id) || !map.isLive(id)) return;
     const node = await read("node", { conversation: view.conversation, id });
-    const parent = await ask(`Move message ${id}`, ...(await places(node)), "Move");
+    const parent = await showDialog(`Move message ${id}`, ...(await places(node)), "Move");
     if (parent !== undefined) await actions.place(id, parent.id);
     byId("map").focus();
   }),
 
-  renameThread: trying(async (id, title = null) => {
+  renameThread: showErrors(async (id, title = null) => {
     if (!view.writes) return;
     const root = map.path(id)[0];
     const old = title ?? map.doc.threads.find((thread) => thread.root === root)?.title ?? map.topicOf(id);
     const field = make("input", { type: "text", value: old, "aria-label": "Title" });
-    const hint = make("p", { class: "soft" }, "Without a title, the thread is named by its first words.");
-    const given = await ask("Rename the thread", [field, hint], () => field.value.trim(), "Rename");
-    if (given === undefined) return;
-    const done = await change("rename_thread", { conversation: view.conversation, id, title: given });
+    const hint = make("p", { class: "soft" }, "If the title is empty, the thread is named by its first words.");
+    const newTitle = await showDialog("Rename the thread", [field, hint], () => field.value.trim(), "Rename");
+    if (newTitle === undefined) return;
+    const done = await change("rename_thread", { conversation: view.conversation, id, title: newTitle });
     await loadTree();
-    tell(`The thread has the title “${done.title}”.`);
+    notify(`The thread now has the title “${done.title}”.`);
   }),
 
-  revise: trying(async (node) => {
+  revise: showErrors(async (node) => {
     const field = make("textarea", { value: node.text, "aria-label": "New version" });
     const name = node.kind === "user" ? "Edit the message" : "Regenerate the answer";
     const hint = make("p", { class: "soft" }, "The new version replaces this version, which stays in the history.");
-    const text = await ask(name, [field, hint], () => field.value.trim() || undefined, "Save");
+    const text = await showDialog(name, [field, hint], () => field.value.trim() || undefined, "Save");
     if (text === undefined) return;
     const done = await change("revise", { conversation: view.conversation, id: node.id, text });
     await loadTree();
     await actions.open(done.id);
   }),
 
-  continueAt: trying(async (id) => {
+  continueAt: showErrors(async (id) => {
     await change("switch", { conversation: view.conversation, id });
     await loadTree();
-    tell("The next message continues this thread.");
+    notify("The next message continues this thread.");
   }),
 
   showThread: (id) => {
-    const thread = map.doc.threads.find((one) => pathIn(map.doc, one.id).includes(id));
-    if (!thread) return tell("The message is in no thread: it was replaced.");
+    const thread = map.doc.threads.find(({ id: tip }) => pathIn(map.doc, tip).includes(id));
+    if (!thread) return notify("The message was replaced, so it is not in a thread.");
     showThread(thread.id);
     map.pick(id);
     return undefined;
   },
 };
 
-/** The choices of a move: the body of a dialog and the function that returns the choice. */
+/** The body of the dialog that moves a message, and the function that returns the chosen place. */
 async function places(node) {
-  const named = new Map();
-  const add = (id, title, chance) => named.has(id) || named.set(id, { id, title, chance, hue: id === null ? null : map.hueOf(id) });
+  const byParent = new Map();
+  const add = (id, title, chance) => byParent.has(id) || byParent.set(id, { id, title, chance, hue: id === null ? null : map.hueOf(id) });
   for (const { id, chance } of node.chances) add(id, id === null ? "A new thread" : map.topicOf(id) || `Message ${id}`, chance);
   add(null, "A new thread");
   for (const thread of map.doc.threads) {
     const end = map.endBefore(thread.id, node.id);
     if (end !== undefined) add(end, thread.title);
   }
-  named.delete(node.parent ?? null);
-  const ids = [...named.keys()].filter((id) => id !== null).slice(0, 200);
+  byParent.delete(node.parent ?? null);
+  const ids = [...byParent.keys()].filter((id) => id !== null).slice(0, 200);
   const lines = new Map();
   if (ids.length) for (const line of (await read("lines", { conversation: view.conversation, ids: ids.join(",") })).lines) lines.set(line.id, line);
-  const all = [...named.values()].filter(({ id }) => id === null || lines.has(id));
+  const all = [...byParent.values()].filter(({ id }) => id === null || lines.has(id));
   let chosen = 0;
   const list = make("ul", { class: "choices", role: "listbox", tabindex: "0", "aria-label": "Places" });
   const number = make("input", { type: "text", inputmode: "numeric", placeholder: "or a message number", "aria-label": "Number of another message" });
   const filter = make("input", { type: "search", placeholder: "Filter threads", "aria-label": "Filter threads", "aria-controls": "places" });
   list.id = "places";
-  const shown = () => {
+  const matches = () => {
     const words = filter.value.toLowerCase();
-    return all.filter((one) => `${one.title} ${lines.get(one.id)?.line ?? ""}`.toLowerCase().includes(words));
+    return all.filter(({ id, title }) => `${title} ${lines.get(id)?.line ?? ""}`.toLowerCase().includes(words));
   };
   const draw = () => {
-    const found = shown();
-    chosen = Math.max(0, Math.min(chosen, found.length - 1));
+    const shown = matches();
+    chosen = Math.max(0, Math.min(chosen, shown.length - 1));
     list.replaceChildren(
-      ...found.map((one, at) =>
+      ...shown.map(({ id, title, chance, hue }, at) =>
         make(
           "li",
-          { class: "choice", role: "option", id: `place-${at}`, "aria-selected": String(at === chosen), "--hue": one.hue, onclick: () => { chosen = at; draw(); } },
-          make("b", {}, one.hue === null ? "" : make("i", { class: "dot", "aria-hidden": "true" }), make("span", {}, one.title), one.chance === undefined ? "" : make("small", {}, `${Math.round(100 * one.chance)} %`)),
-          one.id === null ? "" : make("small", {}, `after ${one.id}: ${lines.get(one.id).line}`),
+          { class: "choice", role: "option", id: `place-${at}`, "aria-selected": String(at === chosen), "--hue": hue, onclick: () => { chosen = at; draw(); } },
+          make("b", {}, hue === null ? "" : make("i", { class: "dot", "aria-hidden": "true" }), make("span", {}, title), chance === undefined ? "" : make("small", {}, `${Math.round(100 * chance)} %`)),
+          id === null ? "" : make("small", {}, `after ${id}: ${lines.get(id).line}`),
         ),
       ),
     );
-    if (found.length) list.setAttribute("aria-activedescendant", `place-${chosen}`);
+    if (shown.length) list.setAttribute("aria-activedescendant", `place-${chosen}`);
     list.children[chosen]?.scrollIntoView({ block: "nearest" });
   };
   const key = (event) => {
-    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (by) {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) {
       event.preventDefault();
-      chosen += by;
+      chosen += step;
       draw();
     }
   };
@@ -297,33 +297,33 @@ async function places(node) {
     if (number.value.trim()) {
       const id = Number(number.value);
       if (map.index.has(id)) return { id };
-      tell(`There is no message ${number.value}.`);
+      notify(`There is no message ${number.value}.`);
       return undefined;
     }
-    return shown()[chosen];
+    return matches()[chosen];
   };
   return [[filter, list, number], accept];
 }
 
 // Search, doubtful places and summaries
 
-const search = trying(async () => {
+const search = showErrors(async () => {
   const query = byId("query").value.trim();
   if (!query || !view.conversation) return;
   const everywhere = byId("everywhere").checked;
-  const found = await read("recall", { conversation: view.conversation, query, everywhere });
-  result("Hits", () => showHits(query, found.items, view, actions));
+  const { items } = await read("recall", { conversation: view.conversation, query, everywhere });
+  showResults("Hits", () => showHits(query, items, view, actions));
 });
 
-function result(name, run) {
-  view.node = null;
-  const shown = () => {
+/** Show results in the panel; a message that is opened from them has a button back to them. */
+function showResults(name, show) {
+  const run = () => {
     view.node = null;
     view.back = null;
-    run();
+    show();
   };
-  view.results = { name, run: shown };
-  shown();
+  view.results = { name, run };
+  run();
   focusPanel();
 }
 
@@ -331,27 +331,27 @@ byId("search").addEventListener("submit", (event) => {
   event.preventDefault();
   search();
 });
-byId("doubtful").addEventListener("click", trying(async () => {
+byId("doubtful").addEventListener("click", showErrors(async () => {
   const show = async () => showDoubts((await read("doubtful", { conversation: view.conversation })).items, view, actions);
-  result("Doubtful places", trying(show));
+  showResults("Doubtful places", showErrors(show));
 }));
-byId("summaries").addEventListener("click", trying(async () => {
-  const found = await read("summary", { conversation: view.conversation });
-  result("Summaries", () => showSummaries(found.items, view, actions));
+byId("summaries").addEventListener("click", showErrors(async () => {
+  const { items } = await read("summary", { conversation: view.conversation });
+  showResults("Summaries", () => showSummaries(items, view, actions));
 }));
-byId("replaced").addEventListener("change", trying(loadTree));
-byId("rename").addEventListener("click", trying(async () => {
+byId("replaced").addEventListener("change", showErrors(loadTree));
+byId("rename").addEventListener("click", showErrors(async () => {
   const field = make("input", { type: "text", value: view.title, "aria-label": "Title" });
-  const title = await ask("Rename the conversation", field, () => field.value.trim(), "Rename");
+  const title = await showDialog("Rename the conversation", field, () => field.value.trim(), "Rename");
   if (title === undefined) return;
   view.title = (await change("rename", { conversation: view.conversation, title })).title;
   nameConversation();
   await listConversations();
 }));
-byId("archive").addEventListener("click", trying(async () => {
+byId("archive").addEventListener("click", showErrors(async () => {
   view.archived = (await change("archive", { conversation: view.conversation, archived: !view.archived })).archived;
   nameConversation();
-  tell(view.archived ? "The conversation is archived." : "The conversation is out of the archive.");
+  notify(view.archived ? "The conversation is archived." : "The conversation is no longer archived.");
   await listConversations();
 }));
 byId("filter").addEventListener("input", () => {
@@ -392,14 +392,14 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// Another process may write: the version of the conversation is asked for once a second.
+// Other processes may write, so the page requests the version of the conversation once a second.
 
 async function poll() {
   let wait = 1000;
   if (!document.hidden) {
     try {
       const version = await read("version", { conversation: view.conversation });
-      if (view.lost) tell("The server answers again.");
+      if (view.lost) notify("The server responds again.");
       view.lost = false;
       if (view.listed && version.list !== view.listed) await listConversations();
       view.listed = version.list;
@@ -407,16 +407,16 @@ async function poll() {
         const items = await listConversations();
         view.conversation = "";
         if (items?.length) await openConversation(items[0].id);
-        tell("The conversation was removed.");
+        notify("The conversation was removed.");
       } else if (version.tree !== null && version.tree !== view.tree) {
         const before = map.doc?.ids.length ?? 0;
         const doc = await loadTree();
         const more = (doc?.ids.length ?? 0) - before;
-        if (more > 0) tell(plural(more, "new message"));
+        if (more > 0) notify(plural(more, "new message"));
         if (view.node !== null && isOpen() && !byId("panel").contains(document.activeElement)) await actions.open(view.node);
       }
     } catch {
-      if (!view.lost) tell("The server has ended, or does not answer. `threadmem view` starts it again.");
+      if (!view.lost) notify("The server does not respond. Start it again with `threadmem view`.");
       view.lost = true;
       wait = 5000;
     }
@@ -424,20 +424,20 @@ async function poll() {
   setTimeout(poll, wait);
 }
 
-const start = trying(async () => {
-  const place = new URLSearchParams(location.hash.slice(1));
+const start = showErrors(async () => {
+  const address = new URLSearchParams(location.hash.slice(1));
   history.replaceState(null, "", `/${location.hash}`); // The address no longer contains the token.
   Object.assign(view, await read("about"));
   map.writes = view.writes;
   for (const name of ["rename", "archive"]) byId(name).hidden = !view.writes;
-  const found = await listConversations();
-  const id = place.get("conversation") ?? found?.[0]?.id;
+  const items = await listConversations();
+  const id = address.get("conversation") ?? items?.[0]?.id;
   if (id) {
-    await openConversation(id, place.has("message") ? Number(place.get("message")) : null);
+    await openConversation(id, address.has("message") ? Number(address.get("message")) : null);
     byId("map").focus();
   } else {
     byId("empty").hidden = false;
-    byId("empty").textContent = `There are no conversations of ${view.owner}.`;
+    byId("empty").textContent = `${view.owner} has no conversations.`;
     byId("title").textContent = "threadmem";
   }
   setTimeout(poll, 1000);

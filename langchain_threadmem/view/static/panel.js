@@ -1,6 +1,6 @@
 // The panel beside the map: a message, hits, doubtful places and summaries.
 
-import { byId, make, plural, read, trying, whenOf } from "./dom.js";
+import { byId, formatTime, make, plural, read, showErrors } from "./dom.js";
 
 const panel = byId("panel");
 const percent = (chance) => `${Math.round(100 * chance)} %`;
@@ -40,7 +40,7 @@ export function showNode(node, view, actions) {
       {
         class: "icon",
         disabled: !other,
-        "aria-label": by < 0 ? "Version before" : "Next version",
+        "aria-label": by < 0 ? "Previous version" : "Next version",
         onclick: () => actions.open(other.id),
       },
       by < 0 ? "‹" : "›",
@@ -51,19 +51,19 @@ export function showNode(node, view, actions) {
     make("span", {}, `${number + 1}/${node.versions.length} ${node.kind === "user" ? "edited" : "regenerated"}`),
     step(1),
   ];
-  const said = make("div", { class: `said${live ? "" : " gone"}`, "--hue": map.hueOf(node.id) }, node.text || "(no text)");
+  const text = make("div", { class: `message${live ? "" : " replaced"}`, "--hue": map.hueOf(node.id) }, node.text || "(no text)");
   fill(
     `${node.role}${node.name ? ` ${node.name}` : ""}, message ${node.id}`,
     view.back,
     make(
       "div",
       { class: "facts" },
-      make("span", {}, whenOf(node.time)),
+      make("span", {}, formatTime(node.time)),
       live ? "" : make("b", {}, node.state),
       node.by ? make("button", { onclick: () => actions.open(node.by) }, `replaced by ${node.by}`) : "",
       ...(versions || []),
     ),
-    said,
+    text,
     node.length > node.text.length
       ? make("button", { onclick: () => actions.open(node.id, false, true) }, `Show all ${plural(node.length, "character")}`)
       : "",
@@ -77,9 +77,9 @@ export function showNode(node, view, actions) {
         ? make("button", { onclick: () => actions.revise(node) }, node.kind === "user" ? "Edit …" : "Regenerate …")
         : "",
       writes ? make("button", { title: "Make the thread of this message the active thread", onclick: () => actions.continueAt(node.id) }, "Continue here") : "",
-      make("button", { onclick: () => actions.showThread(node.id) }, "Thread alone"),
+      make("button", { onclick: () => actions.showThread(node.id) }, "Show only this thread"),
     ),
-    make("h3", {}, "Why it is here"),
+    make("h3", {}, "Reason for the place"),
     reasons(node, actions, writes && live),
   );
 }
@@ -88,30 +88,30 @@ function reasons(node, actions, writes) {
   const above = node.above
     ? make("p", {}, make("small", {}, "continues "), make("button", { class: "hit", onclick: () => actions.open(node.parent) }, node.above))
     : make("p", {}, make("small", {}, "begins a thread"));
-  const why = node.reason || (node.above ? "follows the message before it" : "the first message of its thread");
+  const reason = node.reason || (node.above ? "follows the message before it" : "the first message of its thread");
   const chances = node.chances.map(({ id, chance, line }) => {
     const here = (id ?? null) === (node.parent ?? null);
     const name = id === null ? "a new thread" : line || `message ${id}`;
     return make(
       "div",
-      { class: `chance${here ? " now" : ""}` },
+      { class: `chance${here ? " current" : ""}` },
       make("b", {}, percent(chance)),
       make("button", { disabled: id === null, title: name, onclick: () => actions.open(id) }, name),
       make("div", { class: "share", "aria-hidden": "true", "--share": `${100 * chance}%` }),
-      here ? make("small", {}, "the present place") : "",
-      writes && !here ? make("div", {}, make("button", { class: "there", onclick: () => actions.place(node.id, id) }, "Move there")) : "",
+      here ? make("small", {}, "the current place") : "",
+      writes && !here ? make("div", {}, make("button", { class: "move", onclick: () => actions.place(node.id, id) }, "Move there")) : "",
     );
   });
   return [
-    make("p", {}, node.doubtful ? make("span", { class: "doubt" }, "doubtful: ") : "", why),
+    make("p", {}, node.doubtful ? make("span", { class: "doubt" }, "doubtful: ") : "", reason),
     above,
-    chances.length ? make("h3", {}, "Probabilities when it was placed") : "",
+    chances.length ? make("h3", {}, "Probabilities at the time of placement") : "",
     ...chances,
-    writes && node.doubtful ? make("button", { onclick: () => actions.place(node.id, node.parent) }, "The place is right") : "",
+    writes && node.doubtful ? make("button", { onclick: () => actions.place(node.id, node.parent) }, "Confirm the place") : "",
   ].flat();
 }
 
-/** A text in which words are marked. */
+/** A text with marked words, as strings and elements. */
 function marked(text, terms) {
   const words = terms.filter(Boolean).map((term) => term.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   if (!words.length) return [text];
@@ -123,7 +123,7 @@ export function showHits(query, hits, view, actions) {
   fill(
     `${plural(hits.length, "hit")} for “${query}”`,
     null,
-    hits.length ? "" : make("p", { class: "soft" }, "No message fits. Search uses words, and meaning where messages have been embedded."),
+    hits.length ? "" : make("p", { class: "soft" }, "No message matches. A search compares words, and also the meaning of messages with embeddings."),
     ...hits.map((hit) =>
       hit.rank
         ? summaryCard({ ...hit, id: hit.message, group: hit.conversation || view.owner, children: 1, title: `Summary, ${hit.why}` }, actions)
@@ -133,18 +133,18 @@ export function showHits(query, hits, view, actions) {
             ...hit.above.slice(-1).map((line) => make("small", {}, `after: ${line}`)),
             make("p", {}, make("b", {}, `${hit.role} `), ...marked(hit.text, hit.terms)),
             make("small", {}, `why: ${hit.why}`),
-            make("small", {}, [whenOf(hit.time), hit.conversation !== view.conversation ? hit.conversation : ""].filter(Boolean).join(" · ")),
+            make("small", {}, [formatTime(hit.time), hit.conversation !== view.conversation ? hit.conversation : ""].filter(Boolean).join(" · ")),
           ),
     ),
   );
 }
 
-/** Messages in doubtful places, each with the likeliest other place. */
+/** Messages in doubtful places, each with the most probable other place. */
 export function showDoubts(items, view, actions) {
   fill(
     `${plural(items.length, "doubtful place")}`,
     null,
-    make("p", { class: "soft" }, items.length ? "The most doubtful place comes first." : "All places are likely, or were chosen by a person."),
+    make("p", { class: "soft" }, items.length ? "The most doubtful place comes first." : "All places are probable, or were chosen by a person."),
     ...items.map((item) =>
       make(
         "div",
@@ -194,10 +194,10 @@ function summaryCard(unit, actions) {
     "button",
     {
       "aria-expanded": "false",
-      onclick: trying(async () => {
+      onclick: showErrors(async () => {
         if (!inside.childNodes.length) {
           const below = await read("unfold", { id: unit.id, group: unit.group, rank: unit.rank });
-          inside.replaceChildren(...below.items.map((one) => summaryCard(one, actions)));
+          inside.replaceChildren(...below.items.map((item) => summaryCard(item, actions)));
         }
         inside.hidden = !inside.hidden;
         fold.setAttribute("aria-expanded", String(!inside.hidden));
@@ -210,7 +210,7 @@ function summaryCard(unit, actions) {
     "div",
     { class: "card" },
     make("b", {}, unit.title || "Summary"),
-    make("small", {}, ` ${[unit.rank === 2 ? "long-term memory" : "", unit.from && `${whenOf(unit.from)} – ${whenOf(unit.to)}`, unit.stale ? "some messages changed since" : ""].filter(Boolean).join(" · ")}`),
+    make("small", {}, ` ${[unit.rank === 2 ? "long-term memory" : "", unit.from && `${formatTime(unit.from)} – ${formatTime(unit.to)}`, unit.stale ? "some messages have changed since" : ""].filter(Boolean).join(" · ")}`),
     make("p", {}, unit.text),
     unit.children ? fold : "",
     inside,
