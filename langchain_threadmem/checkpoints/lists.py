@@ -57,10 +57,8 @@ class StoredList(NamedTuple):
     former: bool
 
 
-_WRITTEN_UNDER = f"CASE WHEN n.key & {LAST_POSITION} = 0 THEN s.parent ELSE n.key - 1 END"
-_SELECT = (
-    f"SELECT n.key, {_WRITTEN_UNDER}, g.parent, n.message, n.body, n.state, n.seq FROM threadmem_node n "
-)
+_WRITTEN = f"CASE WHEN n.key & {LAST_POSITION} = 0 THEN s.parent ELSE n.key - 1 END"
+_SELECT = f"SELECT n.key, {_WRITTEN}, g.parent, n.message, n.body, n.state, n.seq FROM threadmem_node n "
 _OF_SEGMENT = (
     f"LEFT JOIN threadmem_segment s ON s.id = n.key >> {POSITION_BITS} "
     "LEFT JOIN threadmem_graft g ON g.key = n.key "
@@ -173,8 +171,8 @@ def place(
     Args:
         conn: A write transaction.
         tree_id: The tree, which is locked.
-        messages: The list, or its messages after a stored beginning that is the same in all versions; each id
-            once.
+        messages: The list, or its messages after a stored beginning without a shared end (see
+            `checkpoints.placing.Plan`); each id once.
         after: Key of the last message of the stored beginning that is not an aside.
         now: Time of the new rows, in seconds since 1970.
         rows_read: The rows for the placing, read after the tree was locked; `None` to read the rows here.
