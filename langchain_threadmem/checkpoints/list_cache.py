@@ -43,7 +43,7 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree.trees import Head
 
 CONVERSATION_CHANNEL = "messages"
-"""The channel of the root namespace whose messages are the conversation's messages."""
+"""The channel of the root namespace that contains the messages of the conversation."""
 START, ROOT = "__start__", "__root__"
 CACHED_CONVERSATIONS = 256
 LISTS_PER_TREE = 6
