@@ -81,7 +81,7 @@ def time_of_id(packed: bytes) -> float:
     """The time in a checkpoint's id, in seconds since 1970; 0.0 if the id is not a UUID of version 6.
 
     Example:
-        >>> made_at(pack_id("1ef4f797-8335-6428-8001-8a1503f9b875")) > 1.7e9
+        >>> time_of_id(pack_id("1ef4f797-8335-6428-8001-8a1503f9b875")) > 1.7e9
         True
     """
     if len(packed) != 16 or packed[6] >> 4 != 6:
