@@ -112,7 +112,7 @@ def _verify(owner: str, only_tree: int | None) -> Flow[Verification]:
         problems += [f"{subject}: {problem}" for problem in result]
         total += node_count
     checkpointed = (
-        yield from attempt("the checkpoints", lambda conn: checkpoint_queries.threads(conn, owner))
+        yield from attempt("the checkpoints", lambda conn: checkpoint_queries.conversations(conn, owner))
     ) or []
     for tree, name in checkpointed:
         if only_tree in (None, tree):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
-from langchain_threadmem.checkpoints.known_lists import START
+from langchain_threadmem.checkpoints.list_cache import START
 from langchain_threadmem.checkpoints.queries import CheckpointRow, unpack_id
 from langchain_threadmem.checkpoints.save import Archive, blobs_of
 from langchain_threadmem.checkpoints.spans import Reader
@@ -16,12 +16,12 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes
 
 NEAR = 32
-"""The number of checkpoints before and after the time of a message that are searched before all others."""
+"""The number of checkpoints before, and after, the time of a message that are searched first."""
 Address = tuple[str, str]
-"""Thread and id of a checkpoint."""
+"""Conversation and id of a checkpoint."""
 
 
-def first_with(archive: Archive, message: str, thread: str | None, ns: str) -> Flow[Address]:
+def first_with(archive: Archive, message: str, conversation: str | None, ns: str) -> Flow[Address]:
     """The first checkpoint whose state contains a message.
 
     Checkpoints from the time of the message are searched first.
@@ -29,24 +29,24 @@ def first_with(archive: Archive, message: str, thread: str | None, ns: str) -> F
     Args:
         archive: The checkpoints.
         message: The id of the message.
-        thread: The thread; `None` for the first thread of the owner with such a message.
+        conversation: The conversation; `None` for the first conversation of the owner with the message.
         ns: The namespace of the checkpoint.
 
     Raises:
         NodeNotFoundError: No checkpoint contains the message.
     """
-    name, row = yield from Sql(lambda conn: _first(archive, conn, message, thread, ns))
+    name, row = yield from Sql(lambda conn: _first(archive, conn, message, conversation, ns))
     return name, unpack_id(row.id)
 
 
-def before(archive: Archive, message: str, thread: str, ns: str) -> Flow[Address]:
+def before(archive: Archive, message: str, conversation: str, ns: str) -> Flow[Address]:
     """The parent of the first checkpoint whose state contains a message.
 
     Raises:
         NodeNotFoundError: No checkpoint contains the message.
-        InputError: The first checkpoint of the thread contains the message.
+        InputError: The first checkpoint of the conversation contains the message.
     """
-    name, row = yield from Sql(lambda conn: _first(archive, conn, message, thread, ns))
+    name, row = yield from Sql(lambda conn: _first(archive, conn, message, conversation, ns))
     if row.parent is None:
         raise InputError(
             f"the first checkpoint of thread {name!r} contains message {message!r}, so there is no earlier "
@@ -56,9 +56,9 @@ def before(archive: Archive, message: str, thread: str, ns: str) -> Flow[Address
 
 
 def _first(
-    archive: Archive, conn: Conn, message: str, thread: str | None, ns: str
+    archive: Archive, conn: Conn, message: str, conversation: str | None, ns: str
 ) -> tuple[str, CheckpointRow]:
-    for tree, name in checkpoint_queries.threads(conn, archive.runtime.owner, thread):
+    for tree, name in checkpoint_queries.conversations(conn, archive.runtime.owner, conversation):
         versions = nodes.versions(conn, tree, message)
         if not versions:
             continue
@@ -67,7 +67,7 @@ def _first(
         for row in _candidates(conn, tree, ns, created):
             if search.matches(row):
                 return name, _earliest(conn, search, row)
-    where = "of the owner" if thread is None else f"of thread {thread!r}"
+    where = "of the owner" if conversation is None else f"of thread {conversation!r}"
     raise NodeNotFoundError(
         f"no checkpoint {where} contains a message with the id {message!r}; pass the id of a message in the "
         "state of the graph"
@@ -84,17 +84,17 @@ def _candidates(conn: Conn, tree: int, ns: str, created: float) -> Iterator[Chec
 
 
 def _earliest(conn: Conn, search: _MessageSearch, row: CheckpointRow) -> CheckpointRow:
-    """The earliest of a checkpoint and its ancestors that contain the message."""
+    """The earliest checkpoint that contains the message, among a checkpoint and its ancestors."""
     while row.parent is not None:
-        above = checkpoint_queries.get(conn, row.tree, row.ns, row.parent)
-        if above is None or not search.matches(above):
+        parent = checkpoint_queries.get(conn, row.tree, row.ns, row.parent)
+        if parent is None or not search.matches(parent):
             break
-        row = above
+        row = parent
     return row
 
 
 class _MessageSearch:
-    """Tells which checkpoints contain a message, given the keys of the message."""
+    """Checks whether checkpoints contain a message, by the keys of the versions of the message."""
 
     def __init__(self, archive: Archive, conn: Conn, keys: Collection[int]) -> None:
         self._archive, self._conn, self._keys, self._reader = archive, conn, keys, Reader()
@@ -103,6 +103,6 @@ class _MessageSearch:
         state, _ = self._archive.state(row)
         # The input of a run is not yet part of the state.
         refs = [ref for name, ref in blobs_of(state, row).items() if name != START]
-        [blobs] = self._conn.each(checkpoint_queries.asking_blobs(row.tree, refs))
+        [blobs] = self._conn.each(checkpoint_queries.blobs_query(row.tree, refs))
         spans = [span for value in checkpoint_queries.as_blobs(blobs).values() for span in spans_of(*value)]
         return self._reader.contains(self._conn, spans, self._keys)

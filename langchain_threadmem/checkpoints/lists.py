@@ -29,13 +29,13 @@ from langchain_threadmem.tree import grafts, nodes, revision, trees
 from langchain_threadmem.tree.append import NodeWriter
 
 
-class Located(NamedTuple):
+class Location(NamedTuple):
     """The place of a message of a list.
 
     Attributes:
-        key: Key of its node.
-        follows: Key of the node that it was written under.
-        aside: Whether it is an aside.
+        key: Key of the node.
+        follows: Key of the node that the message was written under.
+        aside: Whether the message is an aside.
     """
 
     key: int
@@ -43,41 +43,42 @@ class Located(NamedTuple):
     aside: bool
 
 
-class Stored(NamedTuple):
+class StoredList(NamedTuple):
     """A stored list.
 
     Attributes:
-        located: The place of each message.
+        locations: The place of each message.
         shared: As in `checkpoints.placing.Plan`.
         former: Whether a message of the list is superseded.
     """
 
-    located: list[Located]
+    locations: list[Location]
     shared: int | None
     former: bool
 
 
 _WRITTEN = f"CASE WHEN n.key & {LAST_POSITION} = 0 THEN s.parent ELSE n.key - 1 END"
-_FOUND = f"SELECT n.key, {_WRITTEN}, g.parent, n.message, n.body, n.state, n.seq FROM threadmem_node n "
+_SELECT = f"SELECT n.key, {_WRITTEN}, g.parent, n.message, n.body, n.state, n.seq FROM threadmem_node n "
 _OF_SEGMENT = (
     f"LEFT JOIN threadmem_segment s ON s.id = n.key >> {POSITION_BITS} "
     "LEFT JOIN threadmem_graft g ON g.key = n.key "
 )
 
 
-def _by_ids(ids: str, numbers: str, mark: str) -> tuple[str, str]:
-    # `nodes.of_message` for many messages: without and with the messages whose ids are numbers.
-    wanted = f"n.tree = {mark} AND n.message {ids}"
+def _by_ids(ids: str, numbers: str, marker: str) -> tuple[str, str]:
+    # The query of `nodes.of_message` for many messages, without and with messages whose ids are numbers.
+    condition = f"n.tree = {marker} AND n.message {ids}"
     key_at = (
-        "SELECT (SELECT o.key + one.value - o.seq FROM threadmem_node o "
-        f"WHERE o.tree = {mark} AND o.opens = 1 AND o.seq <= one.value ORDER BY o.seq DESC LIMIT 1) "
-        f"FROM {numbers} AS one"
+        "SELECT (SELECT o.key + number.value - o.seq FROM threadmem_node o "
+        f"WHERE o.tree = {marker} AND o.opens = 1 AND o.seq <= number.value ORDER BY o.seq DESC LIMIT 1) "
+        f"FROM {numbers} AS number"
     )
     named = " UNION ALL ".join(
-        f"{_FOUND}{_OF_SEGMENT}WHERE {wanted} AND n.named = 1 AND n.state {state}" for state in ("= 0", "> 0")
+        f"{_SELECT}{_OF_SEGMENT}WHERE {condition} AND n.named = 1 AND n.state {state}"
+        for state in ("= 0", "> 0")
     )
-    at_keys = f"n.key IN ({key_at})" if mark == "?" else f"n.key = ANY (ARRAY({key_at}))"
-    numbered = f"{_FOUND}{_OF_SEGMENT}WHERE {at_keys} AND {wanted} AND n.named = 0"
+    at_keys = f"n.key IN ({key_at})" if marker == "?" else f"n.key = ANY (ARRAY({key_at}))"
+    numbered = f"{_SELECT}{_OF_SEGMENT}WHERE {at_keys} AND {condition} AND n.named = 0"
     return named, f"{named} UNION ALL {numbered}"
 
 
@@ -104,12 +105,12 @@ _STATE = Statement(
 _NODE = Statement(select(node.c.seq).where(node.c.key == bindparam("key")), "key")
 
 
-def find(conn: Conn, tree_id: int, messages: Sequence[EncodedMessage]) -> list[Located | None]:
+def find(conn: Conn, tree_id: int, messages: Sequence[EncodedMessage]) -> list[Location | None]:
     """The places of stored messages; `None` for messages that are not stored."""
-    return places_from(conn, messages, conn.each(finding(tree_id, messages))[0])
+    return places_from(conn, messages, conn.each(places_query(tree_id, messages))[0])
 
 
-def finding(tree_id: int, messages: Sequence[EncodedMessage]) -> Query:
+def places_query(tree_id: int, messages: Sequence[EncodedMessage]) -> Query:
     """The query for the places of messages."""
     ids = json.dumps([message.id for message in messages])
     numbers = [number for message in messages if (number := number_in(message.id))]
@@ -120,39 +121,39 @@ def finding(tree_id: int, messages: Sequence[EncodedMessage]) -> Query:
 
 def places_from(
     conn: Conn, messages: Sequence[EncodedMessage], rows: Sequence[tuple[Any, ...]]
-) -> list[Located | None]:
-    """The result of `find`, from the rows of the query `finding`."""
+) -> list[Location | None]:
+    """The result of `find`, from the rows of `places_query`."""
     places = _places(conn, rows, messages)
     if not places:
         return [None] * len(messages)
     if len({message.id for message in messages}) < len(messages):
         same = ([row.place for row in places.get(m.id, ()) if row.place.content == m.body] for m in messages)
-        return [None if place is None else _located(place) for place in map(best, same)]
-    located_at = {row.place.key: row.place for rows in places.values() for row in rows}
-    steps = plan_list(_elements(messages), _values(places), None)
+        return [None if place is None else _location(place) for place in map(best, same)]
+    place_of = {row.place.key: row.place for rows in places.values() for row in rows}
+    steps = plan_list(_elements(messages), _places_by_id(places), None)
     keys = [step.copies if isinstance(step, New) else step.key for step in steps]
-    return [None if key is None else _located(located_at[key]) for key in keys]
+    return [None if key is None else _location(place_of[key]) for key in keys]
 
 
 class PlacementRows(NamedTuple):
-    """The rows that the placing rule needs: head of the tree, places of the messages, and the node before."""
+    """The rows for the placing rule: head of the tree, places of the messages, and the preceding node."""
 
     head: trees.Head
     places: Sequence[tuple[Any, ...]]
     after: Sequence[tuple[Any, ...]]
 
 
-def asking_placement(tree_id: int, messages: Sequence[EncodedMessage], after: int | None) -> list[Query]:
+def placement_queries(tree_id: int, messages: Sequence[EncodedMessage], after: int | None) -> list[Query]:
     """The queries for the placing of a list, or of the messages after the node `after`."""
     return [
         trees.asking_head(tree_id),
-        finding(tree_id, messages),
+        places_query(tree_id, messages),
         (_STATE, (after if messages else None,)),
     ]
 
 
 def placement_rows(answers: Iterator[Sequence[tuple[Any, ...]]]) -> PlacementRows:
-    """The rows of the queries `asking_placement`."""
+    """The rows of `placement_queries`."""
     return PlacementRows(trees.head_of(next(answers)), next(answers), next(answers))
 
 
@@ -163,66 +164,65 @@ def place(
     after: int | None,
     now: float,
     rows_read: PlacementRows | None = None,
-    ending: Sequence[Located] = (),
-) -> tuple[Stored, trees.Head]:
-    """Store the messages of a list by the placing rule; the last message becomes the end of the active
-    thread.
+    ending: Sequence[Location] = (),
+) -> tuple[StoredList, trees.Head]:
+    """Store a list of messages by the placing rule; the last message becomes the end of the active thread.
 
     Args:
         conn: A write transaction.
         tree_id: The tree, which is locked.
-        messages: The list, or its messages after a stored beginning that no other version shares; each id
-            once.
-        after: Key of the last message of that beginning that is not an aside.
+        messages: The list, or its messages after a stored beginning without a shared end (see
+            `checkpoints.placing.Plan`); each id once.
+        after: Key of the last message of the stored beginning that is not an aside.
         now: Time of the new rows, in seconds since 1970.
-        rows_read: The rows for the placing, read after the tree was locked; `None` to read them here.
-        ending: Earlier places of the last of `messages` and of the messages after it in the list.
+        rows_read: The rows for the placing, read after the tree was locked; `None` to read the rows here.
+        ending: The stored places of the last of `messages` and of the messages that follow it in the list.
 
     Returns:
-        The place of each message, and the new head of the tree. Besides the new messages, one row is written,
-        whatever the length of the list.
+        The place of each message, and the new head of the tree. In addition to the new messages, one row is
+        written, whatever the length of the list.
     """
     if rows_read is None:
-        rows_read = placement_rows(iter(conn.each(*asking_placement(tree_id, messages, after))))
+        rows_read = placement_rows(iter(conn.each(*placement_queries(tree_id, messages, after))))
     head = rows_read.head
     places = _places(conn, rows_read.places, messages)
-    located_at = {row.place.key: row for rows in places.values() for row in rows}
-    seqs = {key: row.seq for key, row in located_at.items()}
+    rows_by_key = {row.place.key: row for rows in places.values() for row in rows}
+    seqs = {key: row.seq for key, row in rows_by_key.items()}
     home = _home(conn, tree_id, after, seqs, rows_read.after) if messages else None
-    elements = _elements(messages, _results(conn, tree_id, messages, places, after))
-    planned = plan(elements, _values(places), head.tip, after=after, home=home)
+    elements = _elements(messages, _result_positions(conn, tree_id, messages, places, after))
+    planned = plan(elements, _places_by_id(places), head.tip, after=after, home=home)
     if ending:
         last = planned.steps[-1]
         if isinstance(last, New) or last.key != ending[0].key:
-            whole = [*messages, *_encoded(conn, ending[1:])]
-            return place(conn, tree_id, whole, after, now)
+            all_messages = [*messages, *_encoded(conn, ending[1:])]
+            return place(conn, tree_id, all_messages, after, now)
     writer = _ListWriter(conn, tree_id, head, seqs, now)
     if home is not None and home == after:
         writer.taken[home] = bool(rows_read.after[0][-1])
-    located: list[Located] = []
+    locations: list[Location] = []
     for step, message in zip(planned.steps, messages, strict=True):
         if isinstance(step, Use):
-            located.append(_located(located_at[step.key].place))
+            locations.append(_location(rows_by_key[step.key].place))
             continue
-        parent = located[step.parent.index].key if isinstance(step.parent, Planned) else step.parent
+        parent = locations[step.parent.index].key if isinstance(step.parent, Planned) else step.parent
         if isinstance(step, New):
-            located.append(writer.add(step, parent, message))
+            locations.append(writer.add(step, parent, message))
         else:
             assert parent is not None
-            above = planned.steps[step.parent.index]
-            is_version = isinstance(above, New) and not above.beside
+            parent_step = planned.steps[step.parent.index]
+            is_version = isinstance(parent_step, New) and not parent_step.beside
             is_answer = is_version and message.role not in ("human", "system")
             writer.graft(step.key, parent, is_answer=is_answer)
-            located.append(_located(located_at[step.key].place))
-    located += ending[1:]
-    writer.supersede_answers_to_old_versions({where.key for where in located})
-    spoken = next((where.key for where in reversed(located) if not where.aside), after)
-    head = writer.finish(head.tip if spoken is None else spoken)
+            locations.append(_location(rows_by_key[step.key].place))
+    locations += ending[1:]
+    writer.supersede_answers_to_old_versions({location.key for location in locations})
+    end = next((location.key for location in reversed(locations) if not location.aside), after)
+    head = writer.finish(head.tip if end is None else end)
     former = any(
-        isinstance(step, Use) and located_at[step.key].place.state == State.SUPERSEDED
+        isinstance(step, Use) and rows_by_key[step.key].place.state == State.SUPERSEDED
         for step in planned.steps
     )
-    return Stored(located, planned.shared, former), head
+    return StoredList(locations, planned.shared, former), head
 
 
 class _ListWriter:
@@ -236,13 +236,13 @@ class _ListWriter:
         self._now = now
         self._system = head.system
         self._new: list[int] = []
-        self._changed = False  # the state or the place of a stored node
+        self._changed = False  # whether the state or the place of a stored node has changed
         self._nodes = NodeWriter(conn, tree_id, head)
         self.taken = self._nodes.taken
-        # The number of the new version, by the key of the replaced node or of an answer to it.
+        # The number of the new version, by the key of the replaced node or of an answer to the replaced node.
         self._replaced: dict[int, int] = {}
 
-    def add(self, new: New, parent: int | None, message: EncodedMessage) -> Located:
+    def add(self, new: New, parent: int | None, message: EncodedMessage) -> Location:
         """Write a message and supersede the node that it replaces, since a message has one live place."""
         aside, number = new.state == State.ASIDE, self._nodes.newest + 1
         under = None if parent is None else self._seq(parent)
@@ -272,10 +272,10 @@ class _ListWriter:
         self._new.append(key)
         if message.role == "system" and new.state == State.LIVE:
             self._system = key
-        return Located(key, parent, aside)
+        return Location(key, parent, aside)
 
     def graft(self, key: int, parent: int, *, is_answer: bool) -> None:
-        """Move a stored message and all that follows it under another node."""
+        """Move a stored message and its descendants under another node."""
         if is_answer:
             self._replaced[key] = self._seq(parent)
         grafts.move(self._conn, self._tree, key, parent, self._seq(parent))
@@ -287,7 +287,7 @@ class _ListWriter:
         revision.supersede(self._conn, self._tree, keys, by)
 
     def _supersede_answers(self, parent: int, role: str) -> None:
-        """Supersede the AI and tool messages of a turn that is answered a second time; later turns stay."""
+        """Supersede the AI and tool messages of a turn that gets a second answer; later turns stay."""
         if role in ("human", "system"):
             return
         old = nodes.answers(
@@ -299,7 +299,7 @@ class _ListWriter:
     def supersede_answers_to_old_versions(self, listed: Collection[int]) -> None:
         """Supersede the answers to replaced messages, except those that the list contains.
 
-        As in `ChatMemory.edit`, these are the AI and tool messages of the turn; later turns stay.
+        As in `ChatMemory.edit`, the answers are the AI and tool messages of the turn; later turns stay.
         """
         for key, version in self._replaced.items():
             rows = nodes.answers(
@@ -312,12 +312,12 @@ class _ListWriter:
     def _seq(self, key: int) -> int:
         if key not in self._seqs:
             row = self._conn.one(_NODE, key)
-            assert row is not None, f"node {key} is gone"
+            assert row is not None, f"node {key} is missing"
             self._seqs[key] = row[0]
         return self._seqs[key]
 
     def finish(self, tip: int | None) -> trees.Head:
-        """Write the rows and the end of the active thread; returns the new head."""
+        """Write the rows and the end of the active thread, and return the new head of the tree."""
         before = after = self._head
         self._nodes.flush()
         if self._changed:
@@ -332,25 +332,25 @@ class _ListWriter:
         return after
 
 
-class _StoredPlace(NamedTuple):
+class _PlaceRow(NamedTuple):
     place: Place
     seq: int
 
 
 def _places(
     conn: Conn, rows: Sequence[tuple[Any, ...]], messages: Sequence[EncodedMessage]
-) -> dict[str, list[_StoredPlace]]:
+) -> dict[str, list[_PlaceRow]]:
     unread = {message.id: message.body for message in messages if is_unreadable(message.body)}
-    places: dict[str, list[_StoredPlace]] = {}
+    places: dict[str, list[_PlaceRow]] = {}
     for key, written, parent, message, body, state, seq in rows:
-        if message in unread:  # The list contains the stand-in of a stored message that cannot be read.
+        if message in unread:  # The list contains a placeholder for a stored message that cannot be read.
             body = unread[message]
         elif conn.seal is not None:
             body = conn.seal.open_body(message, "", body)
         former = None if parent in (None, written) else written
-        above = written if former is None else parent
-        place = Place(key, above, message, body, State(state), former)
-        places.setdefault(message, []).append(_StoredPlace(place, seq))
+        current_parent = written if former is None else parent
+        place = Place(key, current_parent, message, body, State(state), former)
+        places.setdefault(message, []).append(_PlaceRow(place, seq))
     return places
 
 
@@ -359,19 +359,19 @@ def _home(
 ) -> int | None:
     """The home of a node, see `checkpoints.placing`; `None` for a former version.
 
-    `rows` is the row of the node from `asking_placement`; more rows are read if it is not live. Adds the
-    numbers of these nodes to `seqs`.
+    `rows` contains the row of the node from `placement_queries`; if the node is not live, more rows are read.
+    The numbers of the nodes are added to `seqs`.
     """
     home: int | None = None
     while key is not None:
         rows = rows or conn.all(_STATE, key)
-        assert rows, f"node {key} is gone"
+        assert rows, f"node {key} is missing"
         message, role, state, seqs[key], _ = rows[0]
         rows = ()
         if state == State.LIVE:
             return key if home is None else home
         if role == "system" and home is not None:
-            return home  # A rewritten system message makes no new version of the messages after it.
+            return home  # A new version of a system message makes no new versions of the messages after it.
         places = [row.place for row in _places_of(conn, tree_id, EncodedMessage(message, "", role))]
         own = next(place for place in places if place.key == key)
         live = live_of(place for place in places if place.content == own.content)
@@ -381,17 +381,17 @@ def _home(
     return home
 
 
-def _places_of(conn: Conn, tree_id: int, message: EncodedMessage) -> list[_StoredPlace]:
-    return _places(conn, conn.each(finding(tree_id, [message]))[0], [message])[message.id]
+def _places_of(conn: Conn, tree_id: int, message: EncodedMessage) -> list[_PlaceRow]:
+    return _places(conn, conn.each(places_query(tree_id, [message]))[0], [message])[message.id]
 
 
-def _encoded(conn: Conn, located: Sequence[Located]) -> list[EncodedMessage]:
-    row_of = {row.key: row for row in nodes.by_keys(conn, [place.key for place in located])}
-    rows = [row_of[place.key] for place in located]
+def _encoded(conn: Conn, locations: Sequence[Location]) -> list[EncodedMessage]:
+    row_of = {row.key: row for row in nodes.by_keys(conn, [place.key for place in locations])}
+    rows = [row_of[place.key] for place in locations]
     return [EncodedMessage(row.message, row.body, row.role) for row in rows]
 
 
-def _values(places: dict[str, list[_StoredPlace]]) -> dict[str, list[Place]]:
+def _places_by_id(places: dict[str, list[_PlaceRow]]) -> dict[str, list[Place]]:
     return {message: [row.place for row in rows] for message, rows in places.items()}
 
 
@@ -402,14 +402,14 @@ def _elements(messages: Sequence[EncodedMessage], results: Collection[int] = ())
     ]
 
 
-def _results(
+def _result_positions(
     conn: Conn,
     tree_id: int,
     messages: Sequence[EncodedMessage],
     places: Mapping[str, object],
     after: int | None,
 ) -> Collection[int]:
-    """The positions of new tool results that directly follow their calls and precede a stored message."""
+    """The positions of new tool results that are directly after their calls and before a stored message."""
     last = max((n for n, message in enumerate(messages) if message.id in places), default=0)
     new = [n for n in range(last) if messages[n].role == RESULT and messages[n].id not in places]
     if not new:
@@ -418,11 +418,11 @@ def _results(
     before: list[tuple[str, str]] = []
     while row is not None:  # The call may be in the stored beginning of the list.
         before.insert(0, (row.message, row.body))
-        above = row.parent if row.role == RESULT else None
-        row = None if above is None else nodes.by_seq(conn, tree_id, above)
+        parent = row.parent if row.role == RESULT else None
+        row = None if parent is None else nodes.by_seq(conn, tree_id, parent)
     decoded = decode_stored([*before, *((message.id, message.body) for message in messages[:last])])
     return {n for n in new if follows_call(decoded[: len(before) + n + 1])}
 
 
-def _located(place: Place) -> Located:
-    return Located(place.key, place.written, place.state == State.ASIDE)
+def _location(place: Place) -> Location:
+    return Location(place.key, place.written, place.state == State.ASIDE)

@@ -37,15 +37,15 @@ class Snapshot(NamedTuple):
     """A stored checkpoint.
 
     Attributes:
-        thread: Name of its conversation.
-        ns: Its namespace.
-        parent: Id of its parent.
+        conversation: Name of the conversation.
+        ns: Namespace of the checkpoint.
+        parent: Id of the parent checkpoint.
         checkpoint: LangGraph's checkpoint.
         metadata: LangGraph's metadata.
         writes: Task id, channel and value of each pending write.
     """
 
-    thread: str
+    conversation: str
     ns: str
     parent: str | None
     checkpoint: dict[str, Any]
@@ -54,21 +54,21 @@ class Snapshot(NamedTuple):
 
 
 @telemetry.observed("get_checkpoint", telemetry.of_name)
-def get(archive: Archive, thread: str, ns: str, checkpoint: str | None) -> Flow[Snapshot | None]:
+def get(archive: Archive, conversation: str, ns: str, checkpoint: str | None) -> Flow[Snapshot | None]:
     """A checkpoint; without an id, the latest of the namespace."""
     id_ = None if checkpoint is None else pack_id(checkpoint)
 
     def read(conn: Conn) -> _Batch | None:
-        _, row = _checkpoint(archive, conn, thread, ns, id_)
+        _, row = _checkpoint(archive, conn, conversation, ns, id_)
         return None if row is None else _read_batch(archive, conn, [row])
 
     batch = yield from Sql(read)
-    return None if batch is None else _snapshot(archive, thread, batch, batch.rows[0])
+    return None if batch is None else _snapshot(archive, conversation, batch, batch.rows[0])
 
 
 @contextmanager
-def _reading(thread: str, ns: str, id: bytes) -> Iterator[None]:
-    """Add the address of a checkpoint to the errors of its reading.
+def _reading(conversation: str, ns: str, id: bytes) -> Iterator[None]:
+    """Add the address of a checkpoint to the errors that its reading raises.
 
     Raises:
         PersistenceError: A part of the checkpoint is damaged or missing.
@@ -81,52 +81,52 @@ def _reading(thread: str, ns: str, id: bytes) -> Iterator[None]:
     except Exception as error:  # damaged data can raise any error
         kind = EncryptionError if isinstance(error, EncryptionError) else PersistenceError
         raise kind(
-            f"checkpoint {unpack_id(id)!r} of thread {thread!r}, namespace {ns!r}, cannot be read: {error}; "
-            "run verify(), or pass the id of another checkpoint in the configuration"
+            f"checkpoint {unpack_id(id)!r} of thread {conversation!r}, namespace {ns!r}, cannot be read: "
+            f"{error}; run verify(), or pass the id of another checkpoint in the configuration"
         ) from error
 
 
 def _checkpoint(
-    archive: Archive, conn: Conn, thread: str, ns: str, id_: bytes | None
+    archive: Archive, conn: Conn, conversation: str, ns: str, id_: bytes | None
 ) -> tuple[int | None, CheckpointRow | None]:
-    """The tree of a thread and one of its checkpoints, in one round trip if the tree is cached."""
-    cached = archive.lists.trees(thread).get("")
-    asked = [] if cached is None else [checkpoint_queries.getting(cached, ns, id_)]
-    rows = conn.each(trees.finding(archive.runtime.owner, thread), *asked)
+    """The tree of a conversation and one of its checkpoints, in one round trip if the tree is cached."""
+    cached = archive.lists.trees(conversation).get("")
+    queries = [] if cached is None else [checkpoint_queries.checkpoint_query(cached, ns, id_)]
+    rows = conn.each(trees.finding(archive.runtime.owner, conversation), *queries)
     tree = trees.found(conn, rows[0])
     if tree is None:
         return None, None
-    return tree, checkpoint_queries.got(rows[1]) if tree == cached else checkpoint_queries.get(
+    return tree, checkpoint_queries.as_checkpoint(rows[1]) if tree == cached else checkpoint_queries.get(
         conn, tree, ns, id_
     )
 
 
 def addresses(
-    archive: Archive, thread: str | None, ns: str | None, checkpoint: str | None, before: str | None
+    archive: Archive, conversation: str | None, ns: str | None, checkpoint: str | None, before: str | None
 ) -> Flow[list[tuple[str, Address]]]:
-    """Addresses of checkpoints with the names of their conversations, the newest first."""
+    """Addresses of checkpoints, each with the name of its conversation, the newest first."""
 
     def read(conn: Conn) -> list[tuple[str, Address]]:
         return [
-            (name, where)
-            for tree, name in checkpoint_queries.threads(conn, archive.runtime.owner, thread)
-            for where in checkpoint_queries.addresses(conn, tree, ns)
+            (name, address)
+            for tree, name in checkpoint_queries.conversations(conn, archive.runtime.owner, conversation)
+            for address in checkpoint_queries.addresses(conn, tree, ns)
         ]
 
     stored = yield from Sql(read)
     id_ = None if checkpoint is None else pack_id(checkpoint)
     limit = None if before is None else pack_id(before)
     selected = [
-        (name, where)
-        for name, where in stored
-        if (id_ is None or where.id == id_) and (limit is None or where.id < limit)
+        (name, address)
+        for name, address in stored
+        if (id_ is None or address.id == id_) and (limit is None or address.id < limit)
     ]
     return sorted(selected, key=lambda named: named[1].id, reverse=True)
 
 
 def page(
     archive: Archive,
-    where: Sequence[tuple[str, Address]],
+    named: Sequence[tuple[str, Address]],
     filter_: Mapping[str, Any] | None,
     most: int | None,
 ) -> Flow[_Page]:
@@ -134,22 +134,22 @@ def page(
 
     Args:
         archive: The checkpoints.
-        where: Their addresses, with the names of their conversations.
+        named: The addresses of the checkpoints, with the names of their conversations.
         filter_: Keys and values that the metadata must contain.
         most: The maximum number of checkpoints.
     """
-    names = {address: name for name, address in where}
+    names = {address: name for name, address in named}
 
     def read(conn: Conn) -> _Batch:
         rows: list[CheckpointRow] = []
-        for name, address in where:
+        for name, address in named:
             try:
                 row = checkpoint_queries.get(conn, *address)
                 with _reading(name, address.ns, address.id):
                     if row and (not filter_ or _matches(archive.state(row)[1], filter_)):
                         rows.append(row)
             except PersistenceError as error:
-                log.warning("left out of a list: %s", error)
+                log.warning("omitted from a list of checkpoints: %s", error)
         return _read_batch(archive, conn, rows[:most])
 
     batch = yield from Sql(read)
@@ -168,12 +168,12 @@ class _Page:
         return len(self.batch.rows)
 
     def readable(self) -> Iterator[Snapshot]:
-        """The readable checkpoints in their order; logs a warning for each of the others."""
+        """The readable checkpoints in order; a warning is logged for each unreadable checkpoint."""
         for row in self.batch.rows:
             try:
                 yield _snapshot(self.archive, self.names[Address(row.tree, row.ns, row.id)], self.batch, row)
             except PersistenceError as error:
-                log.warning("left out of a list: %s", error)
+                log.warning("omitted from a list of checkpoints: %s", error)
 
 
 class History(NamedTuple):
@@ -181,7 +181,7 @@ class History(NamedTuple):
 
     Attributes:
         writes: Task id, channel and value of each write, oldest first.
-        seed: A list with the last stored value; empty if there is none.
+        seed: A list with the last stored value; an empty list if no value is stored.
     """
 
     writes: list[tuple[str, str, Any]]
@@ -189,13 +189,13 @@ class History(NamedTuple):
 
 
 def delta_history(
-    archive: Archive, thread: str, ns: str, checkpoint: str | None, channels: Sequence[str]
+    archive: Archive, conversation: str, ns: str, checkpoint: str | None, channels: Sequence[str]
 ) -> Flow[dict[str, History]]:
     """The writes to each channel from its last stored value to a checkpoint."""
     id_ = None if checkpoint is None else pack_id(checkpoint)
 
     def read(conn: Conn) -> tuple[_Batch, dict[str, list[WriteRow]], dict[str, tuple[int, int]]]:
-        tree, row = _checkpoint(archive, conn, thread, ns, id_)
+        tree, row = _checkpoint(archive, conn, conversation, ns, id_)
         writes: dict[str, list[WriteRow]] = {channel: [] for channel in channels}
         seeds: dict[str, tuple[int, int]] = {}
         seen: set[bytes] = set()
@@ -210,12 +210,12 @@ def delta_history(
             for write in reversed(checkpoint_queries.writes(conn, Address(row.tree, ns, row.id))):
                 if write.channel in writes and write.channel not in seeds:
                     writes[write.channel].append(write)
-            with _reading(thread, ns, row.id):
+            with _reading(conversation, ns, row.id):
                 refs = blobs_of(archive.state(row)[0], row)
             seeds |= {name: (row.tree, refs[name]) for name in writes if name not in seeds and refs.get(name)}
         if tree is not None:
-            asked = checkpoint_queries.asking_blobs(tree, [number for _, number in seeds.values()])
-            batch.add_blobs(tree, conn.each(asked)[0])
+            query = checkpoint_queries.blobs_query(tree, [number for _, number in seeds.values()])
+            batch.add_blobs(tree, conn.each(query)[0])
         batch.add_writes(write for rows in writes.values() for write in rows)
         batch.load(archive, conn)
         return batch, writes, seeds
@@ -231,7 +231,7 @@ def delta_history(
 
 
 class SegmentCache(SharedComponent):
-    """A cache of the segments that were read last."""
+    """A cache of the most recently read segments."""
 
     def __init__(self, resources: Resources) -> None:
         super().__init__(resources)
@@ -302,7 +302,7 @@ class _Batch:
 
     def _unpack(self, kind: str, data: bytes) -> None:
         if kind == KIND and data not in self.stored_values:
-            with suppress(InputError):  # `_value` raises the error
+            with suppress(InputError):  # `_value` will raise the error
                 self.stored_values[data] = unpack(data)
 
 
@@ -313,20 +313,20 @@ def _read_batch(archive: Archive, conn: Conn, rows: Sequence[CheckpointRow]) -> 
         refs_by_tree.setdefault(row.tree, []).extend(row.refs)
     addresses = [Address(row.tree, row.ns, row.id) for row in rows]
     answers = conn.each(
-        *(checkpoint_queries.asking_blobs(tree, refs) for tree, refs in refs_by_tree.items()),
-        *(checkpoint_queries.asking_writes(where) for where in addresses),
+        *(checkpoint_queries.blobs_query(tree, refs) for tree, refs in refs_by_tree.items()),
+        *(checkpoint_queries.writes_query(address) for address in addresses),
     )
     for tree, blobs in zip(refs_by_tree, answers, strict=False):
         batch.add_blobs(tree, blobs)
-    for where, writes in zip(addresses, answers[len(refs_by_tree) :], strict=True):
-        batch.writes[where] = checkpoint_queries.as_writes(writes)
-        batch.add_writes(batch.writes[where])
+    for address, writes in zip(addresses, answers[len(refs_by_tree) :], strict=True):
+        batch.writes[address] = checkpoint_queries.as_writes(writes)
+        batch.add_writes(batch.writes[address])
     batch.load(archive, conn)
     return batch
 
 
-def _snapshot(archive: Archive, thread: str, batch: _Batch, row: CheckpointRow) -> Snapshot:
-    with _reading(thread, row.ns, row.id):
+def _snapshot(archive: Archive, conversation: str, batch: _Batch, row: CheckpointRow) -> Snapshot:
+    with _reading(conversation, row.ns, row.id):
         state, metadata = archive.state(row)
         values = {
             channel: batch.blob(archive, row.tree, number)
@@ -334,7 +334,7 @@ def _snapshot(archive: Archive, thread: str, batch: _Batch, row: CheckpointRow) 
             if number
         }
         return Snapshot(
-            thread,
+            conversation,
             row.ns,
             None if row.parent is None else unpack_id(row.parent),
             {**state, "id": unpack_id(row.id), "channel_values": values},

@@ -1,8 +1,8 @@
-"""Verbs that delete the checkpoints of runs, copy threads and prune checkpoints.
+"""Verbs that delete the checkpoints of runs, copy conversations and prune checkpoints.
 
 A verb deletes checkpoints and their unreferenced values in one transaction, so that no reader finds a
-checkpoint without its values. Messages are not deleted: the messages of a deleted run are superseded, and
-messages that they had superseded become live again.
+checkpoint without its values. Messages are not deleted: the messages of a deleted run are superseded, and the
+messages that they superseded become live again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
-from langchain_threadmem.checkpoints.known_lists import CONVERSATION
+from langchain_threadmem.checkpoints.list_cache import CONVERSATION_CHANNEL
 from langchain_threadmem.checkpoints.queries import Address, CheckpointRow
 from langchain_threadmem.checkpoints.save import Archive, blobs_of
 from langchain_threadmem.checkpoints.spans import Reader
@@ -26,7 +26,7 @@ from langchain_threadmem.tree import copying, revision, trees
 
 
 def delete_for_runs(archive: Archive, runs: Sequence[str]) -> Flow[None]:
-    """Delete the checkpoints of runs, supersede their messages and revive those that these superseded."""
+    """Delete the checkpoints of runs, and undo the changes of these runs to the conversations."""
     owner = archive.runtime.owner
 
     def write(conn: Conn) -> None:
@@ -56,12 +56,12 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
     newest = max((row for row in remaining if not row.ns), key=lambda row: row.id, default=None)
     if newest is not None:
         state, _ = archive.state(newest)
-        value = blobs.get(blobs_of(state, newest).get(CONVERSATION, 0))
+        value = blobs.get(blobs_of(state, newest).get(CONVERSATION_CHANNEL, 0))
         ends = [] if value is None else [span.last for span in spans_of(*value)]
         tip = copying.last_not_aside(conn, ends)
         if tip is not None:
             trees.settle(conn, tree, tip, trees.head(conn, tree).system)
-    checkpoint_queries.collect(conn, tree)
+    checkpoint_queries.delete_unused_blobs(conn, tree)
 
 
 def _spans(rows: Sequence[CheckpointRow], blobs: Mapping[int, Stored]) -> set[Span]:
@@ -70,7 +70,7 @@ def _spans(rows: Sequence[CheckpointRow], blobs: Mapping[int, Stored]) -> set[Sp
 
 
 def copy_thread(archive: Archive, source: str, target: str) -> Flow[None]:
-    """Copy a thread with its messages in all states, its checkpoints, values and pending writes."""
+    """Copy a conversation with its messages in all states, checkpoints, values and pending writes."""
     owner, now = archive.runtime.owner, time.time()
 
     def write(conn: Conn) -> None:
@@ -88,7 +88,7 @@ def copy_thread(archive: Archive, source: str, target: str) -> Flow[None]:
         segments: dict[int, int] = {}
         for scope, tree in checkpoint_queries.scopes(conn, owner, source):
             if scope == SUMMARIES:
-                continue  # the copy is summarized on its own
+                continue  # the copy gets summaries of its own
             copy = trees.find_or_create(conn, owner, target, now, scope)
             segments |= copying.copy_tree(conn, tree, copy)
 
@@ -123,11 +123,11 @@ def _moved(stored_value: StoredValue, segments: Mapping[int, int]) -> StoredValu
     return stored_value.mapped(move)
 
 
-def keep_latest(archive: Archive, thread: str) -> Flow[None]:
-    """Delete all checkpoints of a thread except the latest of each namespace."""
+def keep_latest(archive: Archive, conversation: str) -> Flow[None]:
+    """Delete all checkpoints of a conversation except the latest of each namespace."""
 
     def write(conn: Conn) -> None:
-        tree = trees.find(conn, archive.runtime.owner, thread)
+        tree = trees.find(conn, archive.runtime.owner, conversation)
         if tree is None:
             return
         trees.lock(conn, tree)
@@ -137,17 +137,17 @@ def keep_latest(archive: Archive, thread: str) -> Flow[None]:
         for ns, rows in namespaces.items():
             needed = _needed(archive, rows)
             checkpoint_queries.remove(conn, [Address(tree, ns, id_) for id_ in rows if id_ not in needed])
-        checkpoint_queries.collect(conn, tree)
+        checkpoint_queries.delete_unused_blobs(conn, tree)
 
     yield from Sql(write, write=True)
 
 
 def _needed(archive: Archive, rows: Mapping[bytes, CheckpointRow]) -> set[bytes]:
-    """Ids of the latest checkpoint and of the ancestors that its delta channels are computed from."""
+    """Ids of the latest checkpoint and of the ancestors from which its delta channels are computed."""
     latest = rows[max(rows)]
     chain = [latest]
-    while (above := chain[-1].parent) is not None and above in rows and len(chain) < len(rows):
-        chain.append(rows[above])
+    while (parent := chain[-1].parent) is not None and parent in rows and len(chain) < len(rows):
+        chain.append(rows[parent])
     states = [archive.state(row) for row in chain]
     values = [blobs_of(state, row) for (state, _), row in zip(states, chain, strict=True)]
     deltas = {name for _, metadata in states for name in metadata.get("counters_since_delta_snapshot") or ()}

@@ -1,8 +1,8 @@
 """SQL: checkpoints, channel values and pending writes.
 
-Each row has the id of its conversation's tree. The row of a checkpoint contains the number of a blob for each
-channel. A value that did not change has the same number as in the parent checkpoint; values of different
-forks have different numbers, even if their channel versions are equal.
+Each row contains the id of its conversation's tree. The row of a checkpoint contains, for each channel, the
+number of the blob that stores its value. An unchanged value has the same number as in the parent checkpoint.
+Values of different forks have different numbers, even if their channel versions are equal.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Address(NamedTuple):
 
 
 def pack_id(text: str) -> bytes:
-    """The stored form of an id: a UUID as 16 bytes, other text as a mark and the text; both keep their order.
+    """The stored form of an id, in the order of ids: 16 bytes for a UUID, else a marker byte and the text.
 
     Example:
         >>> pack_id("1ef4f797-8335-6428-8001-8a1503f9b875").hex()
@@ -73,15 +73,15 @@ def pack_id(text: str) -> bytes:
             packed = b""
         if unpack_id(packed) == text:
             return packed
-    other = b"\xff" + text.encode("utf-8", "surrogatepass")
-    return other + b"\xff" if len(other) == 16 else other
+    marked = b"\xff" + text.encode("utf-8", "surrogatepass")
+    return marked + b"\xff" if len(marked) == 16 else marked
 
 
-def made_at(packed: bytes) -> float:
-    """The time in the id of a checkpoint, in seconds since 1970; 0.0 if the id is not a UUID of version 6.
+def time_of_id(packed: bytes) -> float:
+    """The time in a checkpoint's id, in seconds since 1970; 0.0 if the id is not a UUID of version 6.
 
     Example:
-        >>> made_at(pack_id("1ef4f797-8335-6428-8001-8a1503f9b875")) > 1.7e9
+        >>> time_of_id(pack_id("1ef4f797-8335-6428-8001-8a1503f9b875")) > 1.7e9
         True
     """
     if len(packed) != 16 or packed[6] >> 4 != 6:
@@ -92,29 +92,29 @@ def made_at(packed: bytes) -> float:
 
 
 def unpack_id(packed: bytes) -> str:
-    """The id from its stored form."""
+    """The id from the result of `pack_id`."""
     if len(packed) == 16:
         digits = packed.hex()
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
     return packed[1:].removesuffix(b"\xff").decode("utf-8", "surrogatepass")
 
 
-_AT = (
+_OF_NS = (
     (checkpoint.c.tree == bindparam("tree")),
     (checkpoint.c.ns == bindparam("ns")),
 )
-_GET = Statement(select(checkpoint).where(*_AT, checkpoint.c.id == bindparam("id")), "tree", "ns", "id")
-_LATEST = Statement(select(checkpoint).where(*_AT).order_by(checkpoint.c.id.desc()).limit(1), "tree", "ns")
+_GET = Statement(select(checkpoint).where(*_OF_NS, checkpoint.c.id == bindparam("id")), "tree", "ns", "id")
+_LATEST = Statement(select(checkpoint).where(*_OF_NS).order_by(checkpoint.c.id.desc()).limit(1), "tree", "ns")
 _FROM = Statement(
     select(checkpoint)
-    .where(*_AT, checkpoint.c.id >= bindparam("id"))
+    .where(*_OF_NS, checkpoint.c.id >= bindparam("id"))
     .order_by(checkpoint.c.id)
     .limit(bindparam("most")),
     *("tree", "ns", "id", "most"),
 )
 _BEFORE = Statement(
     select(checkpoint)
-    .where(*_AT, checkpoint.c.id < bindparam("id"))
+    .where(*_OF_NS, checkpoint.c.id < bindparam("id"))
     .order_by(checkpoint.c.id.desc())
     .limit(bindparam("most")),
     *("tree", "ns", "id", "most"),
@@ -124,8 +124,8 @@ _OF_TREE = Statement(select(checkpoint).where(checkpoint.c.tree == bindparam("tr
 _ADDRESSES = Statement(
     select(*checkpoint.c["tree", "ns", "id"]).where(checkpoint.c.tree == bindparam("tree")), "tree"
 )
-_ADDRESSES_OF_NS = Statement(select(*checkpoint.c["tree", "ns", "id"]).where(*_AT), "tree", "ns")
-_THREADS = Statement(
+_ADDRESSES_OF_NS = Statement(select(*checkpoint.c["tree", "ns", "id"]).where(*_OF_NS), "tree", "ns")
+_CONVERSATIONS = Statement(
     select(tree.c.id, tree.c.conversation)
     .where(
         tree.c.owner == bindparam("owner"),
@@ -158,14 +158,14 @@ _OWNERS_OF_RUN = Statement(
     "run",
 )
 _REFS = Statement(select(checkpoint.c.refs).where(checkpoint.c.tree == bindparam("tree")), "tree")
-_DELETE = Statement(delete(checkpoint).where(*_AT, checkpoint.c.id == bindparam("id")), "tree", "ns", "id")
+_DELETE = Statement(delete(checkpoint).where(*_OF_NS, checkpoint.c.id == bindparam("id")), "tree", "ns", "id")
 
 _LAST_BLOB = Statement(select(func.max(blob.c.id)).where(blob.c.tree == bindparam("tree")), "tree")
 _last_blob = select(func.max(blob.c.id).label("id")).where(blob.c.tree == bindparam("tree")).subquery()
-_BESIDE = Statement(
+_PUT_ROWS = Statement(
     select(_last_blob.c.id, checkpoint).select_from(
         _last_blob.outerjoin(
-            checkpoint, and_(*_AT, checkpoint.c.id.in_([bindparam("id"), bindparam("parent")]))
+            checkpoint, and_(*_OF_NS, checkpoint.c.id.in_([bindparam("id"), bindparam("parent")]))
         )
     ),
     *("tree", "ns", "id", "parent"),
@@ -248,21 +248,21 @@ _CLEAR = tuple(Statement(_all_of(table), "tree") for table in (checkpoint, blob,
 
 def get(conn: Conn, tree_id: int, ns: str, checkpoint_id: bytes | None) -> CheckpointRow | None:
     """A checkpoint; without an id, the latest of the namespace."""
-    return got(conn.each(getting(tree_id, ns, checkpoint_id))[0])
+    return as_checkpoint(conn.each(checkpoint_query(tree_id, ns, checkpoint_id))[0])
 
 
-def getting(tree_id: int, ns: str, checkpoint_id: bytes | None) -> Query:
+def checkpoint_query(tree_id: int, ns: str, checkpoint_id: bytes | None) -> Query:
     """The query for a checkpoint."""
     return (_LATEST, (tree_id, ns)) if checkpoint_id is None else (_GET, (tree_id, ns, checkpoint_id))
 
 
-def got(rows: Sequence[tuple[object, ...]]) -> CheckpointRow | None:
-    """The checkpoint from the rows of `getting`."""
-    return _row(rows[0]) if rows else None
+def as_checkpoint(rows: Sequence[tuple[object, ...]]) -> CheckpointRow | None:
+    """The checkpoint from the rows of `checkpoint_query`."""
+    return _checkpoint(rows[0]) if rows else None
 
 
 def around(conn: Conn, tree_id: int, ns: str, time: float, most: int) -> Iterator[CheckpointRow]:
-    """The checkpoints after a time, earliest first, then those before it, latest first.
+    """The checkpoints after a time, earliest first, then the checkpoints before the time, latest first.
 
     Args:
         conn: A transaction.
@@ -274,7 +274,7 @@ def around(conn: Conn, tree_id: int, ns: str, time: float, most: int) -> Iterato
     ticks = max(int(time * 1e7), 0) + _UUID_EPOCH
     id_ = (ticks >> 12 << 80 | 6 << 76 | (ticks & 0xFFF) << 64).to_bytes(16)
     for statement in (_FROM, _BEFORE):
-        yield from map(_row, conn.all(statement, tree_id, ns, id_, most))
+        yield from map(_checkpoint, conn.all(statement, tree_id, ns, id_, most))
 
 
 def put(conn: Conn, row: CheckpointRow) -> None:
@@ -285,16 +285,16 @@ def put(conn: Conn, row: CheckpointRow) -> None:
 
 def of_tree(conn: Conn, tree_id: int) -> list[CheckpointRow]:
     """All checkpoints of a conversation."""
-    return [_row(row) for row in conn.all(_OF_TREE, tree_id)]
+    return [_checkpoint(row) for row in conn.all(_OF_TREE, tree_id)]
 
 
 def of_run(conn: Conn, owner: str, run: str) -> list[CheckpointRow]:
     """The checkpoints that a run wrote, in all conversations of an owner."""
-    return [_row(row) for row in conn.all(_OF_RUN, run, owner)]
+    return [_checkpoint(row) for row in conn.all(_OF_RUN, run, owner)]
 
 
 def owners_of_run(conn: Conn, run: str) -> list[str]:
-    """The owners of the checkpoints that a run wrote: one, or none if it wrote no checkpoint.
+    """The owners of the checkpoints of a run: one, or none if the run wrote no checkpoint.
 
     Raises:
         PersistenceError: Row-level security hides all owners but one.
@@ -309,27 +309,27 @@ def addresses(conn: Conn, tree_id: int, ns: str | None) -> list[Address]:
     return [Address(*row) for row in rows]
 
 
-def threads(conn: Conn, owner: str, thread: str | None = None) -> list[tuple[int, str]]:
+def conversations(conn: Conn, owner: str, conversation: str | None = None) -> list[tuple[int, str]]:
     """Trees and names of an owner's conversations with checkpoints, oldest first, or of one conversation."""
-    if thread is not None:
-        tree_id = trees.find(conn, owner, thread)
-        return [] if tree_id is None else [(tree_id, thread)]
-    return [(row[0], row[1]) for row in conn.all(_THREADS, owner)]
+    if conversation is not None:
+        tree_id = trees.find(conn, owner, conversation)
+        return [] if tree_id is None else [(tree_id, conversation)]
+    return [(row[0], row[1]) for row in conn.all(_CONVERSATIONS, owner)]
 
 
 def scopes(conn: Conn, owner: str, conversation: str) -> list[tuple[str, int]]:
-    """The scopes of a conversation and their trees, the conversation's own first."""
+    """The scopes and trees of a conversation; the tree of the conversation itself is the first."""
     return [(row[0], row[1]) for row in conn.all(_SCOPES, owner, conversation)]
 
 
-def remove(conn: Conn, where: Iterable[Address]) -> None:
-    """Delete checkpoints and their pending writes; `collect` deletes their blobs."""
-    keys = [tuple(address) for address in where]
+def remove(conn: Conn, removed: Iterable[Address]) -> None:
+    """Delete checkpoints and their pending writes; `delete_unused_blobs` deletes their values."""
+    keys = [tuple(address) for address in removed]
     conn.many(_DELETE, keys)
     conn.many(_DELETE_WRITES, keys)
 
 
-def collect(conn: Conn, tree_id: int) -> None:
+def delete_unused_blobs(conn: Conn, tree_id: int) -> None:
     """Delete the blobs of a conversation that no checkpoint refers to."""
     try:
         used = {ref for (refs,) in conn.all(_REFS, tree_id) for ref in json.loads(refs)}
@@ -346,13 +346,13 @@ def clear(conn: Conn, tree_id: int) -> None:
         conn.run(statement, tree_id)
 
 
-class Beside(NamedTuple):
-    """The rows that a new checkpoint needs.
+class PutRows(NamedTuple):
+    """The rows that the verb `put` reads.
 
     Attributes:
-        last_blob: The highest number of a value, or 0.
-        exists: Whether the checkpoint is stored already.
-        parent: Its parent.
+        last_blob: The highest number of a blob, or 0.
+        exists: Whether the checkpoint is already stored.
+        parent: The parent checkpoint.
     """
 
     last_blob: int
@@ -360,16 +360,16 @@ class Beside(NamedTuple):
     parent: CheckpointRow | None
 
 
-def asking_beside(tree_id: int, ns: str, checkpoint_id: bytes, parent: bytes | None) -> Query:
-    """The query for the rows that a new checkpoint needs."""
-    return _BESIDE, (tree_id, ns, checkpoint_id, parent)
+def put_query(tree_id: int, ns: str, checkpoint_id: bytes, parent: bytes | None) -> Query:
+    """The query for the rows that the verb `put` reads."""
+    return _PUT_ROWS, (tree_id, ns, checkpoint_id, parent)
 
 
-def beside(rows: Sequence[tuple[Any, ...]], checkpoint_id: bytes, parent: bytes | None) -> Beside:
-    """The rows that a new checkpoint needs, from the rows of `asking_beside`."""
+def as_put_rows(rows: Sequence[tuple[Any, ...]], checkpoint_id: bytes, parent: bytes | None) -> PutRows:
+    """The rows that the verb `put` reads, from the result of `put_query`."""
     stored = {bytes(row[3]): row[1:] for row in rows if row[3] is not None}
-    above = stored.get(parent) if parent is not None else None
-    return Beside(int(rows[0][0] or 0), checkpoint_id in stored, None if above is None else _row(above))
+    row = stored.get(parent) if parent is not None else None
+    return PutRows(int(rows[0][0] or 0), checkpoint_id in stored, None if row is None else _checkpoint(row))
 
 
 def put_blobs(
@@ -378,13 +378,13 @@ def put_blobs(
     values: Sequence[tuple[str, bytes]],
     last: int | None = None,
 ) -> list[int]:
-    """Store values and return their numbers.
+    """Store values and return the numbers of their blobs.
 
     Args:
         conn: A write transaction.
         tree_id: The tree, which is locked.
         values: Format name and bytes of each value.
-        last: The highest number of a value; `None` to read it here.
+        last: The highest number of a blob; `None` to read the number here.
     """
     if not values:
         return []
@@ -396,54 +396,54 @@ def put_blobs(
 
 
 def blobs(conn: Conn, tree_id: int) -> dict[int, tuple[str, bytes]]:
-    """Format name and bytes of all values of a conversation, by number."""
+    """Format name and bytes of all blobs of a conversation, by number."""
     return as_blobs(conn.all(_BLOBS_OF_TREE, tree_id))
 
 
-def asking_blobs(tree_id: int, ids: Iterable[int]) -> Query:
-    """The query for values by number."""
+def blobs_query(tree_id: int, ids: Iterable[int]) -> Query:
+    """The query for blobs by number."""
     return _BLOBS, (tree_id, json.dumps(sorted({ref for ref in ids if ref})))
 
 
 def as_blobs(rows: Iterable[tuple[Any, ...]]) -> dict[int, tuple[str, bytes]]:
-    """Format name and bytes by number, from the rows of `asking_blobs`."""
+    """Format name and bytes by number, from the rows of `blobs_query`."""
     return {row[0]: (row[1], bytes(row[2])) for row in rows}
 
 
 def missing_blobs(conn: Conn, tree_id: int) -> set[int]:
-    """Numbers of missing values that checkpoints of a conversation refer to."""
+    """Numbers of missing blobs that checkpoints of a conversation refer to."""
     used = {ref for (refs,) in conn.all(_REFS, tree_id) for ref in json.loads(refs) if ref}
     return used.difference(row[0] for row in conn.all(_BLOB_IDS, tree_id))
 
 
 def of_kind(conn: Conn, tree_id: int, kind: str) -> set[bytes]:
-    """The bytes of all values and pending writes of a conversation with one format."""
+    """The bytes of the blobs and pending writes of a conversation with a format name."""
     return {bytes(row[0]) for statement in _DATA_OF_KIND for row in conn.all(statement, tree_id, kind)}
 
 
 def patch_blob(conn: Conn, tree_id: int, number: int, old: bytes, new: bytes) -> None:
-    """Replace the bytes of a value, unless they differ from `old`."""
+    """Replace the bytes of a blob if they equal `old`."""
     conn.run(_PATCH_BLOB, new, tree_id, number, old)
 
 
 def put_writes(conn: Conn, rows: Iterable[WriteRow]) -> None:
-    """Store pending writes; of stored ones only those with a negative index are replaced."""
+    """Store pending writes; a stored write is replaced only if its index is negative."""
     encryption_keys.claim(conn)
     conn.many(_PUT_WRITE, rows)
 
 
-def writes(conn: Conn, where: Address) -> list[WriteRow]:
+def writes(conn: Conn, address: Address) -> list[WriteRow]:
     """The pending writes of a checkpoint in LangGraph's order."""
-    return as_writes(conn.all(_WRITES, *where))
+    return as_writes(conn.all(_WRITES, *address))
 
 
-def asking_writes(where: Address) -> Query:
+def writes_query(address: Address) -> Query:
     """The query for the pending writes of a checkpoint."""
-    return _WRITES, where
+    return _WRITES, address
 
 
 def as_writes(rows: Iterable[tuple[object, ...]]) -> list[WriteRow]:
-    """The pending writes from the rows of `asking_writes`, in LangGraph's order."""
+    """The pending writes from the rows of `writes_query`, in LangGraph's order."""
     writes = [_write(row) for row in rows]
     return sorted(writes, key=lambda row: (row.path, unpack_id(row.task), row.idx))
 
@@ -454,11 +454,11 @@ def writes_of_tree(conn: Conn, tree_id: int) -> list[WriteRow]:
 
 
 def patch_write(conn: Conn, row: WriteRow, new: bytes) -> None:
-    """Replace the bytes of a pending write, unless the stored bytes differ from `row.data`."""
+    """Replace the bytes of a pending write if they equal `row.data`."""
     conn.run(_PATCH_WRITE, new, *row[:5], row.data)
 
 
-def _row(row: tuple[object, ...]) -> CheckpointRow:
+def _checkpoint(row: tuple[object, ...]) -> CheckpointRow:
     tree_id, ns, checkpoint_id, parent, run, refs, kind, data = row
     try:
         numbers = json.loads(refs)  # type: ignore[arg-type]

@@ -55,28 +55,30 @@ class Reader:
     def __init__(self) -> None:
         self._ranges: dict[Span, list[Range]] = {}
         self._rows: dict[int, list[MessageRow]] = {}
-        self._above: dict[int, list[Range]] = {}
+        self._ancestors: dict[int, list[Range]] = {}
 
     def load(self, conn: Conn, spans: Sequence[Span], cache: LruCache[int, CachedSegment]) -> None:
         """Read the messages of spans; of a cached segment only the new rows are read."""
         for span in spans:
-            with suppress(PersistenceError):  # `rows` raises the error
+            with suppress(PersistenceError):  # `rows` will raise the error
                 self._path(conn, span)
         ranges = self.ranges(conn, [span for span in spans if span in self._ranges])
-        segments = {number: list(own) for number, own in groupby(ranges, lambda own: own[0] >> POSITION_BITS)}
-        cached = {number: _usable(cache.get(number), own) for number, own in segments.items()}
-        asked: list[Query] = []
+        segments = {
+            number: list(part) for number, part in groupby(ranges, lambda range_: range_[0] >> POSITION_BITS)
+        }
+        cached = {number: _usable(cache.get(number), part) for number, part in segments.items()}
+        queries: list[Query] = []
         for number, (_, missing) in cached.items():
             # The version is read before the rows, so that a change in between makes the cached rows invalid.
-            asked += [(_VERSION, (number,)), *nodes.asking_messages(missing)]
-        answers = iter(conn.each(*asked))
-        for number, (before, missing) in cached.items():
+            queries += [(_VERSION, (number,)), *nodes.asking_messages(missing)]
+        answers = iter(conn.each(*queries))
+        for number, (usable, missing) in cached.items():
             version = next(answers)
             rows = nodes.opened_messages(conn, islice(answers, len(missing)))
-            if before is not None and [before.version] != version:
+            if usable is not None and [usable.version] != version:
                 rows = nodes.opened_messages(conn, conn.each(*nodes.asking_messages(segments[number])))
-            elif before is not None:
-                rows = before.rows + rows
+            elif usable is not None:
+                rows = usable.rows + rows
             self._rows[number] = rows
             if len(segments[number]) == 1 and version and rows and len(rows) <= MOST_CACHED:
                 cache.put(number, CachedSegment((version[0][0], version[0][1]), rows))
@@ -92,8 +94,8 @@ class Reader:
         messages: list[tuple[str, str, str]] = []
         for first, last in self._ranges[span]:
             rows = self._rows[first >> POSITION_BITS]
-            at = bisect_left(rows, first, key=_key)
-            part = rows[at : at + last - first + 1]
+            index = bisect_left(rows, first, key=_key)
+            part = rows[index : index + last - first + 1]
             if len(part) != last - first + 1 or _key(part[-1]) != last:
                 raise PersistenceError(
                     f"a checkpoint refers to the messages {first} to {last}, but some of them are missing; "
@@ -143,12 +145,12 @@ class Reader:
         number = span.last >> POSITION_BITS
         if span.first >> POSITION_BITS == number:
             return [(span.first, span.last)]
-        if number not in self._above:
-            self._above[number] = nodes.written_spans(conn, number << POSITION_BITS)[:-1]
-        path = [*self._above[number], (number << POSITION_BITS, span.last)]
-        for at, (first, last) in enumerate(path):
+        if number not in self._ancestors:
+            self._ancestors[number] = nodes.written_spans(conn, number << POSITION_BITS)[:-1]
+        path = [*self._ancestors[number], (number << POSITION_BITS, span.last)]
+        for index, (first, last) in enumerate(path):
             if first <= span.first <= last:
-                return [(span.first, last), *path[at + 1 :]]
+                return [(span.first, last), *path[index + 1 :]]
         raise _no_thread(span)
 
 

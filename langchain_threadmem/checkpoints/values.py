@@ -1,13 +1,13 @@
 """Channel values with references in place of stored messages.
 
 A checkpoint, a pending write or the input of a graph contains lists of messages, most of which the tree
-already stores. A `StoredValue` keeps such a list as spans of stored messages (two keys each, whatever the
-length), new messages as bodies, and everything else as bytes of the saver's serializer. Only messages of the
-codec's classes are taken out of a value, only from values of the exact types `list` and `dict`; the value
-read back is equal to the value written.
+already stores. A `StoredValue` contains spans of stored messages (two keys each, whatever their length), the
+bodies of new messages, and bytes of the saver's serializer for everything else. Only messages of the codec's
+classes are taken out of a value, and only from the exact types `list` and `dict`. The value that is read
+equals the value that was written.
 
-Messages are mutable, so object identity does not identify a list. Its fingerprints do: a hash of the full
-contents of each chunk of 32 messages.
+Messages are mutable, so the identity of a list does not prove its contents. Fingerprints do: each is a hash
+of the full contents of a chunk of 32 messages.
 """
 
 from __future__ import annotations
@@ -33,9 +33,8 @@ KIND = "#"
 """The format name of a `StoredValue`; other values have the name of their serializer's format."""
 
 _CLASSES = frozenset(MESSAGE_CLASSES.values())
-# msgpack would write values of different types alike; with these options it refuses them instead, and a list
-# with such a value has no fingerprint.
-_EXACTLY = (
+# Without these options msgpack writes values of different types alike; with them it refuses such values.
+_STRICT = (
     ormsgpack.OPT_PASSTHROUGH_TUPLE
     | ormsgpack.OPT_PASSTHROUGH_SUBCLASS
     | ormsgpack.OPT_PASSTHROUGH_DATACLASS
@@ -70,20 +69,20 @@ class Inline(NamedTuple):
     message: BaseMessage | None = None
 
 
-class Other(NamedTuple):
-    """A number of consecutive elements that the serializer stores."""
+class Serialized(NamedTuple):
+    """Consecutive list elements that the serializer stores."""
 
     number: int
 
 
-Item = Span | Inline | Other
+Item = Span | Inline | Serialized
 Items = tuple[Item, ...]
-Closing = Callable[[str | None, str], str]
+BodyCipher = Callable[[str | None, str], str]
 """Encrypts or decrypts a body, given the id of its message."""
 
 
 def is_message_list(value: Any) -> bool:
-    """Whether a value is a non-empty list of messages of the codec's classes, each with an id of its own.
+    """Whether a value is a non-empty list of messages of the codec's classes, each with a different id.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -97,7 +96,7 @@ def is_message_list(value: Any) -> bool:
 
 
 def fingerprints(messages: Sequence[BaseMessage], other: Writer | None = None) -> list[bytes]:
-    """Fingerprints of the full chunks of a list, up to the first chunk that has none.
+    """Fingerprints of the full chunks of a list, up to the first chunk without a fingerprint.
 
     The cost is about 0.3 µs per message.
 
@@ -107,7 +106,7 @@ def fingerprints(messages: Sequence[BaseMessage], other: Writer | None = None) -
             no fingerprint.
     """
 
-    def written(value: Any) -> ormsgpack.Ext:
+    def as_extension(value: Any) -> ormsgpack.Ext:
         return ormsgpack.Ext(0, typed_json.dumps(value, other=other).encode())
 
     hashes = []
@@ -116,8 +115,8 @@ def fingerprints(messages: Sequence[BaseMessage], other: Writer | None = None) -
         try:
             packed = ormsgpack.packb(
                 [*map(_FIELDS, chunk), *map(_EXTRA, chunk)],
-                default=other and written,
-                option=_EXACTLY,
+                default=other and as_extension,
+                option=_STRICT,
             )
         except (TypeError, ValueError):  # the messages from here on are encoded and compared one by one
             break
@@ -125,7 +124,9 @@ def fingerprints(messages: Sequence[BaseMessage], other: Writer | None = None) -
     return hashes
 
 
-def said(messages: Iterable[BaseMessage], other: Writer | None = None) -> list[EncodedMessage] | None:
+def encode_messages(
+    messages: Iterable[BaseMessage], other: Writer | None = None
+) -> list[EncodedMessage] | None:
     """Encode messages; `None` if the codec cannot store one of them exactly."""
     try:
         encoded = [
@@ -140,31 +141,31 @@ def said(messages: Iterable[BaseMessage], other: Writer | None = None) -> list[E
 
 @dataclass(frozen=True, slots=True)
 class StoredValue:
-    """A value with its lists of messages taken out.
+    """A value whose messages are stored apart from the rest of the value.
 
     Attributes:
-        lists: The lists of messages by key; by `None` if the value is a list.
-        whole: Whether the value is a list.
-        rest: Format name and bytes of everything else, as the serializer wrote it.
+        lists: The lists of messages, by their keys in the value; by `None` if the value is a list.
+        is_list: Whether the value is a list.
+        rest: Format name and bytes of the rest of the value, as the serializer wrote it.
     """
 
     lists: Mapping[str | None, Items]
-    whole: bool
+    is_list: bool
     rest: tuple[str, bytes] | None = None
 
-    def pack(self, close: Closing | None = None) -> bytes:
+    def pack(self, encrypt: BodyCipher | None = None) -> bytes:
         """The bytes to store: a line of JSON, then `rest`.
 
         Args:
-            close: Encrypts the bodies.
+            encrypt: Encrypts the bodies.
 
         Example:
             >>> StoredValue({None: (Span(5, 9), Inline("a1", "{}"))}, True).pack()
             b'[[5,9],["a1","{}"]]'
         """
-        encrypted = self if close is None else self.with_bodies(close)
-        lists = {key: [_written(item) for item in items] for key, items in encrypted.lists.items()}
-        head = json.dumps(lists[None] if self.whole else lists, separators=(",", ":")).encode()
+        encrypted = self if encrypt is None else self.with_bodies(encrypt)
+        lists = {key: [_pack_item(item) for item in items] for key, items in encrypted.lists.items()}
+        head = json.dumps(lists[None] if self.is_list else lists, separators=(",", ":")).encode()
         return head if self.rest is None else b"\n".join((head, self.rest[0].encode(), self.rest[1]))
 
     def spans(self) -> Iterator[Span]:
@@ -174,7 +175,7 @@ class StoredValue:
         """The messages that the tree does not store."""
         return [item for items in self.lists.values() for item in items if isinstance(item, Inline)]
 
-    def with_bodies(self, change: Closing) -> StoredValue:
+    def with_bodies(self, change: BodyCipher) -> StoredValue:
         """The value with its bodies encrypted or decrypted."""
 
         def changed(_: str | None, item: Item) -> Item:
@@ -228,15 +229,15 @@ def unpack(data: bytes) -> StoredValue:
         InputError: The bytes cannot be read.
     """
     head, _, rest = data.partition(b"\n")
-    kind, mark, payload = rest.partition(b"\n")
+    kind, separator, payload = rest.partition(b"\n")
     try:
         lists = json.loads(head)
-        whole = type(lists) is list
-        read = {None: lists} if whole else lists
+        is_list = type(lists) is list
+        read = {None: lists} if is_list else lists
         return StoredValue(
-            {key: tuple(_read(item) for item in items) for key, items in read.items()},
-            whole,
-            (kind.decode(), payload) if mark else None,
+            {key: tuple(_unpack_item(item) for item in items) for key, items in read.items()},
+            is_list,
+            (kind.decode(), payload) if separator else None,
         )
     except (ValueError, TypeError, AttributeError) as error:
         raise InputError(f"a stored list of messages cannot be read: {error}") from error
@@ -270,7 +271,7 @@ def put_together(
     rest, others = loads(*stored_value.rest) if stored_value.rest else ({}, [])
     following = iter(others)
     lists = {key: _list(items, rows, following, parsed, other) for key, items in stored_value.lists.items()}
-    return lists[None] if stored_value.whole else {**rest, **lists}
+    return lists[None] if stored_value.is_list else {**rest, **lists}
 
 
 def _items(value: list[Any], other: Writer | None) -> tuple[Items | None, list[Any]]:
@@ -285,10 +286,10 @@ def _items(value: list[Any], other: Writer | None) -> tuple[Items | None, list[A
             items.append(Inline(element.id, body, element))
             continue
         others.append(element)
-        if items and isinstance(last := items[-1], Other):
-            items[-1] = Other(last.number + 1)
+        if items and isinstance(last := items[-1], Serialized):
+            items[-1] = Serialized(last.number + 1)
         else:
-            items.append(Other(1))
+            items.append(Serialized(1))
     return (tuple(items) if len(others) < len(value) else None), others
 
 
@@ -307,28 +308,28 @@ def _list(
     other: Reader | None,
 ) -> list[Any]:
     pairs: list[Stored] = []
-    made: list[tuple[int, Any]] = []
+    inserted: list[tuple[int, Any]] = []
     for item in items:
         if isinstance(item, Span):
             pairs += rows(item)
         elif isinstance(item, Inline):
             pairs.append((item.id, item.body))
         else:
-            made += [(len(pairs) + len(made) + n, next(others)) for n in range(item.number)]
+            inserted += [(len(pairs) + len(inserted) + n, next(others)) for n in range(item.number)]
     value: list[Any] = decode_stored(pairs, parsed, other)
-    for position, element in made:
+    for position, element in inserted:
         value.insert(position, element)
     return value
 
 
-def _written(item: Item) -> list[Any] | int:
-    if isinstance(item, Other):
+def _pack_item(item: Item) -> list[Any] | int:
+    if isinstance(item, Serialized):
         return item.number
     return list(item[:2])
 
 
-def _read(item: Any) -> Item:
+def _unpack_item(item: Any) -> Item:
     if type(item) is int:
-        return Other(item)
+        return Serialized(item)
     first, second = item
     return Span(first, second) if type(first) is int else Inline(first, second)

@@ -26,7 +26,7 @@ def write_text(path: str | Path, text: str) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             if target.exists():
-                # A private file stays private.
+                # The new file keeps the permissions of the old file.
                 draft.chmod(stat.S_IMODE(target.stat().st_mode))
             draft.replace(target)
         except BaseException:

@@ -17,18 +17,18 @@ from langchain_threadmem.tree import graph
 from langchain_threadmem.tree.node import ConversationNode
 
 _NAME = re.compile(r"[^\s<|\\/>]{1,64}")
-"""A name of a speaker that OpenAI accepts."""
+"""The names of speakers that OpenAI accepts."""
 _NOT_IN_TOOL = re.compile(r"[^a-zA-Z0-9_-]")
-"""A character that OpenAI does not accept in the name of a tool."""
+"""The characters that OpenAI does not accept in the name of a tool."""
 
 
 def to_fine_tuning(nodes: Sequence[ConversationNode]) -> str:
     """Write each live thread as one line `{"messages": [...]}` that OpenAI accepts for training.
 
     A line begins with the newest system message of its thread, or else of the conversation, and ends with an
-    answer: messages after the last answer are left out. A tool call is kept with all its results or not at
-    all; in the name of a tool, characters other than letters, digits, "_" and "-" become "_". Contents are
-    text, and images of users by URL or as data; reasoning, other files and messages aside are left out. The
+    answer: messages after the last answer are omitted. A tool call is omitted with its results if a result is
+    missing. In the name of a tool, characters other than letters, digits, "_" and "-" become "_". Contents
+    are text, and images of users by URL or as data; reasoning, other files and asides are omitted. The
     definitions of tools (`"tools"`) are not part of a conversation and have to be added.
 
     Args:
@@ -79,7 +79,7 @@ def _records(messages: Iterable[BaseMessage]) -> list[dict[str, Any]]:
     open_calls: set[str | None] = set()
     for message in whole_exchanges(list(messages)):
         if isinstance(message, ToolMessage):
-            # A result of a call that could not be parsed has no call in the line.
+            # The line contains no call for the result of a call that could not be parsed.
             if message.tool_call_id in open_calls:
                 open_calls.discard(message.tool_call_id)
                 result = {"role": "tool", "tool_call_id": message.tool_call_id, "content": text_of(message)}

@@ -1,4 +1,4 @@
-"""Verbs: export of a conversation in every format, and loading of a saved conversation."""
+"""Verbs that export a conversation in every format, and that load a saved conversation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _FORMATS: dict[str, Callable[[Nodes], str]] = {
     "plain_text": text.to_text,
     "mermaid": text.to_mermaid,
 }
-"""The formats of live nodes and their ancestors alone."""
+"""The functions of the formats that need only the live nodes and their ancestors."""
 SUFFIXES = {
     "json": ".json",
     "jsonl": ".jsonl",
@@ -53,11 +53,11 @@ SUFFIXES = {
     "html": ".html",
     "svg": ".svg",
 }
-"""The formats and the suffixes of their files."""
+"""The suffixes of files, by format."""
 
 
 def check(format: str) -> None:
-    """Refuse an unknown format.
+    """Check that a format exists.
 
     Raises:
         InputError: The format is unknown; the error lists the formats.
@@ -68,7 +68,7 @@ def check(format: str) -> None:
 
 
 def export(conversation: ThreadedConversation, format: str) -> Flow[str]:
-    """The text of a conversation in a format of `ChatMemory.export`.
+    """Write a conversation in a format of `ChatMemory.export`.
 
     Raises:
         InputError: The format is unknown.
@@ -147,7 +147,7 @@ def mime_bundle(conversation: ThreadedConversation) -> Flow[dict[str, str]]:
     """The tree for Jupyter: a picture as HTML, and an outline as plain text."""
     history, tip = yield from read.full_history(conversation)
     living = graph.living(history)
-    # MathJax would set texts between dollar signs as formulas.
+    # The classes prevent MathJax from reading text between dollar signs as formulas.
     picture = page.to_svg(living, active=tip.id if tip else None)
     return {
         "text/html": f'<div class="tex2jax_ignore mathjax_ignore">{picture}</div>',

@@ -1,4 +1,4 @@
-"""Conversations as GraphML, for NetworkX, Gephi, yEd and other programs that draw and measure graphs."""
+"""Conversations as GraphML, for NetworkX, Gephi, yEd and other graph software."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def to_graphml(nodes: Sequence[ConversationNode]) -> str:
         if node.parent_id is not None:
             values["parent"] = node.parent_id
     file = io.BytesIO()
-    # `generate_graphml` would split texts at line ends that XML does not know.
+    # `generate_graphml` is not used, since it splits texts at line ends that are not line ends of XML.
     networkx.write_graphml_xml(tree, file)
     return file.getvalue().decode()
 

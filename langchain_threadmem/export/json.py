@@ -1,8 +1,8 @@
 """Conversations as JSON and JSON Lines: writing and reading.
 
-`to_json` writes all nodes with role, content, parent and time, which other tools can read, and with the
+`to_json` writes the role, content, parent and time of each node, which other tools can read, and the
 remaining fields of each message, so that `from_json(to_json(nodes)).nodes` equals `nodes`. `to_jsonl` writes
-threads for fine-tuning. `parse_conversation` reads messages from the common formats of chat exports.
+threads as JSON Lines. `parse_conversation` reads messages from the common formats of chat exports.
 
 Documents are untrusted: messages are built from a fixed list of classes (see `messages.codec`) and validated.
 No document can import a class; `{"lc": 1, ...}` stays a dictionary.
@@ -30,7 +30,7 @@ from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummar
 
 VERSION = "1.0"
 MODES = {"linear": "linear", "graph": "graph", "threaded": "graph"}
-"""The names of a mode that documents may have, and the name that is written."""
+"""The name that is written for a mode, by the names that documents may contain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ def to_jsonl_messages(nodes: Sequence[ConversationNode]) -> str:
         nodes: Nodes of one conversation, in any order.
 
     Returns:
-        One line per node of any state. Tool calls and names are left out.
+        One line per node of any state. Tool calls and names are omitted.
 
     Raises:
         InputError: A content block has a value that JSON cannot represent; the error names the node.
@@ -240,16 +240,16 @@ def parse_conversation(text: str, *, index: int = 0) -> list[BaseMessage]:
     """Read one conversation from any common format of chat exports.
 
     Args:
-        text: A JSON list of messages, the same as JSON Lines, or a list or lines of conversations
-            `{"messages": [...]}`. A message is `{"type": "human", "data": {...}}` or has its role
-            (`role` or `type`) beside its content (`content` or `text`).
+        text: Messages, or conversations `{"messages": [...]}`, as a JSON list or as JSON Lines. A message is
+            `{"type": "human", "data": {...}}`, or has fields for its role (`role` or `type`) and its content
+            (`content` or `text`).
         index: Position of the conversation, from 0, if the text has several.
 
     Returns:
         The messages in order. Ids are kept if they are text.
 
     Raises:
-        InputError: The text is not JSON, a role is unknown, a content is empty, there are no messages, or
+        InputError: The text is not JSON, a role is unknown, a message is empty, there are no messages, or
             there is no conversation at `index`; the error names the line or the element.
 
     Example:
@@ -269,12 +269,12 @@ def parse_conversation(text: str, *, index: int = 0) -> list[BaseMessage]:
         position, conversation = conversations[index]
         records = _items(conversation, position)
     if not records:
-        raise InputError("there are no messages; pass at least one")
+        raise InputError("there are no messages; pass at least one message")
     messages = [message_from(item, position) for position, item in records]
     for message, (position, _) in zip(messages, records, strict=True):
         blank = message.content.strip() == "" if isinstance(message.content, str) else not message.content
         if blank and not getattr(message, "tool_calls", None):
-            raise InputError(f"{position} has empty content; give it text or leave the message out")
+            raise InputError(f"{position} has empty content; add text, or remove the message")
     return messages
 
 
@@ -360,7 +360,7 @@ def _is_chance(pair: object) -> bool:
 def _node_message(record: dict[str, Any], position: str) -> BaseMessage:
     message_id = record.get("message_id")
     if not isinstance(message_id, str | None):
-        raise InputError(f"{position} has the message_id {message_id!r}; give text or leave it out")
+        raise InputError(f"{position} has the message_id {message_id!r}; use text, or omit the field")
     if record.get("message") is None:
         return message_from({**record, "type": None, "data": None, "id": message_id}, position)
     body = as_object(record["message"], f"'message' of {position}")
@@ -368,14 +368,14 @@ def _node_message(record: dict[str, Any], position: str) -> BaseMessage:
     body = {**body, "data": {name: value for name, value in data.items() if name not in ("id", "type")}}
     try:
         message = clone(decode([("", json.dumps(body))], other=_untrusted)[0], id=message_id)
-        # The result is dropped, since a validator may change the values of the message.
+        # The result is not used, since a validator may change the values of the message.
         type(message).model_validate(dict(message))
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise InputError(f"{position} has a 'message' that cannot be read: {reason(error)}") from error
-    role, stated = role_of(message), record.get("role")
-    if stated != role and TYPES.get(str(stated)) != TYPES.get(role, ""):
+    role, recorded_role = role_of(message), record.get("role")
+    if recorded_role != role and TYPES.get(str(recorded_role)) != TYPES.get(role, ""):
         raise InputError(
-            f"{position} has the role {stated!r} but a message of role {role!r}; make them agree"
+            f"{position} has the role {recorded_role!r} but a message of role {role!r}; use one role in both"
         )
     return message
 
@@ -387,7 +387,7 @@ def _untrusted(opaque: Opaque) -> Opaque:
 
 
 def _validated(nodes: Iterable[ConversationNode]) -> list[ConversationNode]:
-    """The nodes by id, after the check that they form a forest."""
+    """Check that nodes form a forest, and sort them by id."""
     ordered = sorted(nodes, key=lambda node: node.id)
     try:
         graph.validate(ordered)

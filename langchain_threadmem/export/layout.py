@@ -1,10 +1,11 @@
 """Layout of a conversation for drawing: order, forks and threads of its nodes, and labels of messages.
 
-A message that follows the previous one is drawn below it, and only forks are indented: the branch that has
-more than half of the messages below a fork goes straight on, and the other branches, each at most half, are
-drawn indented before it. `n` messages are thus indented at most log2(n) levels deep.
+A message is drawn below its parent. Only forks are indented: the branch with more than half of the messages
+below a fork is not indented; the other branches, each with at most half of the messages, are indented and
+drawn before that branch. The indentation of `n` messages is thus at most log2(n) levels deep.
 
-A `Layout` is computed in linear time and without recursion, so that long threads reach no recursion limit.
+A `Layout` is computed in linear time and without recursion, so that long threads do not reach Python's
+recursion limit.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class Layout:
         return [child for child in children if child is not main], main
 
     def straight(self, first: ConversationNode) -> list[ConversationNode]:
-        """The nodes that are drawn below each other without indentation, from a node on."""
+        """The nodes that are drawn without further indentation, from a node on."""
         nodes = [first]
         while (following := self.fork(nodes[-1])[1]) is not None:
             nodes.append(following)
@@ -115,7 +116,7 @@ class Layout:
         return sorted(self.strands[: self.threads], key=attrgetter("tip.timestamp", "tip.id"), reverse=True)
 
     def title(self, node: ConversationNode) -> str:
-        """A title of the messages from a node on: of a model, of a summary, or the first informative words.
+        """The title of the messages from a node on: by a model, of a summary, or the first informative words.
 
         Example:
             >>> from langchain_core.messages import HumanMessage

@@ -1,7 +1,7 @@
 """Conversations as Markdown: a heading for each thread, a block quote for each message.
 
 Messages are untrusted. A block quote ends where its message ends, so a message cannot imitate a heading or
-another speaker, and HTML outside of code is shown as text. Code in fences and backticks stays as it is.
+another speaker, and HTML outside of code is shown as text. Code in fences and backticks is not changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MARKUP = re.compile(r"[\\`*_{}\[\]<>#|~&!$]")
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _MAYBE_HTML = re.compile(r"<[A-Za-z/!?]")
 _ROUNDS = 8
-"""How often HTML is searched for again: less HTML may change where a block ends."""
+"""The maximum number of passes that escape HTML; an escaped tag may move the end of a block."""
 
 
 def to_markdown(nodes: Sequence[ConversationNode], *, title: str = "Conversation") -> str:
@@ -36,10 +36,10 @@ def to_markdown(nodes: Sequence[ConversationNode], *, title: str = "Conversation
         title: The first heading.
 
     Returns:
-        A heading for each thread with its title, and its messages with number, role and time, the oldest
-        thread first. Messages that several threads share are written once; a thread that branches off names
-        the message that it continues. Results of tools and arguments of tool calls are code. The text ends in
-        a line end.
+        For each thread, the oldest first, a heading with its title, and its messages with number, role and
+        time. Messages that several threads share are written once; a thread that branches off names the
+        message that it continues. Results of tools and arguments of tool calls are written as code. The text
+        ends with a line end.
 
     Raises:
         InvalidGraphStateError: The nodes do not form a forest.
@@ -114,12 +114,12 @@ def _fenced(code: str, language: str = "") -> str:
 
 
 def _without_markup(text: str) -> str:
-    """A text on one line without markup."""
+    """The text on one line, with escaped markup."""
     return _MARKUP.sub(lambda match: f"\\{match[0]}", one_line(text)).strip()
 
 
 def _without_html(text: str) -> str:
-    """Markdown in which tags are text; code is unchanged."""
+    """The Markdown text with escaped HTML tags; code is not changed."""
     if not _MAYBE_HTML.search(text):
         return text
     # Imported here, so that the import of the package is fast.

@@ -11,7 +11,7 @@
   const article = (n) => byId("n" + rows[n][0]);
   let current = -1;
 
-  // Going to a message
+  // Navigation
 
   function reveal(element) {
     for (let fold = element.closest(".branch"); fold; fold = fold.parentElement.closest(".branch")) fold.open = true;
@@ -282,7 +282,7 @@
   pane.addEventListener("scroll", draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   addEventListener("resize", measure);
-  // While the text is scrolled, the map follows.
+  // The map follows while the text is scrolled.
   let following = false;
   addEventListener("scroll", () => {
     if (following) return;

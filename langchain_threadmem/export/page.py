@@ -1,8 +1,8 @@
 """Conversations as self-contained HTML pages and as SVG pictures.
 
-Neither loads anything from a network. The content security policy of the page allows `page.css` and `page.js`
-alone, by their hashes. Messages are untrusted and always escaped. Without scripts, `<details>` folds branches
-and links jump to messages; the script adds the map, the search and the keyboard.
+Pages and pictures load nothing from a network. The content security policy of a page allows only `page.css`
+and `page.js`, by their hashes. Messages are untrusted and always escaped. Without scripts, `<details>` folds
+branches and links go to messages; the script adds the map, the search and the keyboard commands.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from langchain_threadmem.tree.node import EPOCH, ConversationNode, Placement, is
 _LONG = 700
 """The length in characters beyond which a message is folded."""
 _MANY = 200
-"""The number of messages beyond which all branches are closed at first."""
+"""The number of messages beyond which all branches are initially closed."""
 _PART = 40
 """The number of successive messages of a part."""
 _USER, _OTHER, _REPLACED, _DOUBTFUL, _ACTIVE = 1, 2, 4, 8, 16
@@ -38,7 +38,7 @@ _DARK = (
     "@media (prefers-color-scheme:dark){.threadmem-tree"
     "{background:#1d1f23!important;color:#e3e4e7!important}}"
 )
-"""The colours of a picture on a dark system; without them a picture is dark on white."""
+"""The colours of a picture on a dark system; on other systems, a picture is dark on white."""
 _DEEP, _PALE = "hsl({} 52% 52%)", "hsl({} 52% 80%)"
 
 
@@ -53,10 +53,10 @@ def to_html(
         active: Id of the tip of the active thread, which is marked.
 
     Returns:
-        The page: the threads, the most recently used first, the tree, and a map of it with a lane for each
-        thread. Each message shows the reason for its place; messages whose place is doubtful (see
-        `ChatMemory.doubtful`) are marked. The branches of a conversation of more than 200 messages are closed
-        at first. About 90 ms per 1,000 messages, and 350 kB in addition to their text.
+        The page: the threads, the most recently used first, the tree, and a map of the tree with a lane for
+        each thread. Each message shows the reason for its place; messages whose place is doubtful (see
+        `ChatMemory.doubtful`) are marked. The branches of a conversation of more than 200 messages are
+        initially closed. About 90 ms and, in addition to the text, 350 kB per 1,000 messages.
 
     Raises:
         InvalidGraphStateError: The nodes do not form a forest.
@@ -85,7 +85,7 @@ def to_html(
         )
         run = layout.straight(branch)
         for n, node in enumerate(run):
-            # Browsers do not render parts that are out of view.
+            # Browsers do not render the parts that are out of view.
             if n % _PART == 0 and len(run) - n >= _PART:
                 body.append('<div class="part">\n')
             body.append(_article(node, layout, titles, active=node.id == active))
@@ -178,13 +178,14 @@ def to_svg(nodes: Sequence[ConversationNode], *, max_nodes: int = 200, active: i
 
     Args:
         nodes: Nodes of one conversation, in any order; a node whose parent is missing becomes a root.
-        max_nodes: Largest number of messages; the newest are drawn, and the number of the others is shown.
+        max_nodes: Largest number of messages. The newest messages are drawn; the number of the others is
+            shown.
         active: Id of the tip of the active thread, which gets a ring.
 
     Returns:
-        An `<svg>` element with a background of its own, dark if the system is dark, so that it can be read on
-        light and dark pages. Human messages are drawn in full colour, answers pale, other messages small. A
-        message whose place is doubtful has a question mark and a dashed line.
+        An `<svg>` element with its own background, dark if the system is dark, so that the picture is
+        readable on light and dark pages. Human messages are drawn in full colour, answers in a pale colour,
+        other messages smaller. A message whose place is doubtful has a question mark and a dashed line.
 
     Raises:
         InputError: `max_nodes` is not positive.

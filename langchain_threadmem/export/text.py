@@ -24,7 +24,7 @@ _FILLS = {"user": "#a7c7e7", "assistant": "#cdb4f6"}
 # Mermaid reads labels as its own markup and as HTML; an entity code is always a character.
 _MERMAID = {ord(char): f"#{ord(char)};" for char in "[]{}<>|`;#&\\"} | {ord('"'): "'"}
 _INK = "    classDef default color:#26282c"
-"""The colour of all text: a dark theme would draw pale text on the light fills."""
+"""The colour of all text; without this line, dark themes draw pale text on the light fills."""
 _FRAME = 150
 """An upper bound of the characters of a diagram that belong to no message."""
 _STUB = 130
@@ -64,11 +64,11 @@ def to_mermaid(
             Mermaid's, 50,000, beyond which GitHub and Jupyter draw nothing. If the diagram would be larger,
             it shows the newest messages and the number of the others; `to_mermaid_parts` shows all messages
             in several diagrams.
-        max_edges: Largest number of edges, likewise; Mermaid's default is 500.
+        max_edges: Largest number of edges, with the same effect; Mermaid's default is 500.
 
     Returns:
         `graph TD`, then a line for each node, each edge and the style of each node, and a text colour that
-        can be read on light and dark pages. Superseded nodes have a dashed border.
+        is readable on light and dark pages. Superseded nodes have a dashed border.
 
     Raises:
         InputError: `role` is unknown, or a number is negative.
@@ -120,12 +120,12 @@ def to_mermaid_parts(
         max_edges: Largest number of edges of a diagram; `None` for no limit.
 
     Returns:
-        The diagrams, one if the conversation fits. Messages that follow each other are drawn in the same
-        diagram, as far as possible; a message whose parent is in an earlier diagram hangs below a node with
-        the number of this diagram.
+        The diagrams; a single diagram if the conversation fits. Successive messages are drawn in the same
+        diagram where possible. A message whose parent is in an earlier diagram is drawn below a node with the
+        number of that diagram.
 
     Raises:
-        InputError: `role` is unknown, a number is negative, or the limits do not admit a message.
+        InputError: `role` is unknown, a number is negative, or a message exceeds the limits.
         InvalidGraphStateError: The nodes do not form a forest.
 
     Example:
@@ -205,7 +205,7 @@ def _drawn(
         if limit is not None and limit < 0:
             raise InputError(f"{name} is {limit!r}; use 0 or more")
     layout = Layout(nodes)
-    # By node id: the node itself or its nearest ancestor, whichever is shown.
+    # By node id: the id of the nearest shown node among the node and its ancestors.
     shown: dict[int | None, int | None] = {None: None}
     drawn = []
     for node in layout.order:
@@ -248,7 +248,7 @@ def _excess(drawn: Sequence[_Drawn], max_text_size: int | None, max_edges: int |
 
 
 def _size(lines: Iterable[str]) -> int:
-    # Mermaid counts UTF-16 code units, as JavaScript does.
+    # Mermaid counts UTF-16 code units, the characters of JavaScript.
     return sum(len(line.encode("utf-16-le", "surrogatepass")) // 2 + 1 for line in lines)
 
 

@@ -462,7 +462,7 @@ def _config(thread: Any, ns: str, checkpoint: str, given: RunnableConfig | None)
 
 
 def _tuple(snapshot: Snapshot, given: RunnableConfig | None) -> CheckpointTuple:
-    thread = snapshot.thread if given is None else _given_thread(given)
+    thread = snapshot.conversation if given is None else _given_thread(given)
     return CheckpointTuple(
         _config(thread, snapshot.ns, snapshot.checkpoint["id"], given),
         cast("Checkpoint", snapshot.checkpoint),

@@ -215,8 +215,8 @@ def delete_checkpoints_before(conn: Conn, tree_id: int, before: float) -> Counte
     old_addresses = [
         address
         for address in checkpoint_queries.addresses(conn, tree_id, None)
-        if checkpoint_queries.made_at(address.id) < before
+        if checkpoint_queries.time_of_id(address.id) < before
     ]
     checkpoint_queries.remove(conn, old_addresses)
-    checkpoint_queries.collect(conn, tree_id)
+    checkpoint_queries.delete_unused_blobs(conn, tree_id)
     return before_deletion - count_below(conn, tree_id)

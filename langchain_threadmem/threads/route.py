@@ -23,7 +23,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, To
 from typing_extensions import TypedDict
 
 from langchain_threadmem.checkpoints import lists
-from langchain_threadmem.checkpoints.values import said as listed
+from langchain_threadmem.checkpoints.values import encode_messages
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
@@ -307,7 +307,8 @@ def _answer_call(conversation: ThreadedConversation, messages: Sequence[BaseMess
 
     Both messages must be stored with this content; other versions are not changed.
     """
-    tree, exchange = (yield from tree_of(conversation)), listed(messages, conversation.runtime.parts.keep)
+    tree = yield from tree_of(conversation)
+    exchange = encode_messages(messages, conversation.runtime.parts.keep)
 
     def stored(conn: Conn) -> list[NodeRow | None]:
         rows = [nodes.by_message(conn, tree, item.id) for item in exchange or ()]

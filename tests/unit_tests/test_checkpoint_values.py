@@ -88,7 +88,7 @@ def test_a_message_that_cannot_be_stored_exactly_stays_with_the_others() -> None
     value = [HumanMessage("x", id="h"), HumanMessage("y", id="i", additional_kwargs={"o": object})]
     stored_value = take_apart(value, lambda rest: ("kind", b""))
     assert stored_value is not None
-    assert [type(item).__name__ for item in stored_value.lists[None]] == ["Inline", "Other"]
+    assert [type(item).__name__ for item in stored_value.lists[None]] == ["Inline", "Serialized"]
 
 
 def long_list() -> list[BaseMessage]:

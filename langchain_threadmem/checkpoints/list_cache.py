@@ -1,0 +1,433 @@
+"""A cache of stored lists, and of stored values whose messages have no id yet.
+
+When a list grows by two messages, only these two messages are encoded: the fingerprints of full chunks
+identify the stored part. A cached list is valid for one version of its tree. A list is cached after the
+commit.
+
+A reducer may assign an id to a message after a write with this message was stored. The write is then an
+*unbound value*: as soon as the message has an id, the write is stored again with a reference to the message
+in the tree, so that a replay adds no second copy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from langchain_core.messages import BaseMessage
+
+from langchain_threadmem.checkpoints import queries as checkpoint_queries
+from langchain_threadmem.checkpoints.lists import Location, StoredList
+from langchain_threadmem.checkpoints.placing import spans
+from langchain_threadmem.checkpoints.queries import WriteRow
+from langchain_threadmem.checkpoints.values import (
+    CHUNK,
+    EncodedMessage,
+    Inline,
+    Item,
+    Items,
+    Span,
+    StoredValue,
+    encode_messages,
+    fingerprints,
+    is_message_list,
+)
+from langchain_threadmem.common import forking
+from langchain_threadmem.common.cache import LruCache
+from langchain_threadmem.engine.runtime import Component, Runtime
+from langchain_threadmem.messages.typed_json import Writer
+from langchain_threadmem.storage.statements import Conn
+from langchain_threadmem.tree.trees import Head
+
+CONVERSATION_CHANNEL = "messages"
+"""The channel of the root namespace that contains the messages of the conversation."""
+START, ROOT = "__start__", "__root__"
+CACHED_CONVERSATIONS = 256
+LISTS_PER_TREE = 6
+MOST_UNBOUND = 256
+MOST_SCOPES = 64
+PLACED_IDS = 256
+"""The number of ids that are cached for each conversation: the ids of the messages that were placed last."""
+
+FindPlaces = Callable[[str, Sequence[EncodedMessage]], Sequence[Location | None]]
+"""Finds the places of messages in the tree of a scope."""
+
+
+def scope_of(ns: str, channel: str) -> str:
+    """The scope of the tree that stores the messages of a channel; each channel has a different scope.
+
+    Example:
+        >>> scope_of("", "messages"), scope_of("child:1", "notes")
+        ('', '["child:1","notes"]')
+    """
+    if not ns and channel == CONVERSATION_CHANNEL:
+        return ""
+    return json.dumps([ns, channel], separators=(",", ":"))
+
+
+def scope_within(ns: str, channel: str, key: str | None) -> str:
+    """The scope for a list inside a value: of the channel that its key names, else of the value's channel."""
+    return scope_of(ns, key if key is not None else ROOT if channel == START else channel)
+
+
+class CachedList(NamedTuple):
+    """A stored list at one version of its tree.
+
+    Attributes:
+        tree: Id of the tree.
+        epoch: The epoch of the tree, a counter that rises when the tree is emptied.
+        version: The version of the tree, a counter that rises when a node changes its state.
+        chunks: Fingerprints of the full chunks of the list.
+        locations: The place of each message.
+        tail: The messages after the last full chunk.
+        spans: First and last key of each span of the list.
+        shared: Index of the first message of the end that the list, a former version of the conversation,
+            shares with the current version; `None` if they share no end. If messages are added to a list
+            with a shared end, the whole list is placed again.
+        former: Whether a message of the list is superseded; such a list shares no end with another list.
+    """
+
+    tree: int
+    epoch: int
+    version: int
+    chunks: Sequence[bytes]
+    locations: Sequence[Location]
+    tail: Sequence[EncodedMessage]
+    spans: Sequence[tuple[int, int]]
+    shared: int | None = None
+    former: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedList:
+    """A list that is prepared for storing.
+
+    Attributes:
+        messages: The list.
+        chunks: Fingerprints of the full chunks.
+        base: A cached list with the same beginning.
+        matched: The number of messages in the shared beginning.
+        rest: The messages to place: all messages after the shared beginning, or, if the lists also share an
+            end, the messages up to and including the first message of the end.
+        ending: The locations of the messages of the shared end.
+    """
+
+    messages: Sequence[BaseMessage]
+    chunks: Sequence[bytes]
+    base: CachedList | None
+    matched: int
+    rest: Sequence[EncodedMessage]
+    ending: Sequence[Location] = ()
+
+    @classmethod
+    def of(
+        cls, value: Any, cached: Sequence[CachedList] = (), other: Writer | None = None
+    ) -> PreparedList | None:
+        """Prepare the value of a channel; `None` if the value is not a list of messages alone.
+
+        Args:
+            value: The value.
+            cached: The cached lists of the channel.
+            other: Writes parts of types that JSON does not have.
+        """
+        if not is_message_list(value):
+            return None
+        messages, chunks = list(value), fingerprints(value, other)
+        if (replaced := cls._of_replaced(messages, chunks, cached, other)) is not None:
+            return replaced
+        counts = [(_common_length(candidate.chunks, chunks), candidate) for candidate in cached]
+        shared_chunks = max((count for count, _ in counts), default=0)
+        rest = encode_messages(messages[shared_chunks * CHUNK :], other)
+        if rest is None:
+            return None
+        matches = [
+            (
+                shared_chunks * CHUNK
+                + (_common_length(candidate.tail, rest) if len(candidate.chunks) == shared_chunks else 0),
+                candidate,
+            )
+            for count, candidate in counts
+            if count == shared_chunks
+        ]
+        matched, base = max(matches, key=lambda match: match[0], default=(0, None))
+        if base is not None and base.shared is not None and matched > base.shared:
+            return cls.of(messages, other=other)
+        return cls(
+            messages, chunks, base if matched else None, matched, rest[matched - shared_chunks * CHUNK :]
+        )
+
+    @classmethod
+    def _of_replaced(
+        cls,
+        messages: Sequence[BaseMessage],
+        chunks: Sequence[bytes],
+        cached: Sequence[CachedList],
+        other: Writer | None,
+    ) -> PreparedList | None:
+        """Prepare a list in which messages far from its end were replaced; `None` for any other list."""
+        for candidate in cached:
+            front = _common_length(candidate.chunks, chunks)
+            back = _common_length(candidate.chunks[::-1], chunks[::-1])
+            if not front < len(chunks) or not back or candidate.shared is not None or candidate.former:
+                continue
+            if len(candidate.chunks) != len(chunks) or candidate.tail != encode_messages(
+                messages[len(chunks) * CHUNK :], other
+            ):
+                continue
+            end = (len(chunks) - back) * CHUNK
+            end = next(
+                (n for n in range(end, len(messages)) if not candidate.locations[n].aside), len(messages)
+            )
+            if (
+                end < len(messages)
+                and (rest := encode_messages(messages[front * CHUNK : end + 1], other)) is not None
+            ):
+                return cls(messages, chunks, candidate, front * CHUNK, rest, candidate.locations[end:])
+        return None
+
+    def without_base(self, other: Writer | None = None) -> PreparedList:
+        """The same list, prepared without a cached list."""
+        prepared = PreparedList.of(self.messages, other=other)
+        assert prepared is not None
+        return prepared
+
+    @property
+    def after(self) -> int | None:
+        """Key of the last message of the shared beginning that is not an aside."""
+        locations = self.base.locations[: self.matched] if self.base else ()
+        return next((location.key for location in reversed(locations) if not location.aside), None)
+
+    def is_current(self, tree: int, head: Head) -> bool:
+        """Whether the tree has not changed since the cached list was stored."""
+        base = self.base
+        return base is None or (base.tree, base.epoch, base.version) == (tree, head.epoch, head.version)
+
+    def cached(self, tree: int, head: Head, stored: StoredList) -> CachedList:
+        """The list to cache after `rest` was placed."""
+        locations = stored.locations
+        before = list(self.base.locations[: self.matched]) if self.base else []
+        start = len(self.chunks) * CHUNK
+        tail: Sequence[EncodedMessage]
+        if self.ending and self.base is not None:
+            tail = self.base.tail
+        elif start >= self.matched:
+            tail = self.rest[start - self.matched :]
+        else:
+            assert self.base is not None
+            chunked = len(self.base.chunks) * CHUNK
+            tail = [*self.base.tail[start - chunked : self.matched - chunked], *self.rest]
+        all_locations = [*before, *locations]
+        if self.base is not None and len(before) == len(self.base.locations):
+            ends = spans(locations, self.base.spans)
+        else:
+            ends = spans(all_locations)
+        shared = None if stored.shared is None else len(before) + stored.shared
+        former = stored.former or (self.base is not None and self.base.former)
+        return CachedList(
+            tree, head.epoch, head.version, self.chunks, all_locations, tail, ends, shared, former
+        )
+
+
+class UnboundValue(NamedTuple):
+    """A stored value with messages that were not in the tree when it was written.
+
+    Attributes:
+        ns: The namespace of the checkpoint.
+        channel: The channel.
+        stored_value: The value, with the message objects of its inline messages.
+        row: The row that stores the value: a pending write, or tree and number of a blob.
+        data: The stored bytes.
+        inline: The messages that were not in the tree.
+        retries: The number of further attempts to bind the value.
+    """
+
+    ns: str
+    channel: str
+    stored_value: StoredValue
+    row: WriteRow | tuple[int, int]
+    data: bytes
+    inline: Sequence[Inline]
+    retries: int = 4
+
+    @classmethod
+    def of(
+        cls, ns: str, channel: str, stored_value: StoredValue, row: WriteRow | tuple[int, int], data: bytes
+    ) -> UnboundValue:
+        return cls(ns, channel, stored_value, row, data, stored_value.inline())
+
+    def rewrite(self, conn: Conn, find: FindPlaces) -> UnboundValue | None:
+        """Store the value again if its messages have ids or places; `None` if no more attempts are needed."""
+        stored_value, data = bind(self._with_ids(), self.ns, self.channel, find), self.data
+        if stored_value != self.stored_value:
+            data = packed(conn, stored_value)
+            if isinstance(self.row, WriteRow):
+                checkpoint_queries.patch_write(conn, self.row._replace(data=self.data), data)
+            else:
+                checkpoint_queries.patch_blob(conn, *self.row, self.data, data)
+        inline = stored_value.inline()
+        if self.retries == 0 or not inline:
+            return None
+        return self._replace(stored_value=stored_value, data=data, inline=inline, retries=self.retries - 1)
+
+    def _with_ids(self) -> StoredValue:
+        def with_id(key: str | None, item: Item) -> Item:
+            if isinstance(item, Inline) and item.id is None and item.message is not None:
+                return item._replace(id=item.message.id)
+            return item
+
+        return self.stored_value.mapped(with_id)
+
+
+def waiting_for(unbound: Sequence[UnboundValue], ids: AbstractSet[str]) -> list[UnboundValue]:
+    """The values with an inline message whose current id is among `ids`."""
+    waiting = []
+    for value in unbound:
+        for id_, _, message in value.inline:
+            if (message.id if id_ is None and message is not None else id_) in ids:
+                waiting.append(value)
+                break
+    return waiting
+
+
+def bind(stored_value: StoredValue, ns: str, channel: str, find: FindPlaces) -> StoredValue:
+    """The value with references in place of the messages that the tree stores."""
+    locations: dict[str | None, list[Location | None]] = {
+        key: [None] * len(items) for key, items in stored_value.lists.items()
+    }
+    for key, scope, messages in unbound_messages(stored_value, ns, channel):
+        for n, location in zip(messages, find(scope, list(messages.values())), strict=True):
+            locations[key][n] = location
+    return _with_spans(stored_value, locations)
+
+
+def unbound_messages(
+    stored_value: StoredValue, ns: str, channel: str
+) -> Iterator[tuple[str | None, str, dict[int, EncodedMessage]]]:
+    """The inline messages with an id: key and scope of their list, and the messages by position."""
+    for key, items in stored_value.lists.items():
+        messages = {
+            n: EncodedMessage(item.id, item.body, "")
+            for n, item in enumerate(items)
+            if isinstance(item, Inline) and item.id
+        }
+        if messages:
+            yield key, scope_within(ns, channel, key), messages
+
+
+def packed(conn: Conn, stored_value: StoredValue) -> bytes:
+    """The bytes to store for a value; its messages are encrypted if the database is."""
+    return stored_value.pack(None if conn.seal is None else conn.seal.text)
+
+
+def _with_spans(
+    stored_value: StoredValue, locations: Mapping[str | None, Sequence[Location | None]]
+) -> StoredValue:
+    """A value with spans in place of messages; successive messages of a thread become one span."""
+    lists_: dict[str | None, Items] = {}
+    for key, items in stored_value.lists.items():
+        joined: list[Item] = []
+        for item, location in zip(items, locations[key], strict=True):
+            if location is None:
+                joined.append(item)
+            elif joined and isinstance(last := joined[-1], Span) and last.last == location.follows:
+                joined[-1] = Span(last.first, location.key)
+            else:
+                joined.append(Span(location.key, location.key))
+        lists_[key] = tuple(joined)
+    return StoredValue(lists_, stored_value.is_list, stored_value.rest)
+
+
+class ListCache(Component):
+    """The most recently stored lists and the unbound values, by conversation."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self.close()
+        self._lock = forking.lock()
+
+    def close(self) -> None:
+        self._lists = LruCache[tuple[str, str], tuple[CachedList, ...]](CACHED_CONVERSATIONS)
+        self._unbound = LruCache[str, tuple[UnboundValue, ...]](CACHED_CONVERSATIONS)
+        self._placed = LruCache[str, tuple[str, ...]](CACHED_CONVERSATIONS)
+        self._trees = LruCache[str, dict[str, int]](CACHED_CONVERSATIONS)
+
+    def drop(self, removed: Mapping[int, Collection[int]]) -> None:
+        dropped = {name for name in self._trees if not removed.keys().isdisjoint(self.trees(name).values())}
+        dropped |= {
+            key[0] for key in self._lists if any(cached.tree in removed for cached in self.lists(*key))
+        }
+        for name in dropped:
+            self._unbound.drop(name)
+            self._placed.drop(name)
+            self._trees.drop(name)
+        for key in self._lists:
+            if key[0] in dropped:
+                self._lists.drop(key)
+
+    def lists(self, conversation: str, scope: str) -> tuple[CachedList, ...]:
+        """The most recently stored lists of a tree."""
+        return self._lists.get((conversation, scope)) or ()
+
+    def add_list(self, conversation: str, scope: str, stored: CachedList) -> None:
+        """Cache a list, and drop its beginnings and the lists of earlier versions of the tree."""
+        version = stored[:3]
+        with self._lock:
+            others = [
+                cached
+                for cached in self.lists(conversation, scope)
+                if cached[:3] == version and not _extends(stored, cached)
+            ]
+            self._lists.put((conversation, scope), (stored, *others[: LISTS_PER_TREE - 1]))
+
+    def trees(self, conversation: str) -> Mapping[str, int]:
+        """The trees of a conversation by scope, which may be out of date; the caller checks them."""
+        return self._trees.get(conversation) or {}
+
+    def add_trees(self, conversation: str, trees: Mapping[str, int]) -> None:
+        """Cache the trees of a conversation."""
+        cached = self.trees(conversation)
+        if not cached.items() >= trees.items():
+            self._trees.put(conversation, {**cached, **trees} if len(cached) < MOST_SCOPES else dict(trees))
+
+    def placed_ids(self, conversation: str) -> set[str]:
+        """Ids of the most recently placed messages."""
+        return set(self._placed.get(conversation) or ())
+
+    def add_placed(self, conversation: str, ids: Iterable[str]) -> None:
+        """Cache the ids of messages that were placed."""
+        with self._lock:
+            self._placed.put(conversation, (*(self._placed.get(conversation) or ()), *ids)[-PLACED_IDS:])
+
+    def unbound(self, conversation: str) -> tuple[UnboundValue, ...]:
+        """The unbound values of a conversation."""
+        return self._unbound.get(conversation) or ()
+
+    def replace_unbound(
+        self, conversation: str, old: Sequence[UnboundValue], new: Sequence[UnboundValue | None]
+    ) -> None:
+        """Replace unbound values; `None` in `new` stands for a value that needs no further attempt."""
+        if not old and not new:
+            return
+        replaced = set(map(id, old))
+        with self._lock:
+            others = [value for value in self.unbound(conversation) if id(value) not in replaced]
+            waiting = [*others, *(value for value in new if value is not None)]
+            self._unbound.put(conversation, tuple(waiting[-MOST_UNBOUND:]))
+
+
+def _extends(cached: CachedList, other: CachedList) -> bool:
+    """Whether a list begins with all messages of another list."""
+    return cached.locations[: len(other.locations)] == other.locations
+
+
+def _common_length(first: Sequence[Any], second: Sequence[Any]) -> int:
+    """The length of the common beginning of two sequences."""
+    count = 0
+    for left, right in zip(first, second, strict=False):
+        if left != right:
+            break
+        count += 1
+    return count
