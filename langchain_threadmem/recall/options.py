@@ -109,6 +109,8 @@ class RecallOptions:
                 f"n_results={self.n_results!r} is not an integer of at least 0; pass a number of messages"
             )
         _one_of("scope", self.scope, get_args(Scope))
+        if not isinstance(self.speaker, str | None):
+            raise InputError(f"speaker={self.speaker!r} is not a name; pass the name of one person")
         if self.role is not None:
             _one_of("role", self.role, tuple(ROLES))
         _ranks(self.rank)

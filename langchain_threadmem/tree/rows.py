@@ -23,7 +23,7 @@ from langchain_threadmem.messages.tool_pairs import calls_tools
 from langchain_threadmem.messages.typed_json import Reader, Writer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.append import Draft
-from langchain_threadmem.tree.node import ConversationNode, MessageSummary
+from langchain_threadmem.tree.node import ConversationNode, MessageSummary, seconds_of
 from langchain_threadmem.tree.nodes import NodeRow
 
 MOST_PARSED = 20_000
@@ -81,7 +81,7 @@ def _seconds(said: datetime) -> float:
         raise InputError(
             f"{said!r} is no time; pass a datetime, such as datetime.fromisoformat('2020-01-31')"
         )
-    return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
+    return seconds_of(said)
 
 
 def is_recallable(node: ConversationNode) -> bool:
