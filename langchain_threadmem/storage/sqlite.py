@@ -368,7 +368,11 @@ def translated(error: Exception, name: str) -> PersistenceError:
             return StorageBusyError(
                 f"another process kept {name} locked for {BUSY_SECONDS:.0f} s; nothing was written; try again"
             )
-        if "unable to open" in text or "readonly" in text:
+        if "readonly" in text:
+            return PersistenceError(
+                f"cannot write {name}: {text}; check the file permissions, or open it without read_only=True"
+            )
+        if "unable to open" in text:
             return PersistenceError(
                 f"cannot open or write {name}: {text}; check the file permissions or choose another location"
             )

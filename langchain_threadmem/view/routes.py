@@ -190,7 +190,8 @@ def _revise(given: Arguments, system: MemorySystem) -> dict[str, Any]:
 
 
 def _numbers(text: str) -> list[int]:
-    return [int(number) for number in text.split(",")[:500] if number.isdecimal()]
+    # `int` refuses thousands of digits; no node has a number of 20 digits.
+    return [int(number) for number in text.split(",")[:500] if number.isdecimal() and len(number) < 20]
 
 
 async def _body(request: Request) -> bytes:
@@ -207,7 +208,7 @@ def _arguments(body: bytes) -> Arguments:
         raise InputError(f"the request is longer than {LARGEST:,} bytes")
     try:
         values = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"the request is not JSON: {error}") from error
     if not isinstance(values, dict):
         raise InputError("the request is not a JSON object")

@@ -227,6 +227,12 @@ def test_a_query_without_a_question_is_refused(memory: MemorySystem, verbs: Wrap
         verbs(memory).query(query_vector=[1.0, 2.0, 3.0], short_term_only=True)
 
 
+@pytest.mark.parametrize("filters", [None, {"source": "user"}], ids=["all", "some"])
+def test_a_vector_of_another_model_is_refused(memory: MemorySystem, verbs: Wrap, filters: Any) -> None:
+    with pytest.raises(InputError, match=r"3 dimensions, the stored vectors have 64"):
+        verbs(memory).query(query_vector=[1.0, 2.0, 3.0], filters=filters)
+
+
 def test_a_vector_is_refused_where_there_are_no_vectors(verbs: Wrap) -> None:
     with MemorySystem(embeddings=False) as system:
         system.add_memory("heron")

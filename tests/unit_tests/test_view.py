@@ -224,6 +224,7 @@ WRONG = {
     "an unknown node": ("node", {"conversation": "talk", "id": 99}, 404, "no node 99"),
     "a node that is text": ("node", {"conversation": "talk", "id": "x"}, 400, "not a number"),
     "no conversation": ("tree", {}, 400, "conversation=None is not text"),
+    "a node of many digits": ("node", {"conversation": "talk", "id": "9" * 5000}, 400, "not a number"),
     "a bad cursor": ("conversations", {"cursor": "x"}, 400, "is not a cursor"),
 }
 
@@ -237,6 +238,12 @@ def test_wrong_requests_have_an_error(page: Page, name: str, values: Any, status
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_lines_of_numbers_that_no_node_has_are_left_out(page: Page) -> None:
+    found = page.read("lines", conversation="talk", ids=f"1,x,-1,{'9' * 25},{'9' * 5000}")
+    assert [line["id"] for line in found["lines"]] == [1]
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_wrong_changes_have_an_error_and_change_nothing(page: Page, system: MemorySystem) -> None:
     def error(content: bytes, name: str = "place") -> str:
         answer = page.client.post(f"/api/{name}", content=content, headers={"Origin": ORIGIN})
@@ -245,6 +252,7 @@ def test_wrong_changes_have_an_error_and_change_nothing(page: Page, system: Memo
 
     before = system.conversation("talk").history
     assert "not JSON" in error(b"{")
+    assert "not JSON" in error(b"[" * 100_000)
     assert "not a JSON object" in error(b"[]")
     assert "longer than" in error(b" " * 1_000_001)
     assert "descends" in error(b'{"conversation": "talk", "id": 1, "parent": 6}')
