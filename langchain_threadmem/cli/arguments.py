@@ -54,7 +54,7 @@ class Command(Parser):
             else:
                 args = [*args, *self._literal]
             return super().parse_known_args(args, namespace)
-        self._mixing = True
+        self._mixing, self._literal = True, ()
         try:
             options, unknown = self.parse_known_intermixed_args(args, namespace)
         finally:
