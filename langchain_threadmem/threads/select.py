@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import DriverError, PersistenceError, SelectionError
-from langchain_threadmem.messages.ids import is_key, storable
+from langchain_threadmem.messages.ids import storable
 from langchain_threadmem.threads.moves.heal import Move, moves
 from langchain_threadmem.threads.selectors import AnySelector, LinearNodeSelector, choice_of
 from langchain_threadmem.threads.tree_view import OnFailure, TreeView, turns
@@ -181,21 +181,21 @@ def _end_of(ends: Sequence[TurnEnd], chosen: int, selector: AnySelector) -> int:
 def _stated(view: TreeView, selector: AnySelector) -> tuple[str, Sequence[tuple[int | None, float]]]:
     """The reason and the probabilities that a selector has set, as values that can be stored."""
     name = type(selector).__name__
-    if not isinstance(view.reason, str):
+    if not isinstance(view.reason, str | None):
         raise SelectionError(f"{name} set the reason {view.reason!r:.200}, which is no text")
     try:
         chances = tuple(
             (None if candidate is None else operator.index(candidate), float(chance))
-            for candidate, chance in view.chances
+            for candidate, chance in view.chances or ()
         )
     except (TypeError, ValueError, OverflowError) as error:
         raise SelectionError(
             f"{name} set the chances {view.chances!r:.200}; set pairs of an id or None and a probability"
         ) from error
     for candidate, chance in chances:
-        if not (math.isfinite(chance) and chance >= 0 and (candidate is None or is_key(candidate))):
+        if not (math.isfinite(chance) and chance >= 0 and (candidate is None or abs(candidate) < 1 << 63)):
             raise SelectionError(f"{name} gave the candidate {candidate!r} the probability {chance!r}")
-    return storable(view.reason), chances
+    return storable(view.reason or ""), chances
 
 
 def _fallback(conversation: ThreadedConversation, ends: Sequence[TurnEnd], error: Exception) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import WordEmbeddings
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, ChatMessage, HumanMessage
 from starlette.testclient import TestClient
 
 from langchain_threadmem import MemorySystem
@@ -235,6 +235,14 @@ def test_wrong_requests_have_an_error(page: Page, name: str, values: Any, status
     answer = page.client.get(f"/api/{name}", params=values)
     assert answer.status_code == status
     assert error in answer.json()["error"]
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_a_role_with_half_a_character_is_shown_as_an_escape(page: Page, system: MemorySystem) -> None:
+    system.conversation("odd").append("Hello", ChatMessage("Hi!", role="a\ud800"))
+    system.summarize_session("odd")
+    unfolded = page.read("unfold", id="odd", group="odd", rank=1)["items"]
+    assert unfolded[-1]["role"] == "a\\ud800"
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
