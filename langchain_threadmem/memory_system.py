@@ -913,7 +913,7 @@ class MemorySystem:
             The number of forgotten units, and the number of units that are left.
 
         Raises:
-            InputError: `percentage` is not from 0 to 1.
+            InputError: `percentage` is not from 0 to 1, or `max_units` is negative.
 
         Example:
             >>> from langchain_threadmem import MemorySystem

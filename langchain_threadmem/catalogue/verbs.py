@@ -24,7 +24,7 @@ from langchain_threadmem.index.catch_up import catch_up_owner_words, words_of_ne
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.display import Displayed, table
-from langchain_threadmem.messages.ids import check_name
+from langchain_threadmem.messages.ids import check_name, is_key
 from langchain_threadmem.messages.text import one_line, plural
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
@@ -73,7 +73,7 @@ class ConversationInfo(Displayed):
         id: The name of the conversation.
         title: The title that was set, else the title of the summary, else the first informative words.
         preview: The beginning of the newest message, on one line.
-        messages: The number of messages, including superseded messages.
+        messages: The number of messages, including superseded and purged messages.
         started: The creation time of the conversation.
         updated: The time of the newest message.
         metadata: The metadata that was set with `update_conversation`.
@@ -161,6 +161,8 @@ def list_conversations(
 ) -> Flow[Page[ConversationInfo]]:
     """The conversations of the owner, most recently used first; see `MemorySystem.list_conversations`."""
     check_filter(metadata)
+    if archived != "both":
+        _check_archived(archived)
     place, earliest = _place(cursor), _earliest(since)
     _check_limit(limit)
     if not isinstance(query, str | None):
@@ -227,7 +229,7 @@ def title_of_conversation(conversation: Conversation) -> Flow[str]:
 
 def rename_thread(conversation: Conversation, message: MessageRef, title: str) -> Flow[str]:
     """Set the title of the threads with the root of a message; see `ChatMemory.rename_thread`."""
-    if title:
+    if title != "":
         check_name("a title", title)
     tree = yield from tree_of(conversation)
 
@@ -259,8 +261,10 @@ def update_conversation(
 ) -> Flow[ConversationInfo]:
     """Set the title, metadata or archive mark of a conversation; see `MemorySystem.update_conversation`."""
     check_name("a conversation_id", conversation)
-    if title:
+    if title is not None and title != "":
         check_name("a title", title)
+    if archived is not None:
+        _check_archived(archived)
     _check_metadata(metadata)
     owner, now = runtime.owner, time.time()
 
@@ -289,8 +293,11 @@ def _place(cursor: str | None) -> tuple[float, int]:
         return trees.LATEST
     try:
         used, number = cursor.split(" ")
-        return float(used), int(number)
-    except (ValueError, AttributeError) as error:
+        place = float(used), int(number)
+        if not (math.isfinite(place[0]) and is_key(place[1])):
+            raise ValueError("out of range")
+        return place
+    except (ValueError, TypeError, AttributeError) as error:
         raise InputError(f"cursor={cursor!r} is not a cursor; pass the cursor of a page, or None") from error
 
 
@@ -305,6 +312,11 @@ def _earliest(since: datetime | None) -> float:
 def _check_limit(limit: int) -> None:
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
         raise InputError(f"limit={limit!r} is not an integer of at least 1; pass a number of list items")
+
+
+def _check_archived(archived: object) -> None:
+    if not isinstance(archived, bool):
+        raise InputError(f"archived={archived!r} is neither True nor False; only lists take 'both'")
 
 
 def _check_metadata(metadata: object) -> None:

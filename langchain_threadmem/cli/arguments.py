@@ -40,12 +40,21 @@ class Command(Parser):
     """The parser of a command; options may stand between its arguments."""
 
     _mixing = False
+    _literal: Sequence[str] = ()
+    """The separator `--` and the arguments after it."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """The parsed arguments and the unknown arguments."""
-        if self._mixing:  # Python 3.11 calls this method from `parse_known_intermixed_args`.
+        if self._mixing:
+            # Python 3.11 calls this method from `parse_known_intermixed_args`: with all arguments, then with
+            # those that are no options, from which it removes the separator.
+            if "--" in args:
+                start = args.index("--")
+                args, self._literal = args[:start], args[start:]
+            else:
+                args = [*args, *self._literal]
             return super().parse_known_args(args, namespace)
-        self._mixing = True
+        self._mixing, self._literal = True, ()
         try:
             options, unknown = self.parse_known_intermixed_args(args, namespace)
         finally:

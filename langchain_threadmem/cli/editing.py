@@ -15,7 +15,7 @@ from langchain_threadmem.cli.arguments import (
     progress_bar,
 )
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.text import one_line, plural
+from langchain_threadmem.messages.text import one_line, plural, visible
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -180,7 +180,8 @@ def _summarize(options: argparse.Namespace) -> int:
     if options.json:
         print_json(_unit(summary))
     else:
-        print(f"{one_line(summary.title)}\n{summary.content}" if summary.title else summary.content)
+        text = visible(summary.content)
+        print(f"{one_line(summary.title)}\n{text}" if summary.title else text)
     return 0
 
 

@@ -18,7 +18,7 @@ from langchain_threadmem.cli.arguments import (
     progress_bar,
 )
 from langchain_threadmem.errors import InputError, ThreadMemError
-from langchain_threadmem.messages.text import plural
+from langchain_threadmem.messages.text import plural, visible
 
 if TYPE_CHECKING:
     from langchain_threadmem.memory_system import MemorySystem
@@ -105,7 +105,8 @@ def _export(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"format": format, "conversations": len(names), "files": [str(file) for file in written]})
     else:
-        print(f"{plural(len(names), 'conversation')} as {format}: {plural(len(written), 'file')} at {out}")
+        files_at = f"{plural(len(written), 'file')} at {visible(str(out))}"
+        print(f"{plural(len(names), 'conversation')} as {format}: {files_at}")
     return 0
 
 

@@ -69,6 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Python writes the rest of the output at exit, which must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except UnicodeEncodeError as error:
+        print_error(
+            f"the output is written as {error.encoding}, which has no {error.object[error.start]!r}; set "
+            "PYTHONUTF8=1, or write a file with --out"
+        )
+        return 2
     except OSError as error:  # A name that is too long, a full disk behind the output.
         print_error(f"{error}; check the path and the free space")
         return 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from langchain_threadmem.cli.arguments import Commands, add_command, print_json, progress_bar
@@ -87,7 +87,8 @@ def _import(options: argparse.Namespace) -> int:
     from langchain_threadmem.memory_system import MemorySystem
 
     registry.check(options.format)
-    Source(options.file).close()  # A file that cannot be read creates no database.
+    with closing(Source(options.file)) as source:  # A file that cannot be imported creates no database.
+        registry.format_of(source, options.format, options.file)
     with (
         # An import does not embed texts; the sort compares them by meaning.
         MemorySystem(options.db, owner=options.owner, embeddings=None if options.sort else False) as system,

@@ -73,7 +73,7 @@ def _write(options: argparse.Namespace) -> int:
     with open_memory(options, read_only=True) as system:
         memory = conversation_of(system, options.only or _used_last(system))
         files.write_text(options.static, memory.export("html"))
-    print(f"{visible(memory.conversation_id)}: {options.static}")
+    print(visible(f"{memory.conversation_id}: {options.static}"))
     return 0
 
 

@@ -197,10 +197,10 @@ class Resources(forking.Forkable):
         Raises:
             InputError: The name of the owner cannot be used.
         """
+        check_name("an owner", owner)
         runtime = self._recent.get(owner)
         if runtime is not None:
             return runtime
-        check_name("an owner", owner)
         with self._lock:
             runtime = self._runtimes.get(owner)
             if runtime is None:

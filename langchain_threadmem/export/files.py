@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 from uuid import uuid4
 
+from langchain_threadmem.common.paths import path_of
 from langchain_threadmem.errors import PersistenceError
 
 
@@ -17,7 +18,7 @@ def write_text(path: str | Path, text: str) -> None:
     Raises:
         PersistenceError: The file cannot be written.
     """
-    target = Path(path)
+    target = path_of(path)
     try:
         draft = target.with_name(f".{target.name}.{uuid4().hex}")
         try:
@@ -54,10 +55,11 @@ def read_text(path: str | Path) -> str:
     Raises:
         PersistenceError: The file cannot be read.
     """
+    source = path_of(path)
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return source.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise _file_error("read", Path(path), error) from error
+        raise _file_error("read", source, error) from error
 
 
 def _file_error(action: str, path: Path, error: Exception) -> PersistenceError:

@@ -62,8 +62,9 @@ def check(format: str) -> None:
     Raises:
         InputError: The format is unknown; the error lists the formats.
     """
-    if format not in SUFFIXES and format not in _FORMATS:
-        formats = ", ".join(sorted({*_FORMATS, *SUFFIXES}))
+    known = {*_FORMATS, *SUFFIXES}
+    if not isinstance(format, str) or format not in known:
+        formats = ", ".join(sorted(known))
         raise InputError(f"Unsupported export format: {format} (use one of {formats})")
 
 

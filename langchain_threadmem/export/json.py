@@ -26,7 +26,7 @@ from langchain_threadmem.messages.roles import TYPES, role_of
 from langchain_threadmem.messages.typed_json import UNTRUSTED, Opaque, Writer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree import graph
-from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummary, Placement
+from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummary, Placement, seconds_of
 
 VERSION = "1.0"
 MODES = {"linear": "linear", "graph": "graph", "threaded": "graph"}
@@ -320,6 +320,7 @@ def _read_node(value: object, n: int) -> ConversationNode:
     summary, time = record.get("summary"), record.get("timestamp")
     try:
         timestamp = EPOCH if time is None else _zoned(datetime.fromisoformat(time))
+        seconds_of(timestamp)
         parsed = None if summary is None else MessageSummary.model_validate(summary)
     except (TypeError, ValueError) as error:
         raise InputError(f"{where} has a bad timestamp or summary: {reason(error)}") from error

@@ -194,7 +194,7 @@ def _drawn(
     max_edges: int | None,
 ) -> list[_Drawn]:
     """The shown messages, each after its parent."""
-    if role is not None and role not in TYPES:
+    if role is not None and not (isinstance(role, str) and role in TYPES):
         raise InputError(f"unknown role {role!r}; use one of {', '.join(TYPES)}")
     limits = {
         "max_content_length": max_content_length,
@@ -202,8 +202,8 @@ def _drawn(
         "max_edges": max_edges,
     }
     for name, limit in limits.items():
-        if limit is not None and limit < 0:
-            raise InputError(f"{name} is {limit!r}; use 0 or more")
+        if limit is not None and (not hasattr(limit, "__index__") or limit < 0):
+            raise InputError(f"{name} is {limit!r}; use an integer of 0 or more")
     layout = Layout(nodes)
     # By node id: the id of the nearest shown node among the node and its ancestors.
     shown: dict[int | None, int | None] = {None: None}

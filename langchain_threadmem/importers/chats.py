@@ -15,7 +15,7 @@ from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.ids import storable
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.graph import circular, parents_first
-from langchain_threadmem.tree.node import MessageSummary, Placement
+from langchain_threadmem.tree.node import MessageSummary, Placement, seconds_of
 
 PIECE_SIZE = 5_000
 """The number of messages in a piece of a long list."""
@@ -186,7 +186,7 @@ def seconds(value: object, position: str) -> float | None:
             time = datetime.fromtimestamp(value, UTC)  # A time out of range raises an error here.
         else:
             raise TypeError("the value is neither a number nor text")
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+        return seconds_of(time)
     except (TypeError, ValueError, OverflowError, OSError) as error:
         raise InputError(f"{position} has the time {value!r:.80}: {error}; use ISO 8601") from error
 

@@ -95,7 +95,7 @@ def format_of(source: Source, name: str | None, path: str | Path) -> Format:
     Raises:
         InputError: The file has none of the formats, or is not of the type of the named format.
     """
-    values = [] if name is not None or source.is_database else _first_values(source)
+    values = [] if name is not None or source.is_database else _first_values(source, path)
     for format in FORMATS:
         if format.name == name:
             if not format.can_be(source):
@@ -107,12 +107,12 @@ def format_of(source: Source, name: str | None, path: str | Path) -> Format:
     raise InputError(f"{str(path)!r} has none of the formats that can be imported ({formats})")
 
 
-def _first_values(source: Source) -> list[Any]:
+def _first_values(source: Source, path: str | Path) -> list[Any]:
     """The values of the first items, up to an item that cannot be read."""
     values: list[Any] = []
     try:
         values += (item.value for item in islice(source.items(), _ITEMS))
-    except InputError:
+    except InputError as error:
         if not values:
-            raise
+            raise InputError(f"{path}: {error}") from error
     return values

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from langchain_threadmem.common.paths import path_of
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.importers.json_items import Item, items_of
 
@@ -35,7 +36,7 @@ class Source:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self._path = Path(path)
+        self._path = path_of(path)
         self._stack = ExitStack()
         self.tables: dict[str, set[str]] = {}
         try:

@@ -92,6 +92,19 @@ class ClearableIndex(VectorIndex, Protocol):
         """Drop all vectors; return the reason why bytes may be left in files, or an empty text."""
 
 
+def check_dimensions(vector: NDArray[np.float32], stored: int) -> None:
+    """Check that the vector of a query has as many dimensions as stored vectors.
+
+    Raises:
+        InputError: It has more or fewer.
+    """
+    if len(vector) != stored:
+        raise InputError(
+            f"the query's vector has {len(vector)} dimensions, the stored vectors have {stored}; use one "
+            "embedding model for both"
+        )
+
+
 class ExactIndex:
     """Vectors in one growing array, searched by a matrix product.
 
@@ -143,6 +156,7 @@ class ExactIndex:
         keys, _, matrix = self.vectors
         if not len(keys):
             return Found(keys, np.empty(0, np.float32))
+        check_dimensions(vector, matrix.shape[1])
         similarity = matrix @ vector
         if len(keys) > most:
             best = np.argpartition(similarity, -most)[-most:]

@@ -149,8 +149,10 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
         **options: Unpack[SelectionOptions],
     ) -> None:
         super().__init__()
-        if recall < 0:
-            raise InputError(f"recall={recall!r} is negative; pass the number of messages, 0 for none")
+        if not hasattr(recall, "__index__") or recall < 0:
+            raise InputError(
+                f"recall={recall!r} is no number from 0 up; pass the number of messages, 0 for none"
+            )
         chosen = selector_of(selector, model, ask)
         self._conversations = RunConversations(system, conversation_id, chosen, owner, **options)
         self._suggest_at = suggestion_threshold(on_select, suggest_at)

@@ -20,6 +20,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Self, cast
 
+from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig, ensure_embeddings
 from langgraph.store.base.embed import EmbeddingsLambda
 
@@ -245,6 +246,8 @@ def _index(system: MemorySystem, index: Any) -> Index | None:
         raise InputError(f"the distance is cosine, not {index['distance_type']!r}; leave distance_type out")
     if index.get("embed") is None:
         return Index(system.resources.embedder, fields=tuple(fields), dimensions=dims)
+    if not (isinstance(index["embed"], str | Embeddings) or callable(index["embed"])):
+        raise InputError(f"embed is an embedding model, its name or a function, not {index['embed']!r}")
     embeddings = ensure_embeddings(index["embed"])
     function = index["embed"] if isinstance(embeddings, EmbeddingsLambda) else None
     # LangGraph wraps all functions in one class, so the vectors are named by the function.

@@ -509,6 +509,8 @@ def _excerpt(thread: Sequence[ConversationNode], node: ConversationNode, convers
 
 def _fact(fact: str, replaces: MessageRef | None, source: str | None, call: Call) -> AIMessage:
     """A fact as a message, with the same id if a graph repeats the call of the tool after an interrupt."""
+    if not fact.strip():
+        raise InputError("the fact is empty; pass a sentence that is clear by itself")
     if call is None:
         origin: dict[str, Any] = {"source_message": source}
         return AIMessage(fact, id=str(uuid4()), additional_kwargs=_without_none(origin))

@@ -131,6 +131,11 @@ def question(runtime: Runtime, settings: MemorySettings, text: str | None, optio
         raise InputError("a query needs text or query_vector=; pass one of them")
     if text is not None and not isinstance(text, str):
         raise InputError(f"the text of a query is text, not {text!r:.80}; pass query_vector= for a vector")
+    threshold = values.get("threshold_for_stm_before_ltm", settings.stm_threshold)
+    if not _is_number(threshold):
+        raise InputError(
+            f"threshold_for_stm_before_ltm={threshold!r} is no number; pass a cosine such as 0.8"
+        )
     if not isinstance(k_limit, int) or isinstance(k_limit, bool) or k_limit < 0:
         raise InputError(f"k_limit={k_limit!r} is not an integer of at least 0")
     only = [name for name in ("short_term_only", "long_term_only", "external_only") if values.get(name)]
@@ -169,7 +174,7 @@ def question(runtime: Runtime, settings: MemorySettings, text: str | None, optio
         short=short and sources.short_term is not None,
         long=long,
         external=external and bool(sources.external),
-        threshold=values.get("threshold_for_stm_before_ltm", settings.stm_threshold),
+        threshold=threshold,
         interval=settings.visit_update_interval,
     )
 
@@ -185,9 +190,13 @@ def _unit_vector(value: object) -> NDArray[np.float32]:
     return vector / np.float32(length)
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
 def _range(value: object) -> Range:
     ends = tuple(value) if isinstance(value, list | tuple) else ()
-    numbers = [end for end in ends if isinstance(end, int | float) and not isinstance(end, bool)]
+    numbers = [end for end in ends if _is_number(end)]
     if len(ends) != 2 or len(numbers) + ends.count(None) != 2 or numbers != sorted(numbers):
         raise InputError(
             f"search_range is the lowest and the highest cosine, such as (0.75, None), not {value!r:.80}"

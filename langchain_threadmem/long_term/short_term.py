@@ -22,6 +22,7 @@ from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.filters.conditions import Condition
 from langchain_threadmem.index.documents import Document, Record
+from langchain_threadmem.index.vector_index import check_dimensions
 from langchain_threadmem.recall.postings import Postings
 from langchain_threadmem.recall.question import Question
 from langchain_threadmem.recall.scoring import alone, parts_alone
@@ -135,11 +136,7 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
         with self._lock:
             if not self._keys:
                 return []
-            if len(vector) != self._matrix.shape[1]:
-                raise InputError(
-                    f"the query's vector has {len(vector)} dimensions, the stored vectors have "
-                    f"{self._matrix.shape[1]}; use one embedding model for both"
-                )
+            check_dimensions(vector, self._matrix.shape[1])
             scores = self._matrix[: len(self._keys)] @ vector
             rows = np.flatnonzero(_inside(scores, within))
             order = rows[np.argsort(-scores[rows], kind="stable")]

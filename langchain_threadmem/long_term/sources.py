@@ -18,7 +18,7 @@ from langchain_threadmem.index.catch_up import catch_up_owner
 from langchain_threadmem.index.documents import Record, document_of_unit
 from langchain_threadmem.index.embed import embed
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.index.vector_index import ExactIndex, VectorIndex
+from langchain_threadmem.index.vector_index import ExactIndex, VectorIndex, check_dimensions
 from langchain_threadmem.long_term.external import ExternalCollection, ExternalUnit
 from langchain_threadmem.long_term.short_term import ShortTermMemory
 from langchain_threadmem.recall import scoring
@@ -139,7 +139,9 @@ class LongTermSource:
         if only is not None:
             model = runtime.get(Indexes).model
             vector_of = yield from Sql(lambda conn: vectors.by_keys(conn, model, only))
-            near = {key: float(unit_vector @ vector) for key, unit_vector in vector_of.items()}
+            for stored in vector_of.values():
+                check_dimensions(vector, len(stored))
+            near = {key: float(stored @ vector) for key, stored in vector_of.items()}
         else:
             near = yield from nearest(runtime, self._index, vector, count)
         hits = [Hit(key, cosine, Why(similarity=cosine)) for key, cosine in near.items()]

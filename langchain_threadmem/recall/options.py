@@ -104,11 +104,13 @@ class RecallOptions:
     wait: bool | None = None
 
     def __post_init__(self) -> None:
-        if not hasattr(self.n_results, "__index__") or self.n_results < 0:
+        if not _is_whole(self.n_results) or self.n_results < 0:
             raise InputError(
                 f"n_results={self.n_results!r} is not an integer of at least 0; pass a number of messages"
             )
         _one_of("scope", self.scope, get_args(Scope))
+        if not isinstance(self.speaker, str | None):
+            raise InputError(f"speaker={self.speaker!r} is not a name; pass the name of one person")
         if self.role is not None:
             _one_of("role", self.role, tuple(ROLES))
         _ranks(self.rank)
@@ -122,9 +124,7 @@ class RecallOptions:
             isinstance(self.half_life, timedelta) and self.half_life > timedelta()
         ):
             raise InputError(f"half_life={self.half_life!r} is not a positive timedelta")
-        if self.max_tokens is not None and not (
-            hasattr(self.max_tokens, "__index__") and self.max_tokens > 0
-        ):
+        if self.max_tokens is not None and not (_is_whole(self.max_tokens) and self.max_tokens > 0):
             raise InputError(
                 f"max_tokens={self.max_tokens!r} is not a positive integer; pass a number of tokens"
             )
@@ -202,9 +202,13 @@ def _ranks(rank: object) -> frozenset[int]:
     if rank is None:
         return RANKS
     ranks: list[Any] = list(rank) if isinstance(rank, Iterable) else [rank]
-    if not ranks or any(isinstance(rank, bool) or rank not in RANKS for rank in ranks):
+    if not ranks or any(not _is_whole(rank) or rank not in RANKS for rank in ranks):
         raise InputError(f"rank={rank!r} is not 0, 1, 2 or several of these; pass None for all")
     return frozenset(ranks)
+
+
+def _is_whole(value: object) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
 def _one_of(name: str, value: Any, allowed: Sequence[str]) -> None:

@@ -40,8 +40,10 @@ def unfold(
         UnitNotFoundError: No unit has the id.
         InputError: `levels` is negative, or messages of several sessions have the id.
     """
-    if levels is not None and levels < 0:
-        raise InputError(f"levels={levels!r} is negative; pass a number of levels, or None for all")
+    if levels is not None and (not hasattr(levels, "__index__") or levels < 0):
+        raise InputError(
+            f"levels={levels!r} is no number from 0 up; pass a number of levels, or None for all"
+        )
     owner = runtime.owner
     if isinstance(unit, str):
         check_name("a unit's id", unit)

@@ -129,15 +129,16 @@ def _reranked(
         "rerank",
         conversation.name,
         {"query": query, "texts": texts},
-        lambda: list(reranker.rerank(query, texts)),
+        lambda: reranker.rerank(query, texts),
         None if arerank is None else (lambda: arerank(query, texts)),
     )
-    if len(scores) != len(texts):
+    try:
+        rated = [hit._replace(score=float(score)) for score, hit in zip(scores, hits, strict=True)]
+    except (TypeError, ValueError) as error:
         raise InputError(
-            f"{reranker!r} gave {len(scores)} scores for {len(texts)} texts; return one score for each text"
-        )
-    ranked = sorted(zip(scores, hits, strict=True), key=lambda pair: -pair[0])
-    return [hit._replace(score=float(score)) for score, hit in ranked[: options.n_results]]
+            f"{reranker!r} gave {scores!r:.200} for {len(texts)} texts; return one score for each text"
+        ) from error
+    return sorted(rated, key=lambda hit: -hit.score)[: options.n_results]
 
 
 def depth_of(conversation: Conversation, context_depth: int | None) -> int:

@@ -221,6 +221,8 @@ def check(runtime: Runtime, receipt: Receipt) -> Flow[Receipt]:
     Raises:
         InputError: The receipt belongs to another owner.
     """
+    if not isinstance(receipt, Receipt):
+        raise InputError(f"{receipt!r:.200} is not a receipt; pass the result of erase()")
     if receipt.owner != runtime.owner:
         raise InputError(f"the receipt belongs to {receipt.owner!r}, and this memory to {runtime.owner!r}")
     left = yield from Sql(lambda conn: _remains(conn, receipt))

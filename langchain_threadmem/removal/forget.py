@@ -69,6 +69,10 @@ def forget(
         scorer: The importance of units; `None` for the default order (see `removal.scores`).
     """
     count_to_forget(0, percentage)
+    if max_units is not None and (not hasattr(max_units, "__index__") or max_units < 0):
+        raise InputError(f"max_units={max_units!r} is not a number of units; pass an integer of at least 0")
+    if scorer is not None and not callable(scorer):
+        raise InputError(f"scorer={scorer!r} is not a function of candidates; use those of removal.scores")
     owner = runtime.owner
     yield from runtime.get(Visits).settle()
     forgotten = 0

@@ -96,7 +96,9 @@ class SqliteDatabase(Threaded, forking.Forkable):
                 f"this process was forked during a transaction on {self._name}; "
                 "make a new ChatMemory or MemorySystem in this process"
             )
-        if self._read_only and (self.path is None or not self.path.is_file()):
+        if self._read_only and self.path is None:
+            raise InputError("a database in memory cannot be opened read-only; pass the path of a file")
+        if self._read_only and self.path is not None and not self.path.is_file():
             raise InputError(f"there is no database file {str(self.path)!r}; check the path")
         self._check_file()  # Otherwise SQLite would create an empty file.
         writer = self._connect()
@@ -186,6 +188,10 @@ class SqliteDatabase(Threaded, forking.Forkable):
             if connection is not None:
                 connection.close()
             raise translated(error, self._name) from error
+        except ValueError as error:  # NUL, or a surrogate of a name that is not Unicode.
+            raise PersistenceError(
+                f"{self._name} is not the name of a database file: {error}; choose another name"
+            ) from error
         return connection
 
     def _check_file(self) -> None:
@@ -362,7 +368,11 @@ def translated(error: Exception, name: str) -> PersistenceError:
             return StorageBusyError(
                 f"another process kept {name} locked for {BUSY_SECONDS:.0f} s; nothing was written; try again"
             )
-        if "unable to open" in text or "readonly" in text:
+        if "readonly" in text:
+            return PersistenceError(
+                f"cannot write {name}: {text}; check the file permissions, or open it without read_only=True"
+            )
+        if "unable to open" in text:
             return PersistenceError(
                 f"cannot open or write {name}: {text}; check the file permissions or choose another location"
             )
@@ -370,4 +380,6 @@ def translated(error: Exception, name: str) -> PersistenceError:
             return PersistenceError(
                 f"no space to write {name}: {text}; free up space or choose another location"
             )
+    if type(error) is sqlite3.DatabaseError:  # A damaged file, or another kind of file.
+        return PersistenceError(f"{name}: {text}; check the path, or restore a backup")
     return PersistenceError(f"{name}: {text}")

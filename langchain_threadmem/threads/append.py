@@ -70,8 +70,7 @@ def extend(
     selects: bool = False,
 ) -> Flow[list[ConversationNode]]:
     """Store messages as one chain below the tip, or each turn below the parent that the selector chooses."""
-    if not isinstance(given, Iterable) or isinstance(given, str | Mapping | BaseMessage) or _is_pair(given):
-        raise InputError(f"extend() takes a list of messages, not {given!r:.200}; pass [message]")
+    _check_several("extend", given)
     if not isinstance(timestamps, Iterable | None) or isinstance(timestamps, str):
         raise InputError(f"timestamps is a list of datetimes, one for each message, not {timestamps!r:.200}")
     messages = [message for item in given for message in messages_of(item)]
@@ -96,7 +95,13 @@ def extend(
     return written
 
 
-def _is_pair(given: Iterable[MessageInput]) -> bool:
+def _check_several(method: str, given: object) -> None:
+    """Check that an argument is several messages, and not one."""
+    if not isinstance(given, Iterable) or isinstance(given, str | Mapping | BaseMessage) or _is_pair(given):
+        raise InputError(f"{method}() takes a list of messages, not {given!r:.200}; pass [message]")
+
+
+def _is_pair(given: Iterable[object]) -> bool:
     """Whether the argument is a single message, written as a pair of role and text."""
     return isinstance(given, tuple) and len(given) == 2 and given[0] in TYPES and isinstance(given[1], str)
 
@@ -113,6 +118,7 @@ def remember(
 
     A linear conversation continues `tip`, the end of the thread that the call has read.
     """
+    _check_several("add_messages", given)
     messages = [message for item in given for message in messages_of(item)]
     drafts, parent = drafts_of(messages, other=conversation.runtime.parts.write), tip
     moves: Sequence[Move] = ()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -12,6 +14,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.errors import DriverError, PersistenceError, SelectionError
+from langchain_threadmem.messages.ids import storable
 from langchain_threadmem.threads.moves.heal import Move, moves
 from langchain_threadmem.threads.selectors import AnySelector, LinearNodeSelector, choice_of
 from langchain_threadmem.threads.tree_view import OnFailure, TreeView, turns
@@ -143,6 +146,7 @@ def select(
         parent = yield from choice_of(selector, view, message)
         if parent is not None:
             parent = _end_of(ends, parent, selector)
+        view.reason, view.chances = _stated(view, selector)
     except (PersistenceError, DriverError):
         raise
     except Exception as error:
@@ -172,6 +176,26 @@ def _end_of(ends: Sequence[TurnEnd], chosen: int, selector: AnySelector) -> int:
     raise SelectionError(
         f"{type(selector).__name__} chose {chosen!r}, which is no answer that can be continued"
     )
+
+
+def _stated(view: TreeView, selector: AnySelector) -> tuple[str, Sequence[tuple[int | None, float]]]:
+    """The reason and the probabilities that a selector has set, as values that can be stored."""
+    name = type(selector).__name__
+    if not isinstance(view.reason, str | None):
+        raise SelectionError(f"{name} set the reason {view.reason!r:.200}, which is no text")
+    try:
+        chances = tuple(
+            (None if candidate is None else operator.index(candidate), float(chance))
+            for candidate, chance in view.chances or ()
+        )
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SelectionError(
+            f"{name} set the chances {view.chances!r:.200}; set pairs of an id or None and a probability"
+        ) from error
+    for candidate, chance in chances:
+        if not (math.isfinite(chance) and chance >= 0 and (candidate is None or abs(candidate) < 1 << 63)):
+            raise SelectionError(f"{name} gave the candidate {candidate!r} the probability {chance!r}")
+    return storable(view.reason or ""), chances
 
 
 def _fallback(conversation: ThreadedConversation, ends: Sequence[TurnEnd], error: Exception) -> int | None:

@@ -28,8 +28,8 @@ FORMAT: Final = "threadmem-folder"
 VERSION: Final = 1
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _MODULUS = 1 << 256
-_LATEST = datetime.max.replace(tzinfo=UTC).timestamp()
-"""The latest time that `datetime` can represent; all other floats are smaller."""
+_EARLIEST, _LATEST = (time.replace(tzinfo=UTC).timestamp() for time in (datetime.min, datetime.max))
+"""The limits of the times that `datetime` can represent; all other floats are between them."""
 _JSON = {"body": dict, "refs": list, "chances": list}
 """Columns with JSON text, and the type of the value."""
 
@@ -110,7 +110,7 @@ def _value(column: Column[Any], value: object, location: str) -> Any:
     if isinstance(column.type, Boolean) and isinstance(value, bool):
         return value
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if isinstance(column.type, Float) and number and abs(value) < _LATEST:  # type: ignore[arg-type]
+    if isinstance(column.type, Float) and number and _EARLIEST <= value < _LATEST:  # type: ignore[operator]
         return float(value)  # type: ignore[arg-type]
     if isinstance(column.type, Integer) and number and isinstance(value, int) and abs(value) < 1 << 63:
         return value

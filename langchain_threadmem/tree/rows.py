@@ -23,7 +23,7 @@ from langchain_threadmem.messages.tool_pairs import calls_tools
 from langchain_threadmem.messages.typed_json import Reader, Writer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.append import Draft
-from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement
+from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement, seconds_of
 from langchain_threadmem.tree.nodes import NodeRow
 
 MOST_PARSED = 20_000
@@ -90,7 +90,7 @@ def _seconds(created: datetime) -> float:
         raise InputError(
             f"{created!r} is not a time; pass a datetime, such as datetime.fromisoformat('2020-01-31')"
         )
-    return (created if created.tzinfo else created.replace(tzinfo=UTC)).timestamp()
+    return seconds_of(created)
 
 
 def is_recallable(node: ConversationNode) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import BigInteger, bindparam, cast, func, literal_column, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
-from langchain_threadmem.errors import EncryptionError
+from langchain_threadmem.errors import EncryptionError, SessionNotFoundError
 from langchain_threadmem.storage import encryption_keys, node_keys
 from langchain_threadmem.storage.schema import SUMMARIES, checkpoint, node, segment, tree, write
 from langchain_threadmem.storage.statements import Conn, Query, Statement, within
@@ -279,16 +279,28 @@ def asking_head(tree_id: int) -> Query:
 
 
 def head_of(rows: Sequence[tuple[Any, ...]]) -> Head:
-    """The head from the rows of `asking_head`."""
-    assert rows, "the tree does not exist"
+    """The head from the rows of `asking_head`.
+
+    Raises:
+        SessionNotFoundError: The tree was erased.
+    """
+    if not rows:
+        raise _erased()
     return Head(*rows[0])
 
 
 def extent(conn: Conn, tree_id: int) -> tuple[int, int | None]:
     """The highest node number of a conversation, and the tree of its summaries if there is one."""
     row = conn.one(_EXTENT, tree_id)
-    assert row is not None, f"tree {tree_id} does not exist"
+    if row is None:
+        raise _erased()
     return row[0], row[1]
+
+
+def _erased() -> SessionNotFoundError:
+    return SessionNotFoundError(
+        "this conversation was erased or removed meanwhile; get it again by MemorySystem.conversation()"
+    )
 
 
 def settle(conn: Conn, tree_id: int, tip: int | None, system: int | None) -> None:

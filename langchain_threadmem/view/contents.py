@@ -244,7 +244,7 @@ def _unit(unit: MemoryUnit) -> Json:
         "rank": unit.rank,
         "group": unit.group_id,
         "node": unit.node_id,
-        "role": unit.source,
+        "role": visible(unit.source),
         "title": visible(unit.title),
         "text": visible(unit.content[:TEXT]),
         "children": len(unit.children_ids),

@@ -198,10 +198,11 @@ def _revise(args: Arguments, system: MemorySystem) -> dict[str, Any]:
 
 
 def _numbers(text: str) -> list[int]:
-    try:
-        return [int(number) for number in text.split(",")[:500]]
-    except ValueError as error:
-        raise InputError(f"ids={text!r:.80} is not a list of numbers") from error
+    numbers = text.split(",")[:500]
+    # `int` refuses thousands of digits; no node has a number of 20 digits.
+    if not all(number.isdecimal() and len(number) < 20 for number in numbers):
+        raise InputError(f"ids={text!r:.80} is not a list of node numbers")
+    return list(map(int, numbers))
 
 
 async def _body(request: Request) -> bytes:
@@ -218,7 +219,7 @@ def _arguments(body: bytes) -> Arguments:
         raise InputError(f"the request is longer than {LARGEST:,} bytes")
     try:
         values = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"the request is not JSON: {error}") from error
     if not isinstance(values, dict):
         raise InputError("the request is not a JSON object")

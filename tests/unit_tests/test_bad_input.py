@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from langchain_threadmem.errors import (
     InputError,
     NodeNotFoundError,
     PersistenceError,
+    ThreadMemError,
 )
 from langchain_threadmem.removal.tables import COPIED_TABLES
 from langchain_threadmem.transfer import folder
@@ -55,6 +58,15 @@ def test_extend_refuses_one_message_and_says_how_to_pass_it(
     assert len(memory.history) == 2
 
 
+@pytest.mark.parametrize("messages", ["hello", {"role": "user", "content": "hi"}, HumanMessage("hi"), None])
+def test_a_history_refuses_one_message_in_the_place_of_several(
+    memory: ChatMemory, system: MemorySystem, messages: Any
+) -> None:
+    with pytest.raises(InputError, match=r"pass \[message\]"):
+        ThreadMemChatMessageHistory("talk", system).add_messages(messages)
+    assert len(memory.history) == 2
+
+
 @pytest.mark.parametrize("messages", [("one", "two"), [("user", "one"), "two"], ["one", "two"]])
 def test_extend_takes_any_series_of_messages(memory: ChatMemory, messages: Any) -> None:
     assert [node.message.content for node in memory.extend(messages)] == ["one", "two"]
@@ -65,6 +77,37 @@ def test_timestamps_are_datetimes(memory: ChatMemory, verbs: Wrap, times: Any) -
     with pytest.raises(InputError, match="datetime"):
         verbs(memory).extend(["x"], timestamps=times)
     assert len(memory.history) == 2
+
+
+# In seconds since 1970, the latest time is rounded up.
+OUTSIDE = ["9999-12-31T23:59:59.999999+00:00", "0001-01-01T00:00:00+01:00"]
+
+
+@pytest.mark.parametrize("time", OUTSIDE)
+def test_a_time_that_could_not_be_read_back_is_refused(
+    memory: ChatMemory, system: MemorySystem, verbs: Wrap, time: str
+) -> None:
+    with pytest.raises(InputError, match="years 1 to 9999"):
+        verbs(memory).extend(["x"], timestamps=[datetime.fromisoformat(time)])
+    with pytest.raises(InputError, match="years 1 to 9999"):
+        verbs(system).add_memory("x", creation_time=datetime.fromisoformat(time))
+    assert len(memory.history) == 2
+
+
+@pytest.mark.parametrize("time", OUTSIDE)
+def test_a_file_with_a_time_that_could_not_be_read_back_is_refused(
+    memory: ChatMemory, system: MemorySystem, tmp_path: Path, time: str
+) -> None:
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps([{"role": "user", "content": "Hello", "timestamp": time}]))
+    with pytest.raises(InputError, match="years 1 to 9999"):
+        system.import_file(path)
+    saved = json.loads(memory.export("json"))
+    saved["nodes"][0]["timestamp"] = time
+    path.write_text(json.dumps(saved))
+    with pytest.raises(InputError, match=r"node 1 .*year 1?0"):
+        ChatMemory.load(path, embeddings=False)
+    assert [info.id for info in system.list_conversations()] == ["talk"]
 
 
 def test_a_time_of_an_added_memory_is_a_datetime(system: MemorySystem) -> None:
@@ -131,12 +174,15 @@ def test_half_a_character_is_summarised_as_a_sign_of_its_own(system: MemorySyste
 
 
 class Returning:
-    """A summarizer or a cipher that always returns the same."""
+    """A summarizer, a reranker or a cipher that always returns the same."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
     def summarize(self, message: Any) -> Any:
+        return self.value
+
+    def rerank(self, query: str, texts: list[str]) -> Any:
         return self.value
 
     def encrypt(self, plaintext: bytes) -> Any:
@@ -285,11 +331,43 @@ def test_a_window_returns_messages(system: MemorySystem, verbs: Wrap, shown: Any
 
 
 @pytest.mark.parametrize(
-    "options", [{"n_results": "3"}, {"context_depth": "3"}, {"max_tokens": "3"}], ids=str
+    "options",
+    [{"n_results": "3"}, {"n_results": True}, {"context_depth": "3"}, {"max_tokens": "3"}, {"rank": [["3"]]}],
+    ids=str,
 )
 def test_a_number_of_a_recall_is_a_number(memory: ChatMemory, verbs: Wrap, options: Any) -> None:
-    with pytest.raises(InputError, match="'3'"):
+    with pytest.raises(InputError, match=r"'3'|True"):
         verbs(memory).recall("flour", **options)
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments"),
+    [
+        ("unfold", {"unit": "talk", "levels": "3"}),
+        ("check_erased", {"receipt": "3"}),
+        ("forget", {"scorer": "3"}),
+        ("for_owner", {"owner": ["3"]}),
+    ],
+)
+def test_an_argument_of_another_kind_is_refused(
+    system: MemorySystem, memory: ChatMemory, verb: str, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(InputError, match="3"):
+        getattr(system, verb)(**arguments)
+    assert len(memory.history) == 2
+
+
+@pytest.mark.parametrize("speaker", [3, ["ada"]], ids=str)
+def test_a_speaker_is_a_name(memory: ChatMemory, verbs: Wrap, speaker: Any) -> None:
+    with pytest.raises(InputError, match="speaker="):
+        verbs(memory).recall("flour", speaker=speaker)
+
+
+@pytest.mark.parametrize("scores", [None, 3, ["a", "b"], [[1], [2]]], ids=str)
+def test_a_reranker_returns_numbers(memory: ChatMemory, verbs: Wrap, scores: Any) -> None:
+    reranker = Returning(scores)
+    with pytest.raises(InputError, match="return one score for each text"):
+        verbs(memory).recall("dough flour", reranker=reranker)
 
 
 def test_the_length_of_a_context_is_a_number(system: MemorySystem, verbs: Wrap) -> None:
@@ -322,6 +400,27 @@ def test_aliases_in_settings_are_refused(tmp_path: Path) -> None:
     assert len(str(caught.value)) < 500
 
 
+@pytest.mark.parametrize("path", [None, 3, b"chat.json"])
+def test_a_path_of_another_kind_is_named(
+    memory: ChatMemory, system: MemorySystem, verbs: Wrap, path: Any
+) -> None:
+    for call in (memory.save, ChatMemory.load, verbs(system).import_file):
+        with pytest.raises(InputError, match="not the path of a file"):
+            call(path)
+
+
+@pytest.mark.parametrize(
+    ("format", "options"),
+    [(["json"], {}), ("mermaid", {"max_edges": "9"}), ("mermaid", {"role": ["user"]})],
+    ids=str,
+)
+def test_an_option_of_an_export_is_of_its_kind(
+    memory: ChatMemory, verbs: Wrap, format: Any, options: Any
+) -> None:
+    with pytest.raises(InputError):
+        verbs(memory).to_mermaid(**options) if options else verbs(memory).export(format)
+
+
 @pytest.mark.parametrize("path", [f"{HALF}.json", "a\0b.json"])
 def test_a_path_that_no_file_can_have_is_named(memory: ChatMemory, path: str) -> None:
     with pytest.raises(PersistenceError):
@@ -330,10 +429,17 @@ def test_a_path_that_no_file_can_have_is_named(memory: ChatMemory, path: str) ->
         ChatMemory.load(path)
 
 
+@pytest.mark.parametrize("path", [f"{HALF}.db", "a\0b.db"])
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_name_that_no_database_file_can_have_is_refused(path: str, read_only: bool) -> None:
+    with pytest.raises(ThreadMemError, match="database file"):
+        MemorySystem(path, embeddings=False, read_only=read_only)
+
+
 @pytest.mark.parametrize("kept", [entry.table.name for entry in COPIED_TABLES])
 def test_no_column_of_a_folder_takes_another_type(kept: str) -> None:
     [entry] = [entry for entry in COPIED_TABLES if entry.table.name == kept]
     for column in entry.table.c:
-        for value in (HALF, 10**400, 2**63, [1], 1 if "BYTE" in str(column.type).upper() else 2**64):
+        for value in (HALF, 10**400, -1e11, 2**63, [1], 1 if "BYTE" in str(column.type).upper() else 2**64):
             with pytest.raises(InputError, match="line 1"):
                 folder._value(column, value, "line 1")

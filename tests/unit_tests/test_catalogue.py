@@ -159,6 +159,11 @@ def test_nothing_of_another_owner_is_listed_or_changed(listing: Any, url: str, v
         {"limit": 0},
         {"limit": True},
         {"cursor": "nonsense"},
+        {"cursor": b"1.0 1"},
+        {"cursor": "nan 1"},
+        {"cursor": "1.0 9223372036854775808"},
+        {"archived": "no"},
+        {"archived": None},
         {"since": "yesterday"},
         {"query": 7},
         {"metadata": {"stars": {"$near": 3}}},
@@ -167,6 +172,14 @@ def test_nothing_of_another_owner_is_listed_or_changed(listing: Any, url: str, v
 def test_an_argument_that_cannot_be_used_is_named(listing: Any, options: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         listing.list_conversations(**options)
+
+
+@pytest.mark.parametrize("options", [{"archived": "no"}, {"title": 0}, {"title": ["Tea"]}], ids=str)
+def test_a_setting_of_another_kind_is_refused_and_changes_nothing(listing: Any, options: Any) -> None:
+    before = listing.update_conversation("tea", title="Green tea", archived=True)
+    with pytest.raises(InputError, match=r"archived='no'|a title"):
+        listing.update_conversation("tea", **options)
+    assert listing.update_conversation("tea") == before
 
 
 @pytest.mark.parametrize("metadata", [3, {"when": datetime.now(UTC)}, {1: "a"}])
@@ -239,8 +252,9 @@ def test_a_thread_is_renamed_and_the_title_stays_when_its_first_message_is_place
     assert [node.placement for node in renamed.history() if node.id == edited.id] == [None]
     with pytest.raises(NodeNotFoundError, match="no node 9"):
         renamed.rename_thread(9, "Tea")
-    with pytest.raises(InputError, match="title"):
-        renamed.rename_thread(human.id, 3)
+    for title in (3, None, []):
+        with pytest.raises(InputError, match="title"):
+            renamed.rename_thread(human.id, title)
 
 
 def test_a_renamed_thread_keeps_its_reason_and_is_still_sorted() -> None:

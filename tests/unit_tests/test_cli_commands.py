@@ -159,6 +159,15 @@ def test_summarize_prints_the_summary_of_a_conversation_a_thread_or_all(run: Run
     assert (whole["rank"], sorted(whole["covers"])) == (2, ["monday", "tuesday"])
 
 
+def test_a_printed_summary_does_not_act_on_the_terminal(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with MemorySystem(database, embeddings=False) as system:
+        system.conversation("odd").append("What is red?", "A red \x1b[31mword is red.")
+    assert main(["summarize", "odd"]) == 0
+    assert "\\x1b[31mword" in capsys.readouterr().out
+
+
 def test_summarize_asks_the_chat_model_that_is_named(
     database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -227,14 +236,15 @@ def test_erase_asks_first(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["erase"], "nothing to erase is named"),
-        (["erase", "monday", "--everything"], "nothing to erase is named"),
+        (["erase"], "pass what to erase"),
+        (["erase", "monday", "--everything"], "--everything alone"),
         (["erase", "sunday", "--yes"], "there is no conversation 'sunday'"),
         (["erase", "monday"], "pass --yes"),
         (["forget", "--purge"], "pass --yes"),
         (["forget", "--message", "3"], "pass both or neither"),
         (["forget", "--message", "3", "--conversation", "monday", "--share", "0.5"], "--share"),
         (["forget", "--share", "7"], "7"),
+        (["forget", "--max-units", "-1"], "max_units=-1"),
     ],
 )
 def test_a_removal_that_is_not_clear_is_refused_and_removes_nothing(
@@ -576,6 +586,37 @@ def test_wrong_arguments_are_refused_in_one_line(
 def test_options_may_stand_between_arguments(database: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", database, "--doubtful", "monday"]) == 0
     assert capsys.readouterr().out == "no place is doubtful\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--owner", "user"]], ids=["alone", "after an option"])
+def test_an_argument_after_two_dashes_may_begin_with_a_dash(
+    database: str, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    with MemorySystem(database, embeddings=False) as system:
+        system.conversation("-x").append("Where do figs grow?", "In the south.")
+    assert main(["show", *options, "--", "-x"]) == 0
+    assert "figs" in capsys.readouterr().out
+    assert main(["search", "--words", *options, "--", "-figs"]) == 0
+    assert "shares figs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["show", "export"])
+def test_an_output_that_cannot_show_a_character_is_one_line(
+    database: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    with MemorySystem(database, embeddings=False) as system:
+        system.conversation("odd").append("Where do figs grow? \N{GRAPES}")
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), encoding="cp1252"))
+    assert main([command, "odd"]) == 2
+    assert "PYTHONUTF8=1" in capsys.readouterr().err
+
+
+def test_a_file_name_that_is_not_unicode_is_shown_with_escapes(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", "monday", "--out", "\udcff.md"]) == 0
+    assert main(["view", "--static", "\udcff.html"]) == 0
+    assert capsys.readouterr().out.count("\\udcff") == 2
 
 
 def test_a_warning_of_the_log_is_one_line(

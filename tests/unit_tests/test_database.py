@@ -260,10 +260,15 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
         MemorySystem(tmp_path / "missing" / "memory.db")
 
 
+def test_a_database_in_memory_is_not_opened_read_only() -> None:
+    with pytest.raises(InputError, match="pass the path of a file"):
+        MemorySystem(read_only=True)
+
+
 def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "letter.txt"
     path.write_text("Dear Ada, " * 200)
-    with pytest.raises(PersistenceError, match=r"letter\.txt.*not a database"):
+    with pytest.raises(PersistenceError, match=r"letter\.txt.*not a database; check the path"):
         MemorySystem(path)
     assert path.read_text() == "Dear Ada, " * 200
 

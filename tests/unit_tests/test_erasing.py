@@ -19,7 +19,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemSaver, ThreadMemStore
 from langchain_threadmem.checkpoints.load import SegmentCache
-from langchain_threadmem.errors import InputError, PersistenceError
+from langchain_threadmem.errors import InputError, PersistenceError, SessionNotFoundError
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.removal.tables import TABLES as MEMORY_TABLES
 from langchain_threadmem.storage import schema
@@ -326,6 +326,23 @@ def test_an_unknown_conversation_erases_nothing(filled: MemorySystem, verbs: Wra
     receipt = verbs(filled).erase(conversation="priv%")
     assert (receipt.messages, receipt.conversations, receipt.ok) == (0, (), True)
     assert dump(filled) == before
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments"), [("history", []), ("messages", []), ("append", ["Hello"]), ("recall", ["Hello"])]
+)
+def test_a_conversation_that_another_system_has_erased_is_named_and_can_begin_again(
+    system: MemorySystem, url: str, owner: str, verbs: Wrap, verb: str, arguments: list[str]
+) -> None:
+    memory = system.conversation("talk")
+    memory.append("Hello", "Hi!")
+    with MemorySystem(url, owner=owner, embeddings=False) as other:
+        other.erase(conversation="talk")
+    with pytest.raises(SessionNotFoundError, match="get it again"):
+        getattr(verbs(memory), verb)(*arguments)
+    again = system.conversation("talk")
+    again.append("Hello again")
+    assert len(again.history) == 1
 
 
 def test_a_receipt_of_another_owner_is_refused(filled: MemorySystem, url: str, owner: str) -> None:

@@ -61,6 +61,16 @@ def test_case_57_a_share_is_from_0_to_1(system: MemorySystem, verbs: Wrap, share
         verbs(system).forget(share)
 
 
+@pytest.mark.parametrize("most", [-1, "10", 2.5])
+def test_a_number_of_units_to_keep_is_a_number_and_nothing_is_forgotten(
+    system: MemorySystem, verbs: Wrap, most: Any
+) -> None:
+    fill(system, 3)
+    with pytest.raises(InputError, match="max_units"):
+        verbs(system).forget(0.5, max_units=most, until_below=True)
+    assert len(remembered(system)) == 3
+
+
 def test_case_57_r23_the_order_is_last_visit_then_visits_then_age(system: MemorySystem, verbs: Wrap) -> None:
     ids = fill(system, 6)
 

@@ -445,11 +445,14 @@ def test_the_command_imports_a_file_and_prints_counts(
     assert json.loads(capsys.readouterr().out)["new_messages"] == 0
 
 
-def test_the_command_makes_no_database_for_a_file_that_it_cannot_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("contents", [None, b"", b"\xff\xfe", b"{", b"[" * 10_000, b"{}"])
+def test_the_command_names_a_file_that_it_cannot_import_and_makes_no_database(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], contents: bytes | None
 ) -> None:
-    assert main(["import", str(tmp_path / "missing.json"), "--into", str(tmp_path / "memory.db")]) == 2
-    assert "missing.json" in capsys.readouterr().err
+    if contents is not None:
+        (tmp_path / "chats.json").write_bytes(contents)
+    assert main(["import", str(tmp_path / "chats.json"), "--into", str(tmp_path / "memory.db")]) == 2
+    assert "chats.json" in capsys.readouterr().err
     assert not (tmp_path / "memory.db").exists()
 
 

@@ -205,6 +205,9 @@ def test_hostile_keys_of_metadata_match_nothing(memory: MemorySystem, verbs: Wra
         {"search_range": (0.9, 0.1)},
         {"search_range": "0.5"},
         {"search_range": (0.5,)},
+        {"search_range": (float("nan"), None)},
+        {"threshold_for_stm_before_ltm": "high"},
+        {"threshold_for_stm_before_ltm": float("nan")},
         {"query_vector": []},
         {"query_vector": [0.0, 0.0]},
         {"query_vector": [1.0, float("nan")]},
@@ -222,6 +225,12 @@ def test_a_query_without_a_question_is_refused(memory: MemorySystem, verbs: Wrap
     memory.enable_stm(restore_session_id="LATEST")
     with pytest.raises(InputError, match="3 dimensions"):
         verbs(memory).query(query_vector=[1.0, 2.0, 3.0], short_term_only=True)
+
+
+@pytest.mark.parametrize("filters", [None, {"source": "user"}], ids=["all", "some"])
+def test_a_vector_of_another_model_is_refused(memory: MemorySystem, verbs: Wrap, filters: Any) -> None:
+    with pytest.raises(InputError, match=r"3 dimensions, the stored vectors have 64"):
+        verbs(memory).query(query_vector=[1.0, 2.0, 3.0], filters=filters)
 
 
 def test_a_vector_is_refused_where_there_are_no_vectors(verbs: Wrap) -> None:

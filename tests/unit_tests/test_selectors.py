@@ -213,6 +213,48 @@ def test_a_failed_selection_raises_if_it_is_to_and_stores_nothing(
     assert len(verb.history()) == 2
 
 
+def stating(reason: Any, chances: Any) -> Any:
+    """A selector that begins a thread, with a reason and probabilities."""
+
+    def select(tree: Any, message: Any) -> int | None:
+        tree.reason, tree.chances = reason, chances
+        return None
+
+    return select
+
+
+@pytest.mark.parametrize(
+    ("reason", "chances"),
+    [
+        *((3, ()), (b"shares a word", ())),
+        *(("a guess", chances) for chances in (3, [("x", 0.5)], [(None, "much")], [(2**70, 0.5)])),
+        *(("a guess", [(None, chance)]) for chance in (float("nan"), float("inf"), -1.0, 10**400)),
+    ],
+    ids=ascii,
+)
+def test_an_explanation_that_cannot_be_stored_is_a_failed_selection(
+    system: MemorySystem, verbs: Wrap, reason: Any, chances: Any
+) -> None:
+    memory = system.conversation("talk", node_selector=stating(reason, chances))
+    memory.extend(["a", ("ai", "A")])
+    assert parents(verbs(memory).append("b", "B")) == [2, 3]
+    assert "the selector failed" in str(memory.history[2].placement)
+    assert memory.verify().ok
+
+
+def test_an_explanation_may_have_numbers_of_numpy_and_half_a_character(
+    system: MemorySystem, verbs: Wrap
+) -> None:
+    memory = system.conversation(
+        "talk", node_selector=stating("shares \ud800", [(np.int64(2), np.float32(0.75))])
+    )
+    memory.extend(["a", ("ai", "A")])
+    assert parents(verbs(memory).append("b", "B")) == [None, 3]
+    placement = memory.history[2].placement
+    assert placement is not None
+    assert (placement.reason, placement.chances) == ("shares \ufffd", ((2, 0.75),))
+
+
 def test_a_storage_error_is_no_failed_selection(system: MemorySystem, verbs: Wrap) -> None:
     def locked(tree: Any, message: Any) -> int | None:
         raise PersistenceError("the disk is gone")

@@ -390,6 +390,7 @@ def test_a_store_leaves_the_system_it_was_given_open(system: MemorySystem) -> No
         {"index": {"dimensions": 3}},
         {"index": {"fields": "text"}},
         {"index": {"dims": 0}},
+        {"index": {"dims": 3, "embed": 3}},
         {"index": {"distance_type": "l2"}},
         {"ttl": 5},
         {"ttl": {"default": 5}},

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import WordEmbeddings
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, ChatMessage, HumanMessage
 from starlette.testclient import TestClient
 
 from langchain_threadmem import MemorySystem
@@ -223,8 +223,20 @@ WRONG = {
     "an unknown conversation for a verb": ("doubtful", {"conversation": "nowhere"}, 404, "no conversation"),
     "an unknown node": ("node", {"conversation": "talk", "id": 99}, 404, "no node 99"),
     "a node that is text": ("node", {"conversation": "talk", "id": "x"}, 400, "not a number"),
-    "numbers that are text": ("lines", {"conversation": "talk", "ids": "1,x"}, 400, "not a list of numbers"),
+    "numbers that are text": (
+        "lines",
+        {"conversation": "talk", "ids": "1,x"},
+        400,
+        "not a list of node numbers",
+    ),
+    "numbers of many digits": (
+        "lines",
+        {"conversation": "talk", "ids": "9" * 5000},
+        400,
+        "not a list of node",
+    ),
     "no conversation": ("tree", {}, 400, "conversation=None is not text"),
+    "a node of many digits": ("node", {"conversation": "talk", "id": "9" * 5000}, 400, "not a number"),
     "a bad cursor": ("conversations", {"cursor": "x"}, 400, "is not a cursor"),
 }
 
@@ -238,6 +250,14 @@ def test_wrong_requests_have_an_error(page: Page, name: str, values: Any, status
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_a_role_with_half_a_character_is_shown_as_an_escape(page: Page, system: MemorySystem) -> None:
+    system.conversation("odd").append("Hello", ChatMessage("Hi!", role="a\ud800"))
+    system.summarize_session("odd")
+    unfolded = page.read("unfold", id="odd", group="odd", rank=1)["items"]
+    assert unfolded[-1]["role"] == "a\\ud800"
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_wrong_changes_have_an_error_and_change_nothing(page: Page, system: MemorySystem) -> None:
     def error(content: bytes, name: str = "place") -> str:
         answer = page.client.post(f"/api/{name}", content=content, headers={"Origin": ORIGIN})
@@ -246,6 +266,7 @@ def test_wrong_changes_have_an_error_and_change_nothing(page: Page, system: Memo
 
     before = system.conversation("talk").history
     assert "not JSON" in error(b"{")
+    assert "not JSON" in error(b"[" * 100_000)
     assert "not a JSON object" in error(b"[]")
     assert "longer than" in error(b" " * 1_000_001)
     assert "descends" in error(b'{"conversation": "talk", "id": 1, "parent": 6}')
