@@ -30,9 +30,11 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langchain_threadmem.checkpoints import find, load, maintenance, save
+from langchain_threadmem.checkpoints.known_lists import CONVERSATION
 from langchain_threadmem.checkpoints.load import Snapshot
 from langchain_threadmem.checkpoints.queries import Address
 from langchain_threadmem.checkpoints.save import Archive
+from langchain_threadmem.checkpoints.values import is_message_list
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
@@ -41,7 +43,7 @@ from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.parts import Parts
 from langchain_threadmem.removal.reset import erase
-from langchain_threadmem.threads.route import REPLACED
+from langchain_threadmem.threads.route import REPLACED, Lineage, store_branch
 
 NamedAddresses = list[tuple[str, Address]]
 """Addresses of checkpoints, each with the name of its conversation."""
@@ -244,6 +246,11 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         yield from save.put(
             self._archive, _thread(config), ns, parent, checkpoint, all_metadata, new_versions
         )
+        replaced = config["configurable"].get(REPLACED)
+        messages = checkpoint["channel_values"].get(CONVERSATION, ())
+        if replaced and not ns and is_message_list(messages):
+            memory = self.system.conversation(_thread(config))
+            yield from store_branch(memory._conversation, messages, Lineage("", True, replaced))
         return _config(_given_thread(config), ns, checkpoint["id"], config)
 
     aput = averb(put)

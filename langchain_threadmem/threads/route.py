@@ -287,6 +287,35 @@ def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> F
     return written + (yield from Sql(write, write=True))
 
 
+def store_branch(
+    conversation: ThreadedConversation, given: Sequence[BaseMessage], lineage: Lineage
+) -> Flow[None]:
+    """Store that a new answer to an earlier question begins a branch, in a run from `ThreadMemSaver.fork`.
+
+    The successors of the run do not see the replaced message and the turns below it.
+
+    Args:
+        conversation: The conversation.
+        given: The list in the graph's state, which is stored.
+        lineage: The branch that the run continues.
+    """
+    spoken = [message for message in given if message.type in ("human", *_ANSWERS)]
+    if not spoken or spoken[-1].type == "human":
+        return
+    tree = yield from tree_of(conversation)
+
+    def write(conn: Conn) -> None:
+        trees.lock(conn, tree)
+        answer = _origin(conn, tree, str(spoken[-1].id))
+        newest = next(lineage_sql.newest_first(conn, tree, lineage.thread), 0)
+        since = _newest_turn(conn, tree, spoken, lineage.thread)
+        if answer is not None and since is not None and since != newest < answer:
+            is_unseen = _continues(conn, tree, lineage.replaced)
+            lineage_sql.begin(conn, tree, lineage.thread, answer, since, is_unseen)
+
+    yield from Sql(write, write=True)
+
+
 def _answer_calls(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[int]:
     """Store results that were inserted after the tool calls of an abandoned turn, and return their number.
 
@@ -470,16 +499,12 @@ def _past(
     `unanswered` are the positions of the human messages right before the message that is routed.
     """
     end = spoken[unanswered.start - 1].id if unanswered.start else None
-    human = next(
-        (message.id for message in reversed(spoken[: unanswered.start]) if isinstance(message, HumanMessage)),
-        None,
-    )
-    came_from = human or routed or end
-    since = None if came_from is None else _origin(conn, tree, came_from)
-    for index in unanswered:  # A turn without an answer.
-        seq = _origin(conn, tree, str(spoken[index].id))
-        if seq is not None and lineage_sql.is_begun(conn, tree, lineage.thread, seq):
-            since = seq
+    since = _newest_turn(conn, tree, spoken[: unanswered.stop], lineage.thread)
+    if since is None:
+        earlier = reversed(spoken[: unanswered.start])
+        human = next((message.id for message in earlier if isinstance(message, HumanMessage)), None)
+        came_from = human or routed or end
+        since = None if came_from is None else _origin(conn, tree, came_from)
     if since is None:
         if not lineage.rewound:
             return None, EVERYTHING  # The run has no stored turn.
@@ -488,6 +513,20 @@ def _past(
     last = None if end is None else nodes.by_message(conn, tree, end)
     new = {str(message.id) for message in spoken[unanswered.start :]}
     return since, Past(hidden, _tip_before(conn, tree, new), None if last is None else last.seq)
+
+
+def _newest_turn(conn: Conn, tree: int, given: Sequence[BaseMessage], thread: str) -> int | None:
+    """Number of the first node of the newest turn in a list.
+
+    A graph around a chat appends the messages of earlier turns to its list when the chat returns to them, so
+    the last human message of a list may belong to an earlier turn.
+    """
+    ids = {message.id for message in given}
+    for seq in lineage_sql.newest_first(conn, tree, thread) if ids else ():
+        row = nodes.by_seq(conn, tree, seq)
+        if row is not None and row.message in ids:
+            return seq
+    return None
 
 
 def _continues(conn: Conn, tree: int, message: str) -> Callable[[int], bool] | None:

@@ -2,7 +2,8 @@
 
 A run begins at a checkpoint. Turns that other runs began after that checkpoint are on a branch that the run
 does not see: the turns stay in the conversation, but the run and its successors do not continue them. So each
-turn is stored with ranges of the turns that its run does not see, in the order in which turns began.
+turn is stored with ranges of the turns that its run does not see, in the order in which turns began. A new
+answer to an earlier question can be the first message of a turn, too.
 
 A node belongs to the newest turn that began with it or before it. So a message that was appended between two
 runs is seen by the later run, and by a run that repeats the later run's question.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import bindparam, delete, func, select
@@ -115,11 +116,18 @@ _SINCE = Statement(
     "tree",
     "turn",
 )
-_AT = Statement(
-    select(lineage.c.turn).where(*_of_thread, lineage.c.seq == bindparam("seq")), "tree", "thread", "seq"
+_BEFORE = Statement(
+    select(*lineage.c["turn", "seq"])
+    .where(*_of_thread, lineage.c.turn < bindparam("turn"))
+    .order_by(lineage.c.turn.desc())
+    .limit(1),
+    "tree",
+    "thread",
+    "turn",
 )
 _LAST = Statement(select(lineage.c.turn).where(_of_tree).order_by(lineage.c.turn.desc()).limit(1), "tree")
-_PUT = insert_of(lineage, replace=True)
+_AT = Statement(select(lineage.c.turn).where(_of_tree, lineage.c.seq == bindparam("seq")), "tree", "seq")
+_PUT = insert_of(lineage)
 _CLEAR = Statement(delete(lineage).where(_of_tree), "tree")
 _COPY = Statement(
     lineage.insert().from_select(
@@ -162,9 +170,12 @@ def _unseen_turns(
     return joined([*turns, *((turn, turn) for turn, seq in later if is_unseen(seq))])
 
 
-def is_begun(conn: Conn, tree_id: int, thread: str, seq: int) -> bool:
-    """Whether a node is the first of a turn that a run of the thread began."""
-    return conn.one(_AT, tree_id, thread, seq) is not None
+def newest_first(conn: Conn, tree_id: int, thread: str) -> Iterator[int]:
+    """The numbers of the first nodes of the turns of a thread, the newest turn first."""
+    turn = ENDLESS
+    while (row := conn.one(_BEFORE, tree_id, thread, turn)) is not None:
+        turn, seq = row
+        yield seq
 
 
 def begin(
@@ -175,17 +186,19 @@ def begin(
     since: int | None,
     is_unseen: Callable[[int], bool] | None = None,
 ) -> None:
-    """Store a turn that a run began, with the turns that the run does not see.
+    """Store a turn that a run began, with the turns that the run does not see, unless the turn is stored.
 
     Args:
         conn: A write transaction.
         tree_id: The tree of the conversation.
         thread: As for `unseen`.
-        seq: Number of the first version of the turn's human message.
+        seq: Number of the first version of the turn's first message.
         since: As for `unseen`; `None` if the run sees all turns.
         is_unseen: Whether the successors of the run do not see a turn that began after `since`, by the number
             of its first node; by default they see none of these turns.
     """
+    if conn.one(_AT, tree_id, seq) is not None:
+        return
     turns = [] if since is None else _unseen_turns(conn, tree_id, thread, since, is_unseen)
     (last,) = conn.one(_LAST, tree_id) or (0,)
     conn.run(_PUT, tree_id, seq, last + 1, thread, json.dumps(turns, separators=(",", ":")))
