@@ -382,8 +382,8 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
         The configuration names the checkpoint right before the message. An invocation with a new human
         message is an edit; an invocation with `None` runs the graph again from this checkpoint and
-        regenerates the answer. After an edit, `select_thread_node` and `ThreadMemMiddleware` no longer
-        continue or recall the old message and the turns below it; turns of other threads stay.
+        regenerates the answer. Afterwards `select_thread_node` and `ThreadMemMiddleware` no longer continue
+        or recall the old message and the turns below it; turns of other threads stay.
 
         Args:
             config: Names the thread.
@@ -462,9 +462,13 @@ def _ns(config: RunnableConfig) -> str:
 
 
 def _config(thread: Any, ns: str, checkpoint: str, given: RunnableConfig | None) -> RunnableConfig:
-    """The configuration of a checkpoint, with the fields that a caller has added, such as the owner."""
+    """The configuration of a checkpoint, with the fields that a caller or `fork` has added."""
     fields = {} if given is None else given["configurable"]
-    own = {key: value for key, value in fields.items() if key not in ADDRESS and not key.startswith("__")}
+    own = {
+        key: value
+        for key, value in fields.items()
+        if key not in ADDRESS and (key == REPLACED or not key.startswith("__"))
+    }
     return {"configurable": {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": checkpoint, **own}}
 
 

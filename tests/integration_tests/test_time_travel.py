@@ -233,6 +233,22 @@ def test_after_an_edit_that_keeps_the_id_the_other_threads_go_on(
     assert model.shown[-1] == ["tea other", "re tea other", "tea more"]
 
 
+def test_after_an_edit_of_the_state_the_other_threads_go_on(
+    system: MemorySystem, model: Recorder, build: Build
+) -> None:
+    saver = ThreadMemSaver(system)
+    graph = build(model, system, by_first_word, checkpointer=saver)
+    old = str(say(graph, "tea one")["messages"][0].id)
+    say(graph, "cat one", "tea two", "cat two")
+    edited = {"messages": [HumanMessage("tea other")]}
+    graph.invoke(None, graph.update_state(saver.fork(CONFIG, old), edited, as_node=START))
+    assert model.shown[-1] == ["tea other"]
+    say(graph, "cat three")
+    assert model.shown[-1] == ["cat one", "re cat one", "cat two", "re cat two", "cat three"]
+    say(graph, "tea more")
+    assert model.shown[-1] == ["tea other", "re tea other", "tea more"]
+
+
 @pytest.mark.parametrize("selector", [LinearNodeSelector(), by_first_word])
 def test_the_first_question_can_be_asked_anew(
     system: MemorySystem, model: Recorder, build: Build, selector: AnySelector
