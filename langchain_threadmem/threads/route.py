@@ -56,7 +56,7 @@ from langchain_threadmem.tree import lineage as lineage_sql
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import TIP, Draft
 from langchain_threadmem.tree.conversation import tree_of
-from langchain_threadmem.tree.lineage import Span
+from langchain_threadmem.tree.lineage import Span, within
 from langchain_threadmem.tree.nodes import NodeRow, Outline
 from langchain_threadmem.tree.rows import drafts_of
 
@@ -242,7 +242,7 @@ def _route(
             # Another writer has stored the message without its placement.
             stored_placements.put(conn, [(key, drafts[0].id, placement)])
         origin = _origin(conn, tree, drafts[0].id)
-        is_unseen = _continues(conn, tree, lineage.replaced)
+        is_unseen = _is_unseen_after(conn, tree, lineage)
         lineage_sql.begin(conn, tree, lineage.thread, origin or node.id, since, is_unseen)
         return Placed(spoken[first], *place, active, selected, moved)
 
@@ -310,7 +310,7 @@ def store_branch(
         newest = next(lineage_sql.newest_first(conn, tree, lineage.thread), 0)
         since = _newest_turn(conn, tree, spoken, lineage.thread)
         if answer is not None and since is not None and since != newest < answer:
-            is_unseen = _continues(conn, tree, lineage.replaced)
+            is_unseen = _is_unseen_after(conn, tree, lineage)
             lineage_sql.begin(conn, tree, lineage.thread, answer, since, is_unseen)
 
     yield from Sql(write, write=True)
@@ -529,17 +529,25 @@ def _newest_turn(conn: Conn, tree: int, given: Sequence[BaseMessage], thread: st
     return None
 
 
-def _continues(conn: Conn, tree: int, message: str) -> Callable[[int], bool] | None:
-    """Whether a node, by its number, is a message or below it; `None` if the message is not stored."""
-    replaced = [row.key for row in nodes.versions(conn, tree, message)] if message else []
+def _is_unseen_after(conn: Conn, tree: int, lineage: Lineage) -> Callable[[int], bool] | None:
+    """Whether the successors of a run do not see a turn, by the number of its first node.
 
-    def is_below(seq: int) -> bool:
+    They do not see the replaced message, the turns below it and the turns that its run did not see. `None` if
+    the run replaces no stored message.
+    """
+    versions = nodes.versions(conn, tree, lineage.replaced) if lineage.replaced else []
+    if not versions:
+        return None
+    keys = [row.key for row in versions]
+    unseen = lineage_sql.unseen_by(conn, tree, lineage.thread, min(row.seq for row in versions))
+
+    def is_unseen(seq: int) -> bool:
         first = nodes.by_seq(conn, tree, seq)
         row = None if first is None else nodes.by_message(conn, tree, first.message)
         above = [] if row is None else nodes.spans(conn, row.key)
-        return any(low <= key <= high for key in replaced for low, high in above)
+        return within(unseen, seq) or any(low <= key <= high for key in keys for low, high in above)
 
-    return is_below if replaced else None
+    return is_unseen
 
 
 def _tip_before(conn: Conn, tree: int, new: Collection[str]) -> int | None:

@@ -126,7 +126,7 @@ _BEFORE = Statement(
     "turn",
 )
 _LAST = Statement(select(lineage.c.turn).where(_of_tree).order_by(lineage.c.turn.desc()).limit(1), "tree")
-_AT = Statement(select(lineage.c.turn).where(_of_tree, lineage.c.seq == bindparam("seq")), "tree", "seq")
+_AT = Statement(select(lineage.c.hidden).where(_of_tree, lineage.c.seq == bindparam("seq")), "tree", "seq")
 _PUT = insert_of(lineage)
 _CLEAR = Statement(delete(lineage).where(_of_tree), "tree")
 _COPY = Statement(
@@ -150,7 +150,16 @@ def unseen(conn: Conn, tree_id: int, thread: str, since: int) -> Sequence[Span]:
         thread: The LangGraph thread; empty for the thread with the name of the conversation.
         since: Number of the first node of the turn that the run continues; 0 if it continues no turn.
     """
-    turns = _unseen_turns(conn, tree_id, thread, since)
+    return _nodes_of(conn, tree_id, thread, _unseen_turns(conn, tree_id, thread, since))
+
+
+def unseen_by(conn: Conn, tree_id: int, thread: str, seq: int) -> Sequence[Span]:
+    """The numbers of the nodes that the run of a turn did not see, given the first node of the turn."""
+    (hidden,) = conn.one(_AT, tree_id, seq) or ("[]",)
+    return _nodes_of(conn, tree_id, thread, [(first, last) for first, last in json.loads(hidden)])
+
+
+def _nodes_of(conn: Conn, tree_id: int, thread: str, turns: Sequence[Span]) -> Sequence[Span]:
     if not turns:
         return ()
     return belonging([Begun(*row) for row in conn.all(_SINCE, tree_id, turns[0][0])], turns, thread)

@@ -233,6 +233,21 @@ def test_after_an_edit_that_keeps_the_id_the_other_threads_go_on(
     assert model.shown[-1] == ["tea other", "re tea other", "tea more"]
 
 
+def test_after_a_second_edit_no_earlier_version_is_continued(
+    system: MemorySystem, model: Recorder, build: Build
+) -> None:
+    def oldest(tree: TreeView, message: BaseMessage) -> int | None:
+        return next((end.id for end in tree.turn_ends()), None)
+
+    saver = ThreadMemSaver(system)
+    graph = build(model, system, oldest, checkpointer=saver)
+    state = say(graph, "tea one")
+    for text in ("tea two", "tea three"):
+        state = say(graph, text, config=saver.fork(CONFIG, str(state["messages"][0].id)))
+    say(graph, "tea four")
+    assert model.shown[-1] == ["tea three", "re tea three", "tea four"]
+
+
 def test_after_an_edit_of_the_state_the_other_threads_go_on(
     system: MemorySystem, model: Recorder, build: Build
 ) -> None:
