@@ -30,9 +30,11 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langchain_threadmem.checkpoints import find, load, maintenance, save
+from langchain_threadmem.checkpoints.list_cache import CONVERSATION_CHANNEL
 from langchain_threadmem.checkpoints.load import Snapshot
 from langchain_threadmem.checkpoints.queries import Address
 from langchain_threadmem.checkpoints.save import Archive
+from langchain_threadmem.checkpoints.values import is_message_list
 from langchain_threadmem.engine.flow import Flow, arun, averb, run, verb
 from langchain_threadmem.engine.owners import OwnerOfRun
 from langchain_threadmem.errors import InputError
@@ -41,7 +43,7 @@ from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.parts import Parts
 from langchain_threadmem.removal.reset import erase
-from langchain_threadmem.threads.route import REPLACED
+from langchain_threadmem.threads.route import REPLACED, Lineage, store_branch
 
 NamedAddresses = list[tuple[str, Address]]
 """Addresses of checkpoints, each with the name of its conversation."""
@@ -244,6 +246,11 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         yield from save.put(
             self._archive, _thread(config), ns, parent, checkpoint, all_metadata, new_versions
         )
+        replaced = config["configurable"].get(REPLACED)
+        messages = checkpoint["channel_values"].get(CONVERSATION_CHANNEL, ())
+        if replaced and not ns and is_message_list(messages):
+            memory = self.system.conversation(_thread(config))
+            yield from store_branch(memory._conversation, messages, Lineage("", True, replaced))
         return _config(_given_thread(config), ns, checkpoint["id"], config)
 
     aput = averb(put)
@@ -375,8 +382,8 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
 
         The configuration names the checkpoint right before the message. An invocation with a new human
         message is an edit; an invocation with `None` runs the graph again from this checkpoint and
-        regenerates the answer. After an edit, `select_thread_node` and `ThreadMemMiddleware` no longer
-        continue or recall the old message and the turns below it; turns of other threads stay.
+        regenerates the answer. Afterwards `select_thread_node` and `ThreadMemMiddleware` no longer continue
+        or recall the old message and the turns below it; turns of other threads stay.
 
         Args:
             config: Names the thread.
@@ -455,9 +462,13 @@ def _ns(config: RunnableConfig) -> str:
 
 
 def _config(thread: Any, ns: str, checkpoint: str, given: RunnableConfig | None) -> RunnableConfig:
-    """The configuration of a checkpoint, with the fields that a caller has added, such as the owner."""
+    """The configuration of a checkpoint, with the fields that a caller or `fork` has added."""
     fields = {} if given is None else given["configurable"]
-    own = {key: value for key, value in fields.items() if key not in ADDRESS and not key.startswith("__")}
+    own = {
+        key: value
+        for key, value in fields.items()
+        if key not in ADDRESS and (key == REPLACED or not key.startswith("__"))
+    }
     return {"configurable": {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": checkpoint, **own}}
 
 

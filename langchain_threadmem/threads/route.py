@@ -56,7 +56,7 @@ from langchain_threadmem.tree import lineage as lineage_sql
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.append import TIP, Draft
 from langchain_threadmem.tree.conversation import tree_of
-from langchain_threadmem.tree.lineage import Span
+from langchain_threadmem.tree.lineage import Span, within
 from langchain_threadmem.tree.nodes import NodeRow, Outline
 from langchain_threadmem.tree.rows import drafts_of
 
@@ -242,7 +242,7 @@ def _route(
             # Another writer has stored the message without its placement.
             stored_placements.put(conn, [(key, drafts[0].id, placement)])
         origin = _origin(conn, tree, drafts[0].id)
-        is_unseen = _continues(conn, tree, lineage.replaced)
+        is_unseen = _is_unseen_after(conn, tree, lineage)
         lineage_sql.begin(conn, tree, lineage.thread, origin or node.id, since, is_unseen)
         return Placed(spoken[first], *place, active, selected, moved)
 
@@ -285,6 +285,35 @@ def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> F
         return len(tail) - start
 
     return written + (yield from Sql(write, write=True))
+
+
+def store_branch(
+    conversation: ThreadedConversation, given: Sequence[BaseMessage], lineage: Lineage
+) -> Flow[None]:
+    """Store that a new answer to an earlier question begins a branch, in a run from `ThreadMemSaver.fork`.
+
+    The successors of the run do not see the replaced message and the turns below it.
+
+    Args:
+        conversation: The conversation.
+        given: The list in the graph's state, which is stored.
+        lineage: The branch that the run continues.
+    """
+    spoken = [message for message in given if message.type in ("human", *_ANSWERS)]
+    if not spoken or spoken[-1].type == "human":
+        return
+    tree = yield from tree_of(conversation)
+
+    def write(conn: Conn) -> None:
+        trees.lock(conn, tree)
+        answer = _origin(conn, tree, str(spoken[-1].id))
+        newest, _ = next(lineage_sql.newest_first(conn, tree, lineage.thread), (0, None))
+        since = _newest_turn(conn, tree, spoken, lineage.thread)
+        if answer is not None and since is not None and since != newest < answer:
+            is_unseen = _is_unseen_after(conn, tree, lineage)
+            lineage_sql.begin(conn, tree, lineage.thread, answer, since, is_unseen)
+
+    yield from Sql(write, write=True)
 
 
 def _answer_calls(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[int]:
@@ -471,16 +500,12 @@ def _past(
     `unanswered` are the positions of the human messages right before the message that is routed.
     """
     end = spoken[unanswered.start - 1].id if unanswered.start else None
-    human = next(
-        (message.id for message in reversed(spoken[: unanswered.start]) if isinstance(message, HumanMessage)),
-        None,
-    )
-    came_from = human or routed or end
-    since = None if came_from is None else _origin(conn, tree, came_from)
-    for index in unanswered:  # A turn without an answer.
-        seq = _origin(conn, tree, str(spoken[index].id))
-        if seq is not None and lineage_sql.begins_turn(conn, tree, lineage.thread, seq):
-            since = seq
+    since = _newest_turn(conn, tree, spoken[: unanswered.stop], lineage.thread)
+    if since is None:
+        earlier = reversed(spoken[: unanswered.start])
+        human = next((message.id for message in earlier if isinstance(message, HumanMessage)), None)
+        came_from = human or routed or end
+        since = None if came_from is None else _origin(conn, tree, came_from)
     if since is None:
         if not lineage.rewound:
             return None, EVERYTHING  # The run has no stored turn.
@@ -491,17 +516,36 @@ def _past(
     return since, Past(hidden, _tip_before(conn, tree, new), None if last is None else last.seq)
 
 
-def _continues(conn: Conn, tree: int, message: str) -> Callable[[int], bool] | None:
-    """Whether a node, by its number, is a message or below it; `None` if the message is not stored."""
-    replaced = [row.key for row in nodes.versions(conn, tree, message)] if message else []
+def _newest_turn(conn: Conn, tree: int, given: Sequence[BaseMessage], thread: str) -> int | None:
+    """Number of the first node of the newest turn in a list.
 
-    def is_below(seq: int) -> bool:
+    A graph around a chat appends the messages of earlier turns to its list when the chat returns to them, so
+    the last human message of a list may belong to an earlier turn.
+    """
+    ids = {message.id for message in given}
+    turns = lineage_sql.newest_first(conn, tree, thread) if ids else ()
+    return next((seq for seq, message in turns if message in ids), None)
+
+
+def _is_unseen_after(conn: Conn, tree: int, lineage: Lineage) -> Callable[[int], bool] | None:
+    """Whether the successors of a run do not see a turn, by the number of its first node.
+
+    They do not see the replaced message, the turns below it and the turns that its run did not see. `None` if
+    the run replaces no stored message.
+    """
+    versions = nodes.versions(conn, tree, lineage.replaced) if lineage.replaced else []
+    if not versions:
+        return None
+    keys = [row.key for row in versions]
+    unseen = lineage_sql.unseen_by(conn, tree, lineage.thread, min(row.seq for row in versions))
+
+    def is_unseen(seq: int) -> bool:
         first = nodes.by_seq(conn, tree, seq)
         row = None if first is None else nodes.by_message(conn, tree, first.message)
         above = [] if row is None else nodes.spans(conn, row.key)
-        return any(low <= key <= high for key in replaced for low, high in above)
+        return within(unseen, seq) or any(low <= key <= high for key in keys for low, high in above)
 
-    return is_below if replaced else None
+    return is_unseen
 
 
 def _tip_before(conn: Conn, tree: int, new: Collection[str]) -> int | None:

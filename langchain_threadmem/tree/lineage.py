@@ -2,7 +2,8 @@
 
 A run begins at a checkpoint. Turns that other runs began after that checkpoint are on a branch that the run
 does not see: the turns stay in the conversation, but the run and its successors do not continue them. Each
-turn is therefore stored with the turns that its run does not see, as ranges of turn numbers.
+turn is therefore stored with the turns that its run does not see, as ranges of turn numbers. A new answer to
+an earlier question can be the first message of a turn, too.
 
 A node belongs to the newest turn that began with it or before it. Thus the later of two runs sees a message
 that was appended between them, and so does a run that repeats the question of the later run.
@@ -12,12 +13,13 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import bindparam, delete, func, select
 
-from langchain_threadmem.storage.schema import lineage
+from langchain_threadmem.storage import node_keys
+from langchain_threadmem.storage.schema import lineage, node
 from langchain_threadmem.storage.statements import Conn, Statement, insert_of
 
 Span = tuple[int, int]
@@ -115,11 +117,23 @@ _SINCE = Statement(
     "tree",
     "turn",
 )
-_AT = Statement(
-    select(lineage.c.turn).where(*_of_thread, lineage.c.seq == bindparam("seq")), "tree", "thread", "seq"
+_BEFORE = Statement(
+    select(*lineage.c["turn", "seq"], node.c.message)
+    .where(
+        *_of_thread,
+        lineage.c.turn < bindparam("turn"),
+        node_keys.is_at(node, lineage.c.tree, lineage.c.seq),
+    )
+    .order_by(lineage.c.turn.desc())
+    .limit(bindparam("most")),
+    "tree",
+    "thread",
+    "turn",
+    "most",
 )
 _LAST = Statement(select(lineage.c.turn).where(_of_tree).order_by(lineage.c.turn.desc()).limit(1), "tree")
-_PUT = insert_of(lineage, replace=True)
+_AT = Statement(select(lineage.c.hidden).where(_of_tree, lineage.c.seq == bindparam("seq")), "tree", "seq")
+_PUT = insert_of(lineage)
 _CLEAR = Statement(delete(lineage).where(_of_tree), "tree")
 _COPY = Statement(
     lineage.insert().from_select(
@@ -142,7 +156,16 @@ def unseen(conn: Conn, tree_id: int, thread: str, since: int) -> Sequence[Span]:
         thread: The LangGraph thread; empty for the thread with the name of the conversation.
         since: Number of the first node of the turn that the run continues; 0 if it continues no turn.
     """
-    turns = _unseen_turns(conn, tree_id, thread, since)
+    return _nodes_of(conn, tree_id, thread, _unseen_turns(conn, tree_id, thread, since))
+
+
+def unseen_by(conn: Conn, tree_id: int, thread: str, seq: int) -> Sequence[Span]:
+    """The numbers of the nodes that the run of a turn did not see, given the first node of the turn."""
+    (hidden,) = conn.one(_AT, tree_id, seq) or ("[]",)
+    return _nodes_of(conn, tree_id, thread, [(first, last) for first, last in json.loads(hidden)])
+
+
+def _nodes_of(conn: Conn, tree_id: int, thread: str, turns: Sequence[Span]) -> Sequence[Span]:
     if not turns:
         return ()
     return nodes_of_turns([Begun(*row) for row in conn.all(_SINCE, tree_id, turns[0][0])], turns, thread)
@@ -162,9 +185,13 @@ def _unseen_turns(
     return joined([*turns, *((turn, turn) for turn, seq in later if is_unseen(seq))])
 
 
-def begins_turn(conn: Conn, tree_id: int, thread: str, seq: int) -> bool:
-    """Whether a node is the first node of a turn that a run of the thread began."""
-    return conn.one(_AT, tree_id, thread, seq) is not None
+def newest_first(conn: Conn, tree_id: int, thread: str) -> Iterator[tuple[int, str]]:
+    """Number and message id of the first node of each turn of a thread, the newest turn first."""
+    turn, most = ENDLESS, 2
+    while rows := conn.all(_BEFORE, tree_id, thread, turn, most):
+        for _, seq, message in rows:
+            yield seq, message
+        turn, most = rows[-1][0], 4 * most
 
 
 def begin(
@@ -175,17 +202,19 @@ def begin(
     since: int | None,
     is_unseen: Callable[[int], bool] | None = None,
 ) -> None:
-    """Store a turn that a run began, with the turns that the run does not see.
+    """Store a turn that a run began, with the turns that the run does not see, unless the turn is stored.
 
     Args:
         conn: A write transaction.
         tree_id: The tree of the conversation.
         thread: As for `unseen`.
-        seq: Number of the first version of the turn's human message.
+        seq: Number of the first version of the turn's first message.
         since: As for `unseen`; `None` if the run sees all turns.
         is_unseen: Whether the successors of the run do not see a turn that began after `since`, by the number
             of its first node; by default they see none of these turns.
     """
+    if conn.one(_AT, tree_id, seq) is not None:
+        return
     turns = [] if since is None else _unseen_turns(conn, tree_id, thread, since, is_unseen)
     (last,) = conn.one(_LAST, tree_id) or (0,)
     conn.run(_PUT, tree_id, seq, last + 1, thread, json.dumps(turns, separators=(",", ":")))

@@ -181,7 +181,6 @@ def test_other_threads_that_the_run_has_seen_can_be_continued(
     assert model.shown[-1] == ["cat one", "re cat one", "cat other"]
 
 
-@pytest.mark.parametrize("build", [chat, agent, plain])
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_after_an_edit_the_other_threads_go_on(
     system: MemorySystem, model: Recorder, build: Build, mode: str
@@ -192,6 +191,72 @@ def test_after_an_edit_the_other_threads_go_on(
     say(graph, "cat one", "tea two", "cat two")
     fork = saver.fork(CONFIG, old) if mode == "sync" else asyncio.run(saver.afork(CONFIG, old))
     say(graph, "tea other", config=fork)
+    assert model.shown[-1] == ["tea other"]
+    say(graph, "cat three")
+    assert model.shown[-1] == ["cat one", "re cat one", "cat two", "re cat two", "cat three"]
+    say(graph, "tea more")
+    assert model.shown[-1] == ["tea other", "re tea other", "tea more"]
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+@pytest.mark.parametrize("replaced", ["question", "answer"])
+def test_after_a_new_answer_the_other_threads_go_on(
+    system: MemorySystem, model: Recorder, build: Build, replaced: str, durability: Durability
+) -> None:
+    saver = ThreadMemSaver(system)
+    graph = build(model, system, by_first_word, checkpointer=saver)
+    question, answer = say(graph, "tea one")["messages"]
+    say(graph, "cat one", "tea two", "cat two")
+    fork = saver.fork(CONFIG, str((question if replaced == "question" else answer).id))
+    graph.invoke(None, fork, durability=durability)
+    assert model.shown[-1] == ["tea one"]
+    say(graph, "cat three")
+    assert model.shown[-1] == ["cat one", "re cat one", "cat two", "re cat two", "cat three"]
+    say(graph, "tea more")
+    assert model.shown[-1] == ["tea one", "re tea one", "tea more"]
+    say(graph, "cat four", config=after(graph, "tea two"))
+    assert model.shown[-1] == ["cat one", "re cat one", "cat four"]
+
+
+def test_after_an_edit_that_keeps_the_id_the_other_threads_go_on(
+    system: MemorySystem, model: Recorder, build: Build
+) -> None:
+    saver = ThreadMemSaver(system)
+    graph = build(model, system, by_first_word, checkpointer=saver)
+    old = str(say(graph, "tea one")["messages"][0].id)
+    say(graph, "cat one", "tea two", "cat two")
+    graph.invoke({"messages": [HumanMessage("tea other", id=old)]}, saver.fork(CONFIG, old))
+    assert model.shown[-1] == ["tea other"]
+    say(graph, "cat three")
+    assert model.shown[-1] == ["cat one", "re cat one", "cat two", "re cat two", "cat three"]
+    say(graph, "tea more")
+    assert model.shown[-1] == ["tea other", "re tea other", "tea more"]
+
+
+def test_after_a_second_edit_no_earlier_version_is_continued(
+    system: MemorySystem, model: Recorder, build: Build
+) -> None:
+    def oldest(tree: TreeView, message: BaseMessage) -> int | None:
+        return next((end.id for end in tree.turn_ends()), None)
+
+    saver = ThreadMemSaver(system)
+    graph = build(model, system, oldest, checkpointer=saver)
+    state = say(graph, "tea one")
+    for text in ("tea two", "tea three"):
+        state = say(graph, text, config=saver.fork(CONFIG, str(state["messages"][0].id)))
+    say(graph, "tea four")
+    assert model.shown[-1] == ["tea three", "re tea three", "tea four"]
+
+
+def test_after_an_edit_of_the_state_the_other_threads_go_on(
+    system: MemorySystem, model: Recorder, build: Build
+) -> None:
+    saver = ThreadMemSaver(system)
+    graph = build(model, system, by_first_word, checkpointer=saver)
+    old = str(say(graph, "tea one")["messages"][0].id)
+    say(graph, "cat one", "tea two", "cat two")
+    edited = {"messages": [HumanMessage("tea other")]}
+    graph.invoke(None, graph.update_state(saver.fork(CONFIG, old), edited, as_node=START))
     assert model.shown[-1] == ["tea other"]
     say(graph, "cat three")
     assert model.shown[-1] == ["cat one", "re cat one", "cat two", "re cat two", "cat three"]
