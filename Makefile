@@ -36,11 +36,10 @@ bench: .venv/bench.done  ## figures beside peers, in one run
 MODEL ?= build/model.npz
 GROUP ?= build/group_model.npz
 RECALL ?= build/weights.py
-FITS := build/fit-0.npz build/fit-1.npz
 FROM := $(if $(DATA),--data $(DATA)) --cache build/vectors.npz
 
-fit: $(FITS) build/neutral.npz  ## the weights of the selector and of recall, from their sources; takes some hours
-	$(BIN)/python -m training.fit_selection combine $(FITS) --neutral build/neutral.npz --out $(MODEL)
+fit: build/fit-0.npz build/neutral.npz  ## the weights of the selector and of recall, from their sources; takes an hour or two
+	$(BIN)/python -m training.fit_selection combine build/fit-0.npz --neutral build/neutral.npz --out $(MODEL)
 	$(BIN)/python -m training.fit_selection measure $(MODEL) $(FROM)
 	$(BIN)/python -m training.fit_irc $(if $(DATA),--data $(DATA)) --out $(GROUP)
 	$(BIN)/python -m training.fit_recall $(if $(DATA),--data $(DATA)) --out $(RECALL)

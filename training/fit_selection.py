@@ -1,13 +1,13 @@
-"""Fit the weights of `SemanticNodeSelector`, combine fits, measure them.
+"""Fit the weights of `SemanticNodeSelector`, and measure them.
 
     python -m training.fit_selection fit --seed 0 --out build/fit-0.npz   # one fit
-    python -m training.fit_selection combine build/fit-0.npz build/fit-1.npz --out build/model.npz
+    python -m training.fit_selection combine build/fit-0.npz --neutral build/neutral.npz --out build/model.npz
     python -m training.fit_selection measure [build/model.npz]   # the shipped weights if no file is named
     python -m training.fit_selection leave-out                   # fit without each family of sources
 
 All commands but `combine` take `--data FOLDER`, the folder of the data, which is not part of this repository,
-and `--cache FILE`, an `.npz` file in which embeddings are kept from one run to the next. `make fit` makes two
-fits and combines them; `training/README.md` describes the sources and the method.
+and `--cache FILE`, an `.npz` file in which embeddings are kept from one run to the next. `make fit` runs
+`fit` and `combine`; `training/README.md` describes the sources and the method.
 
 Figures are measured as in use: turns are appended one by one, and the tree is the selector's own; it is never
 shown the true parent. Nothing is fitted on the sources in `UNSEEN`, whose licences do not allow it: their
@@ -172,12 +172,10 @@ def fit_all(sources: Sources, seed: int, out: Path) -> None:
     weights.write(out, fits, sources.about(seed))
 
 
-def combine_all(paths: Sequence[Path], neutral: Path, out: Path) -> None:
-    """Combine the fits in some files, add the fits for other languages, and write all to another file."""
-    fits, abouts = zip(*map(weights.read, paths), strict=True)
-    combined = [weights.combine(of_one_way) for of_one_way in zip(*fits, strict=True)]
-    seeds = [seed for about in abouts for seed in about["seeds"]]
-    weights.write(out, combined, {**abouts[0], "seeds": seeds}, weights.read_neutral(neutral))
+def combine(fit: Path, neutral: Path, out: Path) -> None:
+    """Write a fit together with the fit for other languages."""
+    fitted, about = weights.read(fit)
+    weights.write(out, fitted, about, weights.read_neutral(neutral))
 
 
 def leave_one_out(sources: Sources) -> None:
@@ -205,16 +203,16 @@ def main() -> None:
     one = commands.add_parser("fit", parents=[data], help="fit, measure and write")
     one.add_argument("--seed", type=int, default=0)
     one.add_argument("--out", type=Path, required=True, help="the file to write")
-    several = commands.add_parser("combine", help="combine several fits")
-    several.add_argument("files", type=Path, nargs="+", help="files that `fit` wrote")
-    several.add_argument("--neutral", type=Path, required=True, help="the file that `training.neutral` wrote")
-    several.add_argument("--out", type=Path, required=True, help="the file to write")
+    whole = commands.add_parser("combine", help="add the networks for other languages to a fit")
+    whole.add_argument("file", type=Path, help="the file that `fit` wrote")
+    whole.add_argument("--neutral", type=Path, required=True, help="the file that `training.neutral` wrote")
+    whole.add_argument("--out", type=Path, required=True, help="the file to write")
     figures = commands.add_parser("measure", parents=[data], help="measure a file of weights")
     figures.add_argument("file", type=Path, nargs="?", default=weights.SHIPPED)
     commands.add_parser("leave-out", parents=[data], help="fit without each family of sources, measure it")
     options = parser.parse_args()
     if options.command == "combine":
-        combine_all(options.files, options.neutral, options.out)
+        combine(options.file, options.neutral, options.out)
         return
     sources = Sources(options.data, options.cache, learning=options.command != "measure")
     if options.command == "fit":

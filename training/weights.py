@@ -1,4 +1,4 @@
-"""The data file of the selector's weights: writing it, reading it, combining several."""
+"""Writes and reads the file of the selector's weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from langchain_threadmem.threads.features.similarity import Compatibility
 from langchain_threadmem.threads.features.table import FEATURES
 from langchain_threadmem.threads.model import COMPATIBILITY, Networks, Way
 from training.course import Fitted
-from training.learn import mean, mean_word_vectors
 
 SHIPPED = Path(model.__file__).with_name(model.FILE)
 WAYS: tuple[Way, ...] = ("local", "vectors", "words")
@@ -51,7 +50,7 @@ def write(
 
 
 def write_neutral(path: Path, fitted: Sequence[Fitted]) -> None:
-    """Write a fit of the networks for other languages, which `combine` adds to the others."""
+    """Write a fit of the networks for other languages, which `fit_selection combine` adds to the others."""
     _save(path, _arrays(fitted))
 
 
@@ -127,21 +126,6 @@ def read(path: Path = SHIPPED) -> tuple[list[Fitted], dict[str, Any]]:
     return fitted, json.loads(arrays["about"].item())
 
 
-def combine(fits: Sequence[Fitted]) -> Fitted:
-    """Several fits of one way to go as one: all their networks, and the means of the learned tables.
-
-    The columns of later fits are brought to the mean and the scale of the first.
-    """
-    learned = [fit.learned for fit in fits if fit.learned is not None]
-    return Fitted(
-        fits[0].way,
-        _side_by_side([fit.networks for fit in fits]),
-        _side_by_side([fit.again for fit in fits]),
-        mean_word_vectors([fit.word_vectors for fit in fits]),
-        mean(learned) if learned else None,
-    )
-
-
 def together(first: Fitted, second: Fitted) -> Fitted:
     """Networks of two inputs side by side, for the first, with equal weights."""
     networks, again = (
@@ -152,6 +136,7 @@ def together(first: Fitted, second: Fitted) -> Fitted:
 
 
 def _side_by_side(several: Sequence[Networks]) -> Networks:
+    """All networks; the columns of later ones are brought to the mean and the scale of the first."""
     first = several[0]
 
     def moved(networks: Networks) -> Networks:

@@ -1,4 +1,4 @@
-"""Files of the selector's weights are written, read and combined."""
+"""Files of the selector's weights are written and read, and networks put side by side."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ def test_a_file_of_weights_is_read_as_it_was_written(tmp_path: Path) -> None:
         assert fit.word_vectors.vocabulary == read.word_vectors.vocabulary
 
 
-def test_networks_that_are_combined_choose_as_each_of_them() -> None:
+def test_networks_side_by_side_choose_as_each_of_them() -> None:
     """Though the columns of the second have another mean and scale."""
-    first, second, _ = (fit.networks for fit in weights.read()[0])
+    fits = weights.read()[0]
+    first, second, _ = (fit.networks for fit in fits)
     spread = np.divide(0.1, first.scale, out=np.zeros_like(first.scale), where=first.scale > 0)
     rows = first.mean + spread * np.random.default_rng(0).normal(size=(5, len(first.mean)))
     expected = np.concatenate([first.scores(rows), second.scores(rows)])
-    scores = weights.combine(weights.read()[0][:2]).networks.scores(rows)
+    scores = weights.together(fits[0], fits[1]).networks.scores(rows)
     # A choice depends on differences between candidates alone.
     np.testing.assert_allclose(scores - scores[:, :1], expected - expected[:, :1], atol=1e-3)
