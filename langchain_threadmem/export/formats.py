@@ -98,9 +98,11 @@ def export(conversation: ThreadedConversation, format: str) -> Flow[str]:
 def _document(
     conversation: ThreadedConversation, history: Nodes, tip: ConversationNode | None, title: str | None
 ) -> str:
+    # A conversation that is opened without its selector may have threads, too.
+    has_threads = sum(node.parent_id is None for node in graph.living(history)) > 1
     return json.to_json(
         history,
-        mode="linear" if conversation.is_linear else "graph",
+        mode="linear" if conversation.is_linear and not has_threads else "graph",
         metadata={
             "conversation_id": conversation.name,
             **({"title": title} if title else {}),

@@ -104,6 +104,19 @@ def test_a_threaded_conversation_comes_back_without_a_language_model(tmp_path: P
     assert ChatMemory.load(tmp_path / "talk.json", embeddings=False, node_selector=mine).node_selector is mine
 
 
+def test_a_conversation_with_threads_comes_back_with_a_selector(memory: ChatMemory, tmp_path: Path) -> None:
+    memory.extend([HumanMessage("first"), AIMessage("one"), HumanMessage("second"), AIMessage("two")])
+    memory.save(tmp_path / "chain.json")
+    assert isinstance(
+        ChatMemory.load(tmp_path / "chain.json", embeddings=False).node_selector, LinearNodeSelector
+    )
+    memory.place(memory.history[-2].id, None)
+    memory.save(tmp_path / "threads.json")
+    assert isinstance(
+        ChatMemory.load(tmp_path / "threads.json", embeddings=False).node_selector, SemanticNodeSelector
+    )
+
+
 def test_a_file_of_other_programs_in_the_same_shape_is_read(tmp_path: Path) -> None:
     summary = {"title": "Start", "summary": "It begins."}
     document = {
