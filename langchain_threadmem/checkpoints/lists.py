@@ -146,7 +146,7 @@ class PlacementRows(NamedTuple):
 def placement_queries(tree_id: int, messages: Sequence[EncodedMessage], after: int | None) -> list[Query]:
     """The queries for the placing of a list, or of the messages after the node `after`."""
     return [
-        trees.asking_head(tree_id),
+        trees.head_query(tree_id),
         places_query(tree_id, messages),
         (_STATE, (after if messages else None,)),
     ]

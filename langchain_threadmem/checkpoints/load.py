@@ -92,8 +92,8 @@ def _checkpoint(
     """The tree of a conversation and one of its checkpoints, in one round trip if the tree is cached."""
     cached = archive.lists.trees(conversation).get("")
     queries = [] if cached is None else [checkpoint_queries.checkpoint_query(cached, ns, id_)]
-    rows = conn.each(trees.finding(archive.runtime.owner, conversation), *queries)
-    tree = trees.found(conn, rows[0])
+    rows = conn.each(trees.tree_query(archive.runtime.owner, conversation), *queries)
+    tree = trees.id_of_tree(conn, rows[0])
     if tree is None:
         return None, None
     return tree, checkpoint_queries.as_checkpoint(rows[1]) if tree == cached else checkpoint_queries.get(

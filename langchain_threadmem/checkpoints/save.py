@@ -219,7 +219,7 @@ def put(
             yield from finder.queries(stored_values, ns, tree_ids)
 
         finder = _Finder(conn, owner, conversation)
-        tree_ids, rows = trees.take(
+        tree_ids, rows = trees.find_or_create_all(
             conn, owner, conversation, {"", *scopes.values()}, now, cached_trees, queries
         )
         tree, answers = tree_ids[""], iter(rows)
@@ -318,7 +318,7 @@ def put_writes(
             return finder.queries(stored_values, ns, tree_ids)
 
         finder = _Finder(conn, owner, conversation)
-        tree_ids, rows = trees.take(conn, owner, conversation, [""], now, cached_trees, queries)
+        tree_ids, rows = trees.find_or_create_all(conn, owner, conversation, [""], now, cached_trees, queries)
         finder.use_rows(tree_ids, rows)
         waiting, added = [], []
         for idx, channel, value in prepared:
@@ -350,7 +350,7 @@ def _rewrite_unbound(archive: Archive, conversation: str, due: Sequence[UnboundV
     now, owner = time.time(), archive.runtime.owner
 
     def write(conn: Conn) -> list[UnboundValue | None]:
-        tree_ids, _ = trees.take(conn, owner, conversation, [""], now, {}, lambda tree_ids: ())
+        tree_ids, _ = trees.find_or_create_all(conn, owner, conversation, [""], now, {}, lambda tree_ids: ())
         finder = _Finder(conn, owner, conversation)
         finder.use_rows(tree_ids)
         return [value.rewrite(conn, finder) for value in due]

@@ -70,13 +70,13 @@ class Reader:
         queries: list[Query] = []
         for number, (_, missing) in cached.items():
             # The version is read before the rows, so that a change in between makes the cached rows invalid.
-            queries += [(_VERSION, (number,)), *nodes.asking_messages(missing)]
+            queries += [(_VERSION, (number,)), *nodes.messages_queries(missing)]
         answers = iter(conn.each(*queries))
         for number, (usable, missing) in cached.items():
             version = next(answers)
             rows = nodes.opened_messages(conn, islice(answers, len(missing)))
             if usable is not None and [usable.version] != version:
-                rows = nodes.opened_messages(conn, conn.each(*nodes.asking_messages(segments[number])))
+                rows = nodes.opened_messages(conn, conn.each(*nodes.messages_queries(segments[number])))
             elif usable is not None:
                 rows = usable.rows + rows
             self._rows[number] = rows

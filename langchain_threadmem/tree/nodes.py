@@ -308,7 +308,7 @@ def thread_messages(conn: Conn, key: int, most: int | None = None) -> list[tuple
     return opened_messages(conn, conn.each(*((_MESSAGES_OF_RANGE, range_) for range_ in ranges)))
 
 
-def asking_messages(ranges: Iterable[tuple[int, int]]) -> list[Query]:
+def messages_queries(ranges: Iterable[tuple[int, int]]) -> list[Query]:
     """The queries for the messages of ranges of keys, purged messages included; see `MessageRow`."""
     return [(_NODES_OF_RANGE, range_) for range_ in ranges]
 

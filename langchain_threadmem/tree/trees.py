@@ -150,16 +150,16 @@ _LIST = Statement(
 
 def find(conn: Conn, owner: str, conversation: str, scope: str = "") -> int | None:
     """The id of a conversation's tree, or `None`."""
-    return found(conn, conn.all(_FIND, owner, conversation, scope))
+    return id_of_tree(conn, conn.all(_FIND, owner, conversation, scope))
 
 
-def finding(owner: str, conversation: str, scope: str = "") -> Query:
+def tree_query(owner: str, conversation: str, scope: str = "") -> Query:
     """The query for a conversation's tree."""
     return _FIND, (owner, conversation, scope)
 
 
-def found(conn: Conn, rows: Sequence[tuple[Any, ...]]) -> int | None:
-    """The id of the tree, or `None`, from the rows of `finding`."""
+def id_of_tree(conn: Conn, rows: Sequence[tuple[Any, ...]]) -> int | None:
+    """The id of the tree, or `None`, from the rows of `tree_query`."""
     if not rows:
         return None
     encryption_keys.check(conn)
@@ -214,7 +214,7 @@ def _create(conn: Conn, owner: str, conversation: str, now: float, scope: str) -
     return None if row is None else int(row[0])
 
 
-def take(
+def find_or_create_all(
     conn: Conn,
     owner: str,
     conversation: str,
@@ -273,13 +273,13 @@ def head(conn: Conn, tree_id: int) -> Head:
     return head_of(conn.all(_HEAD, tree_id))
 
 
-def asking_head(tree_id: int) -> Query:
+def head_query(tree_id: int) -> Query:
     """The query for the head of a tree."""
     return _HEAD, (tree_id,)
 
 
 def head_of(rows: Sequence[tuple[Any, ...]]) -> Head:
-    """The head from the rows of `asking_head`.
+    """The head from the rows of `head_query`.
 
     Raises:
         SessionNotFoundError: The tree was erased.

@@ -219,7 +219,7 @@ def test_a_locked_conversation_keeps_no_other_waiting(postgres_url: str, owner: 
     locked, free = threading.Event(), threading.Event()
 
     def hold(conn: Conn) -> None:
-        trees.take(conn, owner, "locked", [""], 0.0, {}, lambda homes: ())
+        trees.find_or_create_all(conn, owner, "locked", [""], 0.0, {}, lambda homes: ())
         locked.set()
         free.wait(SOON)
 
