@@ -24,7 +24,7 @@ from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Resources, SharedComponent
 from langchain_threadmem.errors import ClosedError, DriverError, EncryptionError, InputError, PersistenceError
 from langchain_threadmem.messages.codec import Parsed
-from langchain_threadmem.messages.parts import Stored
+from langchain_threadmem.messages.parts import TypedBytes
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import trees
 from langchain_threadmem.tree.rows import DecodedMessages
@@ -258,7 +258,7 @@ class _Batch:
     """
 
     rows: list[CheckpointRow]
-    blobs: dict[tuple[int, int], Stored]
+    blobs: dict[tuple[int, int], TypedBytes]
     writes: dict[Address, list[WriteRow]]
     stored_values: dict[bytes, StoredValue]
     reader: Reader

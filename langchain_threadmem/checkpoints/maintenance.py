@@ -18,7 +18,7 @@ from langchain_threadmem.checkpoints.spans import Reader
 from langchain_threadmem.checkpoints.values import KIND, Item, Span, StoredValue, spans_of, unpack
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.parts import Stored
+from langchain_threadmem.messages.parts import TypedBytes
 from langchain_threadmem.storage.schema import SUMMARIES
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
@@ -64,7 +64,7 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
     checkpoint_queries.delete_unused_blobs(conn, tree)
 
 
-def _spans(rows: Sequence[CheckpointRow], blobs: Mapping[int, Stored]) -> set[Span]:
+def _spans(rows: Sequence[CheckpointRow], blobs: Mapping[int, TypedBytes]) -> set[Span]:
     refs = {ref for row in rows for ref in row.refs}
     return {span for ref in refs & blobs.keys() for span in spans_of(*blobs[ref])}
 
@@ -92,7 +92,7 @@ def copy_thread(archive: Archive, source: str, target: str) -> Flow[None]:
             copy = trees.find_or_create(conn, owner, target, now, scope)
             segments |= copying.copy_tree(conn, tree, copy)
 
-        def moved(value: Stored) -> Stored:
+        def moved(value: TypedBytes) -> TypedBytes:
             return (KIND, _moved(unpack(value[1]), segments).pack()) if value[0] == KIND else value
 
         blobs = checkpoint_queries.blobs(conn, old)

@@ -44,7 +44,7 @@ from langchain_threadmem.errors import EncryptionError, InputError, PersistenceE
 from langchain_threadmem.messages.parts import (
     Parts,
     Serializer,
-    Stored,
+    TypedBytes,
     is_written_by,
     warn_of_foreign_messages,
 )
@@ -96,7 +96,7 @@ class Archive:
         """The writer and reader of message parts that JSON cannot represent."""
         return Parts(self.serde)
 
-    def dump(self, value: Any) -> Stored:
+    def dump(self, value: Any) -> TypedBytes:
         """Format name and bytes of a value, as the serializer writes it."""
         kind, data = self.serde.dumps_typed(value)
         return (KIND + kind if kind.startswith(KIND) else kind), data
@@ -137,7 +137,7 @@ class Archive:
 
     def prepare_channel(
         self, conversation: str, ns: str, channel: str, value: Any
-    ) -> Stored | PreparedList | StoredValue:
+    ) -> TypedBytes | PreparedList | StoredValue:
         """Prepare the value of a channel for storing, in the tree or as bytes of the serializer."""
         if channel == START:
             return self.prepare_write(value)
@@ -149,7 +149,7 @@ class Archive:
             warn_of_foreign_messages(value)
         return self.dump(value)
 
-    def prepare_write(self, value: Any) -> Stored | StoredValue:
+    def prepare_write(self, value: Any) -> TypedBytes | StoredValue:
         """Prepare the value of a pending write for storing."""
         return take_apart(value, self.dump, self.parts.write) or self.dump(value)
 
@@ -240,7 +240,7 @@ def put(
             cached[channel] = new.cached(tree_id, head, stored_list)
             finder.add_placed(scopes[channel], new.rest, stored_list.locations)
         bound_values = {channel: bind(value, ns, channel, finder) for channel, value in stored_values}
-        stored: dict[str, Stored] = {}
+        stored: dict[str, TypedBytes] = {}
         for channel, value in outgoing.items():
             if isinstance(value, PreparedList):
                 spans = tuple(Span(*ends) for ends in cached[channel].spans)

@@ -24,7 +24,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages import typed_json
-from langchain_threadmem.messages.codec import MESSAGE_CLASSES, Parsed, Stored, decode_stored, encode
+from langchain_threadmem.messages.codec import MESSAGE_CLASSES, Parsed, StoredMessage, decode_stored, encode
 from langchain_threadmem.messages.ids import check_name
 from langchain_threadmem.messages.typed_json import Reader, Writer
 
@@ -254,7 +254,7 @@ def spans_of(kind: str, data: bytes) -> Iterator[Span]:
 
 def put_together(
     stored_value: StoredValue,
-    rows: Callable[[Span], Sequence[Stored]],
+    rows: Callable[[Span], Sequence[StoredMessage]],
     loads: Callable[[str, bytes], Any],
     parsed: Parsed | None = None,
     other: Reader | None = None,
@@ -302,12 +302,12 @@ def _body(message: BaseMessage, other: Writer | None) -> str | None:
 
 def _list(
     items: Items,
-    rows: Callable[[Span], Sequence[Stored]],
+    rows: Callable[[Span], Sequence[StoredMessage]],
     others: Iterator[Any],
     parsed: Parsed | None,
     other: Reader | None,
 ) -> list[Any]:
-    pairs: list[Stored] = []
+    pairs: list[StoredMessage] = []
     inserted: list[tuple[int, Any]] = []
     for item in items:
         if isinstance(item, Span):

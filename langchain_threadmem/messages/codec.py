@@ -181,14 +181,14 @@ def encode(message: BaseMessage, other: Writer | None = None) -> str:
         raise UnsupportedMessageError(f"cannot store a {kind} message as JSON: {error}") from error
 
 
-Stored = tuple[str | None, str] | tuple[str | None, str, str]
+StoredMessage = tuple[str | None, str] | tuple[str | None, str, str]
 """The id of a message, if any, its body, and its role, if known."""
 Parsed = dict[str, dict[str, Any]]
 """Parsed bodies without mutable values, by their text."""
 
 
 def decode(
-    rows: Sequence[Stored], parsed: Parsed | None = None, other: Reader | None = None
+    rows: Sequence[StoredMessage], parsed: Parsed | None = None, other: Reader | None = None
 ) -> list[BaseMessage]:
     """Read messages from their ids and bodies.
 
@@ -222,7 +222,7 @@ UNREADABLE = "threadmem_unreadable"
 
 
 def decode_stored(
-    rows: Sequence[Stored], parsed: Parsed | None = None, other: Reader | None = None
+    rows: Sequence[StoredMessage], parsed: Parsed | None = None, other: Reader | None = None
 ) -> list[BaseMessage]:
     """`decode` with a placeholder message for each message that cannot be read.
 

@@ -27,15 +27,15 @@ _CLASSES = frozenset({*MESSAGE_CLASSES.values(), RemoveMessage})
 REPR = "repr"
 """The format of a value that no serializer can write: its `repr`, for people."""
 
-Stored = tuple[str, bytes]
+TypedBytes = tuple[str, bytes]
 """A stored value: the name of its format, and its bytes."""
 
 
 class Serializer(Protocol):
     """A LangGraph serializer."""
 
-    def dumps_typed(self, obj: Any) -> Stored: ...
-    def loads_typed(self, data: Stored) -> Any: ...
+    def dumps_typed(self, obj: Any) -> TypedBytes: ...
+    def loads_typed(self, data: TypedBytes) -> Any: ...
 
 
 def is_written_by(serde: Serializer, kind: str) -> bool:
