@@ -38,7 +38,7 @@ GROUP ?= build/group_model.npz
 RECALL ?= build/weights.py
 FROM := $(if $(DATA),--data $(DATA)) --cache build/vectors.npz
 
-fit: build/fit-0.npz build/neutral.npz  ## the weights of the selector and of recall, from their sources; takes an hour or two
+fit: build/fit-0.npz build/neutral.npz  ## the weights of the selector and of recall, from their sources; takes some hours
 	$(BIN)/python -m training.fit_selection combine build/fit-0.npz --neutral build/neutral.npz --out $(MODEL)
 	$(BIN)/python -m training.fit_selection measure $(MODEL) $(FROM)
 	$(BIN)/python -m training.fit_irc $(if $(DATA),--data $(DATA)) --out $(GROUP)

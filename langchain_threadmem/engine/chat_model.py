@@ -110,8 +110,8 @@ _INSTRUCTION = "Answer with one JSON object and nothing else, of this schema: "
 def _structured(model: Any, schema: type[S]) -> Any:
     try:
         return model.with_structured_output(schema, include_raw=True)
-    except NotImplementedError:
-        return None  # The model has neither tools nor a JSON mode.
+    except NotImplementedError:  # LangChain's error for a model with neither tools nor a JSON mode.
+        return None
 
 
 def _parsed(answer: Any, schema: type[S]) -> S:

@@ -163,8 +163,8 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         snapshot = yield from load.get(self._archive, thread, _ns(config), checkpoint)
         if snapshot is None:
             return None
-        found = _tuple(snapshot, config)
-        return found._replace(config=config) if checkpoint else found
+        checkpoint_tuple = _tuple(snapshot, config)
+        return checkpoint_tuple._replace(config=config) if checkpoint else checkpoint_tuple
 
     aget_tuple = averb(get_tuple)
 
@@ -246,6 +246,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         yield from save.put(
             self._archive, _thread(config), ns, parent, checkpoint, all_metadata, new_versions
         )
+        # A run from a fork may have no node that stores turns: the stored list shows that it has answered.
         replaced = config["configurable"].get(REPLACED)
         messages = checkpoint["channel_values"].get(CONVERSATION_CHANNEL, ())
         if replaced and not ns and is_message_list(messages):

@@ -53,6 +53,7 @@ def _message(item: Any, role: str, copies: bool) -> BaseMessage:
     else:
         try:
             message = convert_to_messages([(role, item) if isinstance(item, str) else item])[0]
+        # `convert_to_messages` raises any of these, NotImplementedError for an unknown type.
         except (ValueError, TypeError, NotImplementedError, KeyError, AttributeError) as error:
             raise InputError(
                 f"{item!r} is not a message; pass a LangChain message, text, or a pair like ('user', 'Hello')"

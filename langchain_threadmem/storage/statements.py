@@ -199,13 +199,13 @@ class _Among(FunctionElement[bool]):
 
 
 @compiles(_Among, "sqlite")
-def _among_sqlite(element: _Among, compiler: SQLCompiler, **options: Any) -> str:
+def _among_sqlite(element: _Among, compiler: SQLCompiler, **options: object) -> str:
     column, numbers = (compiler.process(clause, **options) for clause in element.clauses)
     return f"{column} IN (SELECT value FROM json_each({numbers}))"
 
 
 @compiles(_Among, "postgresql")
-def _among_postgresql(element: _Among, compiler: SQLCompiler, **options: Any) -> str:
+def _among_postgresql(element: _Among, compiler: SQLCompiler, **options: object) -> str:
     # PostgreSQL uses the index for an array; for a set of rows it cannot estimate their number.
     column, numbers = (compiler.process(clause, **options) for clause in element.clauses)
     return (

@@ -181,6 +181,14 @@ def test_other_threads_that_the_run_has_seen_can_be_continued(
     assert model.shown[-1] == ["cat one", "re cat one", "cat other"]
 
 
+def check_both_go_on(graph: Any, model: Recorder, replaced: str) -> None:
+    """The thread of cats and the thread of the replaced turn can be continued after a fork."""
+    say(graph, "cat three")
+    assert model.shown[-1] == ["cat one", "re cat one", "cat two", "re cat two", "cat three"]
+    say(graph, "tea more")
+    assert model.shown[-1] == [replaced, f"re {replaced}", "tea more"]
+
+
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_after_an_edit_the_other_threads_go_on(
     system: MemorySystem, model: Recorder, build: Build, mode: str
@@ -192,10 +200,7 @@ def test_after_an_edit_the_other_threads_go_on(
     fork = saver.fork(CONFIG, old) if mode == "sync" else asyncio.run(saver.afork(CONFIG, old))
     say(graph, "tea other", config=fork)
     assert model.shown[-1] == ["tea other"]
-    say(graph, "cat three")
-    assert model.shown[-1] == ["cat one", "re cat one", "cat two", "re cat two", "cat three"]
-    say(graph, "tea more")
-    assert model.shown[-1] == ["tea other", "re tea other", "tea more"]
+    check_both_go_on(graph, model, "tea other")
 
 
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
@@ -210,10 +215,7 @@ def test_after_a_new_answer_the_other_threads_go_on(
     fork = saver.fork(CONFIG, str((question if replaced == "question" else answer).id))
     graph.invoke(None, fork, durability=durability)
     assert model.shown[-1] == ["tea one"]
-    say(graph, "cat three")
-    assert model.shown[-1] == ["cat one", "re cat one", "cat two", "re cat two", "cat three"]
-    say(graph, "tea more")
-    assert model.shown[-1] == ["tea one", "re tea one", "tea more"]
+    check_both_go_on(graph, model, "tea one")
     say(graph, "cat four", config=after(graph, "tea two"))
     assert model.shown[-1] == ["cat one", "re cat one", "cat four"]
 
@@ -227,10 +229,7 @@ def test_after_an_edit_that_keeps_the_id_the_other_threads_go_on(
     say(graph, "cat one", "tea two", "cat two")
     graph.invoke({"messages": [HumanMessage("tea other", id=old)]}, saver.fork(CONFIG, old))
     assert model.shown[-1] == ["tea other"]
-    say(graph, "cat three")
-    assert model.shown[-1] == ["cat one", "re cat one", "cat two", "re cat two", "cat three"]
-    say(graph, "tea more")
-    assert model.shown[-1] == ["tea other", "re tea other", "tea more"]
+    check_both_go_on(graph, model, "tea other")
 
 
 def test_after_a_second_edit_no_earlier_version_is_continued(
@@ -258,10 +257,7 @@ def test_after_an_edit_of_the_state_the_other_threads_go_on(
     edited = {"messages": [HumanMessage("tea other")]}
     graph.invoke(None, graph.update_state(saver.fork(CONFIG, old), edited, as_node=START))
     assert model.shown[-1] == ["tea other"]
-    say(graph, "cat three")
-    assert model.shown[-1] == ["cat one", "re cat one", "cat two", "re cat two", "cat three"]
-    say(graph, "tea more")
-    assert model.shown[-1] == ["tea other", "re tea other", "tea more"]
+    check_both_go_on(graph, model, "tea other")
 
 
 @pytest.mark.parametrize("selector", [LinearNodeSelector(), by_first_word])
