@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.resources import as_file, files
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
 
@@ -29,6 +30,7 @@ from langchain_threadmem.threads.features.structure import Table
 from langchain_threadmem.threads.features.words import Reader
 from langchain_threadmem.threads.model import Networks, reader, score
 from langchain_threadmem.threads.turn_ends import Speech, TurnEnd, TurnIndex
+from langchain_threadmem.tree.lineage import ENDLESS
 
 FILE = "group_model.npz"
 WINDOW = 100
@@ -221,6 +223,7 @@ def choose_in_group(
     speaker: str | None,
     text: str,
     reads: Reader | None = None,
+    before: int = ENDLESS,
 ) -> Choice:
     """Choose the turn of a group chat that a new message continues, or a new root.
 
@@ -230,6 +233,7 @@ def choose_in_group(
         speaker: `name` of the message.
         text: Text of the message.
         reads: The reader of the texts; by default a new reader for English.
+        before: Number of the first node that is not before the message.
 
     Cost: 1 ms; the first call for an index reads all messages, 0.1 ms for each.
 
@@ -246,7 +250,7 @@ def choose_in_group(
     chat, reads = turns.chat or GroupChat(), reads or reader()
     turns.chat = chat
     with chat.lock:
-        chat.add(turns.speeches[len(chat) :], reads)
+        chat.add(takewhile(lambda speech: speech.id < before, turns.speeches[len(chat) :]), reads)
         return chat.choose(turn_ends, speaker or "", text, reads)
 
 

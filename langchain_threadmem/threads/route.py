@@ -8,8 +8,9 @@ Every function is idempotent.
 A run continues the turns of its own branch, and the turns that no run of a graph has stored. `tree.lineage`
 records the turns of other branches.
 
-A human message is *routed* once. It counts as routed if its parent is not the message before it in the list,
-if it has an answer or another version, or if the graph's state contains its id (`routed`).
+A human message is *routed* once. It counts as routed if a run began a turn with it, if its parent is not the
+message before it in the list, if it has an answer or another version, or if the graph's state contains its id
+(`routed`). The human messages before a routed message are routed, too.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from langchain_threadmem.threads.events import (
     selection_event,
 )
 from langchain_threadmem.threads.moves import heal
-from langchain_threadmem.threads.select import EVERYTHING, Past, ThreadedConversation, select
+from langchain_threadmem.threads.select import Past, ThreadedConversation, select
 from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import branches, grafts, nodes, revise, revision, trees
@@ -208,10 +209,10 @@ def _route(
     yield from store(conversation, spoken[:start])
 
     def first_unrouted(conn: Conn) -> int:
-        for index in range(start, newest + 1):
-            if spoken[index].id != routed and not _is_routed(conn, tree, spoken[: index + 1], write_value):
-                return index
-        return newest + 1
+        for index in range(newest, start - 1, -1):
+            if spoken[index].id == routed or _is_routed(conn, tree, spoken[: index + 1], write_value):
+                return index + 1
+        return start
 
     first = yield from Sql(first_unrouted)
     if first > newest:
@@ -219,7 +220,7 @@ def _route(
         written = yield from store(conversation, spoken[: newest + 1])
         return "it is a new version of a message" if written else "it has its place already"
     since, past = yield from Sql(
-        lambda conn: _past(conn, tree, spoken, range(start, newest), routed, lineage)
+        lambda conn: _past(conn, tree, spoken, range(first, newest + 1), routed, lineage)
     )
     selected = yield from select(conversation, spoken[newest], past, suggest)
     parent = selected.parent
@@ -491,29 +492,31 @@ def _past(
     conn: Conn,
     tree: int,
     spoken: Sequence[BaseMessage],
-    unanswered: range,
+    unrouted: range,
     routed: str | None,
     lineage: Lineage,
 ) -> tuple[int | None, Past]:
     """The first node of the turn that a run continues, if it is stored, and the messages that it has seen.
 
-    `unanswered` are the positions of the human messages right before the message that is routed.
+    `unrouted` are the positions of the human messages at the end of the list that are not routed.
     """
-    end = spoken[unanswered.start - 1].id if unanswered.start else None
-    since = _newest_turn(conn, tree, spoken[: unanswered.stop], lineage.thread)
+    new = [str(spoken[index].id) for index in unrouted]
+    stored = (_origin(conn, tree, message) for message in new)
+    before = min((seq for seq in stored if seq is not None), default=trees.head(conn, tree).next_seq)
+    end = spoken[unrouted.start - 1].id if unrouted.start else None
+    since = _newest_turn(conn, tree, spoken[: unrouted.stop - 1], lineage.thread)
     if since is None:
-        earlier = reversed(spoken[: unanswered.start])
+        earlier = reversed(spoken[: unrouted.start])
         human = next((message.id for message in earlier if isinstance(message, HumanMessage)), None)
         came_from = human or routed or end
         since = None if came_from is None else _origin(conn, tree, came_from)
     if since is None:
         if not lineage.rewound:
-            return None, EVERYTHING  # The run has no stored turn.
+            return None, Past(before=before)  # The run has no stored turn.
         since = 0
     hidden = lineage_sql.unseen(conn, tree, lineage.thread, since)
     last = None if end is None else nodes.by_message(conn, tree, end)
-    new = {str(message.id) for message in spoken[unanswered.start :]}
-    return since, Past(hidden, _tip_before(conn, tree, new), None if last is None else last.seq)
+    return since, Past(hidden, _tip_before(conn, tree, new), None if last is None else last.seq, before)
 
 
 def _newest_turn(conn: Conn, tree: int, given: Sequence[BaseMessage], thread: str) -> int | None:
@@ -600,6 +603,8 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value
     body = encode(message, write_value)
     if any(row.body != body for row in rows):
         return True  # The message is a new version, or has a new version.
+    if lineage_sql.is_begun(conn, tree, min(row.seq for row in rows)):
+        return True
     parent = None if rows[0].parent is None else nodes.by_seq(conn, tree, rows[0].parent)
     is_as_listed = (None if parent is None or parent.role == "system" else parent.message) in above
     if index >= 0 and not is_as_listed:

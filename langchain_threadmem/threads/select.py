@@ -89,11 +89,14 @@ class Past(NamedTuple):
         hidden: Numbers of nodes that the writer has not seen; a message never continues them.
         tip: The node in which the conversation's active thread ends.
         end: The node in which the writer's own list ends, in place of a hidden `tip`.
+        before: Number of the first node that is not before the message, for example the message itself, if a
+            saver has stored it; `None` if all nodes are before it.
     """
 
     hidden: Sequence[Span] = ()
     tip: Parent = TIP
     end: int | None = None
+    before: int | None = None
 
 
 EVERYTHING = Past()
@@ -140,7 +143,7 @@ def select(
     if conversation.is_linear:
         return Selected(active, "continues the active thread", active=active, turns=index)
     on_failure, name = conversation.on_selection_failure, conversation.name
-    view = TreeView(conversation.runtime, tree, index, on_failure, name, hidden, message.name)
+    view = TreeView(conversation.runtime, tree, index, on_failure, name, hidden, message.name, past.before)
     ends = view.turn_ends()
     try:
         parent = yield from choice_of(selector, view, message)

@@ -166,7 +166,7 @@ class SemanticNodeSelector(FlowSelector):
             return FIRST
         if tree.turns.is_group(message.name):
             reads = None if runtime is None else runtime.get(TurnReader).of("en")
-            return choose_in_group(tree.turns, ends, message.name, text, reads)
+            return choose_in_group(tree.turns, ends, message.name, text, reads, tree.before)
         language = language_of_message(ends, text)
         if runtime is None and self._embedder is None:
             self._embedder = Embedder(None, remember=2 * OWN_TURNS + 2)

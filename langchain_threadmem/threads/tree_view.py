@@ -14,7 +14,7 @@ from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 from langchain_threadmem.tree import graph, nodes, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.graph import parents_first
-from langchain_threadmem.tree.lineage import Span
+from langchain_threadmem.tree.lineage import ENDLESS, Span
 from langchain_threadmem.tree.node import ConversationNode, Placement
 from langchain_threadmem.tree.rows import nodes_of
 
@@ -50,6 +50,7 @@ class TreeView:
         conversation: str = "",
         hidden: Sequence[Span] = (),
         speaker: str | None = None,
+        before: int | None = None,
     ) -> None:
         self.runtime: Runtime | None = runtime
         self.conversation = conversation
@@ -59,8 +60,10 @@ class TreeView:
         """Whether the selector failed and `on_selection_failure` determined the choice."""
         self.turns = turns.without(hidden) if hidden else turns
         """The index of the turn ends; it grows with the conversation, unless `hidden` is given."""
+        self.before = ENDLESS if before is None else before
+        """Number of the first node that is not before the message; the index may contain newer nodes."""
         self._all_turns, self._hidden = turns, hidden
-        self._ends = self.turns.ends(speaker)
+        self._ends = [end for end in self.turns.ends(speaker) if end.id < self.before]
         self.reason = ""
         """The selector's reason, in a few words, if it gives one."""
         self.chances: Sequence[tuple[int | None, float]] = ()
@@ -117,6 +120,7 @@ class GraphView(TreeView):
         self.turns = self._all_turns = TurnIndex()
         self._hidden = ()
         self.turns.add(self._nodes)
+        self.before = ENDLESS
         self._ends = self.turns.ends(speaker)
         self.runtime = None
         self.conversation = ""

@@ -194,6 +194,11 @@ def newest_first(conn: Conn, tree_id: int, thread: str) -> Iterator[tuple[int, s
         turn, most = rows[-1][0], 4 * most
 
 
+def is_begun(conn: Conn, tree_id: int, seq: int) -> bool:
+    """Whether a run began a turn with a node."""
+    return conn.one(_AT, tree_id, seq) is not None
+
+
 def begin(
     conn: Conn,
     tree_id: int,
@@ -213,7 +218,7 @@ def begin(
         is_unseen: Whether the successors of the run do not see a turn that began after `since`, by the number
             of its first node; by default they see none of these turns.
     """
-    if conn.one(_AT, tree_id, seq) is not None:
+    if is_begun(conn, tree_id, seq):
         return
     turns = [] if since is None else _unseen_turns(conn, tree_id, thread, since, is_unseen)
     (last,) = conn.one(_LAST, tree_id) or (0,)

@@ -26,7 +26,9 @@ from langchain_threadmem import (
     create_threaded_chat,
     select_thread_node,
 )
+from langchain_threadmem.engine.flow import Flow
 from langchain_threadmem.integrations.graph import store_turn_node
+from langchain_threadmem.threads import route
 from langchain_threadmem.threads.selectors import AnySelector
 from langchain_threadmem.threads.tree_view import TreeView
 
@@ -329,6 +331,26 @@ def test_of_two_runs_at_once_neither_sees_the_other(
         await asyncio.gather(*(graph.ainvoke(one, start) for one in asked))
 
     asyncio.run(both())
+    for side in ("tea left", "tea right"):
+        say(graph, "tea next", config=after(graph, side))
+        assert model.shown[-1] == ["tea one", "re tea one", side, f"re {side}", "tea next"]
+
+
+def test_a_run_that_ends_during_a_selection_is_not_continued(
+    system: MemorySystem, model: Recorder, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = build(model, system, by_first_word, checkpointer=ThreadMemSaver(system))
+    say(graph, "tea one")
+    start = after(graph, "tea one")
+    select = route.select
+
+    def during_another_run(*args: Any, **kwargs: Any) -> Flow[Any]:
+        monkeypatch.setattr(route, "select", select)
+        say(graph, "tea right", config=start)
+        return (yield from select(*args, **kwargs))
+
+    monkeypatch.setattr(route, "select", during_another_run)
+    say(graph, "tea left", config=start)
     for side in ("tea left", "tea right"):
         say(graph, "tea next", config=after(graph, side))
         assert model.shown[-1] == ["tea one", "re tea one", side, f"re {side}", "tea next"]
