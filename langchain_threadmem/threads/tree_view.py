@@ -97,11 +97,11 @@ class TreeView:
     @cached_property
     def _by_id(self) -> dict[int, ConversationNode]:
         by_id = {node.id: node for node in self._load()}
-        if self._hidden:
+        if self._hidden or self.before < ENDLESS:
             for id_ in parents_first({id_: node.parent_id for id_, node in by_id.items()}):
                 parent = by_id[id_].parent_id
                 is_cut_off = parent is not None and parent not in by_id
-                if is_cut_off or self._all_turns.belongs(id_, self._hidden):
+                if is_cut_off or id_ >= self.before or self._all_turns.belongs(id_, self._hidden):
                     del by_id[id_]
         return by_id
 

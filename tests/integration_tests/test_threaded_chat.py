@@ -340,6 +340,21 @@ def test_the_first_message_of_a_graph_is_routed_in_a_conversation_with_messages(
     assert texts(model.shown[-1]) == ["tea one", "re tea one", "tea two"]
 
 
+def test_a_selector_does_not_see_the_message_itself(
+    system: MemorySystem, model: Recorder, keeping: BaseCheckpointSaver[Any]
+) -> None:
+    seen: list[list[str]] = []
+
+    def select(tree: TreeView, message: BaseMessage) -> int | None:
+        seen.append(texts([data["node"].message for _, data in sorted(tree.graph.nodes(data=True))]))
+        return None
+
+    chat = create_threaded_chat(model, system, selector=select, checkpointer=keeping)
+    for text in ("tea", "cat"):
+        chat.invoke({"messages": [("user", text)]}, on("talk"), durability="sync")
+    assert seen == [[], ["tea", "re tea"]]
+
+
 def test_a_turn_whose_model_failed_is_finished_by_a_retry(
     system: MemorySystem, model: Recorder, keeping: BaseCheckpointSaver[Any]
 ) -> None:
