@@ -49,7 +49,7 @@ from langchain_threadmem.threads.events import (
     selection_event,
 )
 from langchain_threadmem.threads.moves import heal
-from langchain_threadmem.threads.select import Past, ThreadedConversation, select
+from langchain_threadmem.threads.select import EVERYTHING, Past, ThreadedConversation, select
 from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.tree import append as writer
 from langchain_threadmem.tree import branches, grafts, nodes, revise, revision, trees
@@ -208,20 +208,21 @@ def _route(
         start -= 1
     yield from store(conversation, spoken[:start])
 
-    def first_unrouted(conn: Conn) -> int:
-        for index in range(newest, start - 1, -1):
-            if spoken[index].id == routed or _is_routed(conn, tree, spoken[: index + 1], write_value):
-                return index + 1
-        return start
+    def read(conn: Conn) -> tuple[int, int | None, Past]:
+        first = newest + 1
+        while first > start and spoken[first - 1].id != routed:
+            if _is_routed(conn, tree, spoken[:first], write_value):
+                break
+            first -= 1
+        if first > newest:
+            return first, None, EVERYTHING
+        return first, *_past(conn, tree, spoken, range(first, newest + 1), routed, lineage)
 
-    first = yield from Sql(first_unrouted)
+    first, since, past = yield from Sql(read)
     if first > newest:
         # A stored message with other content is a new version, which has the place of the old version.
         written = yield from store(conversation, spoken[: newest + 1])
         return "it is a new version of a message" if written else "it has its place already"
-    since, past = yield from Sql(
-        lambda conn: _past(conn, tree, spoken, range(first, newest + 1), routed, lineage)
-    )
     selected = yield from select(conversation, spoken[newest], past, suggest)
     parent = selected.parent
     drafts = selected.explains(drafts_of([spoken[first]], other=write_value))
@@ -230,7 +231,8 @@ def _route(
         trees.lock(conn, tree)
         active = selected.active
         if active is TIP:
-            active = _tip_before(conn, tree, {str(message.id) for message in spoken[first:]})
+            new = {str(message.id) for message in spoken[first:]}
+            active = _tip_before(conn, tree, trees.head(conn, tree), new)
         moved = heal.move(conn, tree, selected.moves)
         (key,), (node,) = writer.append(conn, tree, drafts, parent)
         placement, place = selected.placement, (node.id, node.parent_id)
@@ -500,9 +502,9 @@ def _past(
 
     `unrouted` are the positions of the human messages at the end of the list that are not routed.
     """
-    new = [str(spoken[index].id) for index in unrouted]
+    head, new = trees.head(conn, tree), [str(spoken[index].id) for index in unrouted]
     stored = (_origin(conn, tree, message) for message in new)
-    before = min((seq for seq in stored if seq is not None), default=trees.head(conn, tree).next_seq)
+    before = min((seq for seq in stored if seq is not None), default=head.next_seq)
     end = spoken[unrouted.start - 1].id if unrouted.start else None
     since = _newest_turn(conn, tree, spoken[: unrouted.stop - 1], lineage.thread)
     if since is None:
@@ -516,7 +518,8 @@ def _past(
         since = 0
     hidden = lineage_sql.unseen(conn, tree, lineage.thread, since)
     last = None if end is None else nodes.by_message(conn, tree, end)
-    return since, Past(hidden, _tip_before(conn, tree, new), None if last is None else last.seq, before)
+    tip = _tip_before(conn, tree, head, new)
+    return since, Past(hidden, tip, None if last is None else last.seq, before)
 
 
 def _newest_turn(conn: Conn, tree: int, given: Sequence[BaseMessage], thread: str) -> int | None:
@@ -551,9 +554,8 @@ def _is_unseen_after(conn: Conn, tree: int, lineage: Lineage) -> Callable[[int],
     return is_unseen
 
 
-def _tip_before(conn: Conn, tree: int, new: Collection[str]) -> int | None:
+def _tip_before(conn: Conn, tree: int, head: trees.Head, new: Collection[str]) -> int | None:
     """The end of the active thread before new messages, which a saver may have stored already."""
-    head = trees.head(conn, tree)
     tip = None if head.tip is None else nodes.by_key(conn, head.tip)
     if tip is None or tip.message not in new:
         return None if tip is None else tip.seq
