@@ -166,7 +166,7 @@ def store_turn_node(
     conversations = RunConversations(system, conversation_id, owner=owner)
 
     def work(state: Any, conversation: ThreadedConversation, lineage: Lineage) -> Flow[dict[str, Any]]:
-        yield from route.store(conversation, _list(state, messages_key))
+        yield from route.store_turn(conversation, _list(state, messages_key), lineage)
         return {}
 
     return _node("store_turn", conversations, work)

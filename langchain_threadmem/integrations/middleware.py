@@ -243,8 +243,8 @@ class ThreadMemMiddleware(AgentMiddleware[ThreadMemState, Any, Any]):
     @verb
     def after_agent(self, state: ThreadMemState, runtime: Runtime[Any]) -> Flow[dict[str, Any] | None]:
         """Store the turn."""
-        conversation, _ = self._conversations.of(get_config())
-        yield from route.store(conversation, state["messages"])
+        conversation, lineage = self._conversations.of(get_config())
+        yield from route.store_turn(conversation, state["messages"], lineage)
         return None
 
     aafter_agent = averb(after_agent)

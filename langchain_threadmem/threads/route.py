@@ -290,6 +290,21 @@ def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> F
     return written + (yield from Sql(write, write=True))
 
 
+def store_turn(
+    conversation: ThreadedConversation, given: Sequence[BaseMessage], lineage: Lineage
+) -> Flow[None]:
+    """Store the end of a list at the end of a run.
+
+    Args:
+        conversation: The conversation.
+        given: The list in the graph's state.
+        lineage: The branch that the run continues.
+    """
+    yield from store(conversation, given)
+    if lineage.replaced:
+        yield from store_branch(conversation, given, lineage)
+
+
 def store_branch(
     conversation: ThreadedConversation, given: Sequence[BaseMessage], lineage: Lineage
 ) -> Flow[None]:

@@ -222,6 +222,17 @@ def test_after_a_new_answer_the_other_threads_go_on(
     assert model.shown[-1] == ["cat one", "re cat one", "cat four"]
 
 
+def test_after_a_new_answer_the_other_threads_of_a_shared_conversation_go_on(
+    system: MemorySystem, model: Recorder, build: Build
+) -> None:
+    saver = ThreadMemSaver(system)
+    graph = build(model, system, by_first_word, checkpointer=saver, conversation_id="shared")
+    answer = say(graph, "tea one")["messages"][-1]
+    say(graph, "cat one", "tea two", "cat two")
+    graph.invoke(None, saver.fork(CONFIG, str(answer.id)))
+    check_both_go_on(graph, model, "tea one")
+
+
 def test_after_an_edit_that_keeps_the_id_the_other_threads_go_on(
     system: MemorySystem, model: Recorder, build: Build
 ) -> None:
