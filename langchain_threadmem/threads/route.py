@@ -48,7 +48,7 @@ from langchain_threadmem.threads.events import (
     move_event,
     selection_event,
 )
-from langchain_threadmem.threads.moves import heal
+from langchain_threadmem.threads.moves import corrections, heal
 from langchain_threadmem.threads.select import EVERYTHING, Past, ThreadedConversation, select
 from langchain_threadmem.threads.tree_view import turns
 from langchain_threadmem.tree import append as writer
@@ -207,6 +207,8 @@ def _route(
     while start and isinstance(spoken[start - 1], HumanMessage):
         start -= 1
     yield from store(conversation, spoken[:start])
+    if lineage.rewound:
+        yield from _revive(conversation, spoken[:start])
 
     def read(conn: Conn) -> tuple[int, int | None, Past]:
         first = newest + 1
@@ -546,6 +548,19 @@ def _newest_turn(conn: Conn, tree: int, given: Sequence[BaseMessage], thread: st
     ids = {message.id for message in given}
     turns = lineage_sql.newest_first(conn, tree, thread) if ids else ()
     return next((seq for seq, message in turns if message in ids), None)
+
+
+def _revive(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> Flow[None]:
+    """Make the answers of a list live, which may have been replaced after the checkpoint of the run."""
+    tree = yield from tree_of(conversation)
+
+    def former(conn: Conn) -> list[str]:
+        ids = [str(message.id) for message in given if message.type == "ai"]
+        rows = {id_: nodes.versions(conn, tree, id_) for id_ in ids}
+        return [id_ for id_ in ids if {row.state for row in rows[id_]} == {State.SUPERSEDED}]
+
+    for message_id in (yield from Sql(former)):
+        yield from corrections.revive(conversation, message_id)
 
 
 def _is_unseen_after(conn: Conn, tree: int, lineage: Lineage) -> Callable[[int], bool] | None:

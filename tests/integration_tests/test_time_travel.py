@@ -222,6 +222,43 @@ def test_after_a_new_answer_the_other_threads_go_on(
     assert model.shown[-1] == ["cat one", "re cat one", "cat four"]
 
 
+class Numbered(Recorder):
+    """Answers with the number of the call."""
+
+    def _generate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        result = super()._generate(messages, stop, run_manager, **kwargs)
+        result.generations[0].message.content = f"re {messages[-1].content}, {len(self.shown)}"
+        return result
+
+
+@pytest.mark.parametrize("selector", [LinearNodeSelector(), by_first_word])
+@pytest.mark.parametrize("saver", [InMemorySaver, ThreadMemSaver])
+def test_each_answer_to_a_question_can_be_continued(
+    system: MemorySystem, build: Build, selector: AnySelector, saver: Any
+) -> None:
+    model = Numbered()
+    saver = ThreadMemSaver(system) if saver is ThreadMemSaver else InMemorySaver()
+    graph = build(model, system, selector, checkpointer=saver)
+    say(graph, "tea one", "tea two")
+    before = next(
+        state.config
+        for state in graph.get_state_history(CONFIG)
+        if state.next and state.values["messages"] and state.values["messages"][-1].content == "tea one"
+    )
+    graph.invoke(None, before)
+    say(graph, "tea more")
+    for _ in range(2):
+        say(graph, "tea three", config=after(graph, "tea two, 2"))
+        assert model.shown[-1] == ["tea one", "re tea one, 1", "tea two", "re tea two, 2", "tea three"]
+        say(graph, "tea three", config=after(graph, "tea more, 4"))
+        assert model.shown[-1] == ["tea one", "re tea one, 3", "tea more", "re tea more, 4", "tea three"]
+    say(graph, "tea four")
+    assert model.shown[-1][:2] == ["tea one", "re tea one, 3"]
+    assert model.shown[-1][-3:] == ["tea three", "re tea three, 8", "tea four"]
+
+
 def test_after_a_new_answer_the_other_threads_of_a_shared_conversation_go_on(
     system: MemorySystem, model: Recorder, build: Build
 ) -> None:
