@@ -605,8 +605,10 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value
         return True  # The message is a new version, or has a new version.
     if lineage_sql.is_begun(conn, tree, min(row.seq for row in rows)):
         return True
-    parent = None if rows[0].parent is None else nodes.by_seq(conn, tree, rows[0].parent)
-    is_as_listed = (None if parent is None or parent.role == "system" else parent.message) in above
+    parent = rows[0]
+    while parent is not None and (parent is rows[0] or parent.role == "system"):
+        parent = None if parent.parent is None else nodes.by_seq(conn, tree, parent.parent)
+    is_as_listed = (None if parent is None else parent.message) in above
     if index >= 0 and not is_as_listed:
         return True
     if any(row.role in _ANSWERS for row in nodes.children(conn, tree, [(rows[0].key, rows[0].seq)])):

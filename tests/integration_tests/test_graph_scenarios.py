@@ -1,0 +1,86 @@
+"""Graphs of chat applications with default options: the model receives the whole thread and no other message."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from test_time_travel import BUILDS, CONFIG, Build, Recorder, by_first_word
+
+from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemSaver
+
+
+Send = Callable[..., None]
+
+
+@pytest.fixture
+def model() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture(params=[InMemorySaver, ThreadMemSaver])
+def saver(request: pytest.FixtureRequest, system: MemorySystem) -> Any:
+    return ThreadMemSaver(system) if request.param is ThreadMemSaver else InMemorySaver()
+
+
+@pytest.fixture(params=BUILDS, ids=lambda build: build.__name__)
+def build(request: pytest.FixtureRequest) -> Build:
+    found: Build = request.param
+    return found
+
+
+@pytest.fixture(params=["sync", "async"])
+def send(request: pytest.FixtureRequest) -> Iterator[Send]:
+    """Sends messages to a graph in one run."""
+    runner = asyncio.Runner() if request.param == "async" else None
+
+    def call(graph: Any, *messages: BaseMessage | str) -> None:
+        values = {"messages": list(messages)}
+
+        async def ask() -> None:
+            await graph.ainvoke(values, CONFIG)
+
+        if runner is None:
+            graph.invoke(values, CONFIG)
+        else:
+            runner.run(ask())
+
+    yield call
+    if runner is not None:
+        runner.close()
+
+
+def places(memory: ChatMemory) -> dict[str, str | None]:
+    """The text of the parent of each live human message and answer."""
+    nodes = {id_: data["node"] for id_, data in memory.graph.nodes(data=True)}
+    return {
+        node.message.text: None if node.parent_id is None else nodes[node.parent_id].message.text
+        for node in nodes.values()
+        if node.message.type != "system"
+    }
+
+
+def test_a_message_after_a_new_system_message_is_routed(
+    system: MemorySystem, model: Recorder, build: Build, saver: Any, send: Send
+) -> None:
+    graph = build(model, system, by_first_word, checkpointer=saver)
+    for text in ("tea one", "cat one", "tea two"):
+        send(graph, text)
+    send(graph, SystemMessage("be brief"), "cat two")
+    send(graph, "tea three")
+    assert model.shown[-2:] == [
+        ["be brief", "cat one", "re cat one", "cat two"],
+        ["be brief", "tea one", "re tea one", "tea two", "re tea two", "tea three"],
+    ]
+
+
+def test_an_answer_before_a_system_message_can_be_continued(system: MemorySystem) -> None:
+    memory = system.conversation("talk", node_selector=by_first_word)
+    said = [HumanMessage("tea one"), AIMessage("re tea one"), SystemMessage("be brief")]
+    memory.extend([*said, HumanMessage("cat one"), AIMessage("re cat one")])
+    memory.append("tea two")
+    assert places(memory)["tea two"] == "re tea one"
