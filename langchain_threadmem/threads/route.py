@@ -282,7 +282,7 @@ def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> F
         trees.lock(conn, tree)
         start = _first_new(conn, tree, tail, write_value)  # Another writer may have stored messages since.
         if start < len(tail):
-            _write(conn, tree, drafts, start)
+            _write(conn, tree, drafts, start, {message.id for message in spoken[:first]})
         return len(tail) - start
 
     return written + (yield from Sql(write, write=True))
@@ -605,7 +605,7 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value
         return True  # The message is a new version, or has a new version.
     if lineage_sql.is_begun(conn, tree, min(row.seq for row in rows)):
         return True
-    parent = rows[0]
+    parent: NodeRow | None = rows[0]
     while parent is not None and (parent is rows[0] or parent.role == "system"):
         parent = None if parent.parent is None else nodes.by_seq(conn, tree, parent.parent)
     is_as_listed = (None if parent is None else parent.message) in above
@@ -633,21 +633,29 @@ def _first_new(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value
     return 0
 
 
-def _write(conn: Conn, tree: int, drafts: Sequence[Draft], start: int) -> None:
-    """Write the drafts from `start` on, and supersede the messages that they replace."""
+def _write(
+    conn: Conn, tree: int, drafts: Sequence[Draft], start: int, earlier: Collection[str | None]
+) -> None:
+    """Write the drafts from `start` on, and supersede the messages that they replace.
+
+    A new version is a sibling of the old version if the list contains the parent of the old version
+    (`earlier`), or if the list was trimmed.
+    """
     new = drafts[start:]
     before = _stored_as(conn, tree, drafts[start - 1]) if start else None
     old = [row for draft in new for row in nodes.versions(conn, tree, draft.id)]
     replaced: dict[int, NodeRow | Outline] = {row.key: row for row in old}
     for former in old:
         replaced.update({row.key: row for row in nodes.answers(conn, tree, former.key, former.seq)})
-    if before is not None:
-        parent: int | None = before.seq
+    version = old[0] if old and old[0].message == new[0].id else None
+    above = None if version is None or version.parent is None else nodes.by_seq(conn, tree, version.parent)
+    if version is not None and (before is None or above is None or above.message in earlier):
+        parent = version.parent
+    elif before is not None:
+        parent = before.seq
         if new[0].role in _ANSWERS:
             other_answers = nodes.answers(conn, tree, before.key, before.seq)
             replaced.update({row.key: row for row in other_answers})
-    elif old and old[0].message == new[0].id:
-        parent = old[0].parent  # The list was trimmed: the new version is a sibling of the old version.
     else:
         parent = _tip(conn, tree)
     live = [row.key for row in replaced.values() if row.state == State.LIVE]

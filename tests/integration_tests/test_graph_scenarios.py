@@ -1,4 +1,4 @@
-"""Graphs of chat applications with default options: the model receives the whole thread and no other message."""
+"""Graphs of chat applications: the model receives the whole thread and no other message."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import PIIMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from test_time_travel import BUILDS, CONFIG, Build, Recorder, by_first_word
 
-from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemSaver
-
+from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemMiddleware, ThreadMemSaver
 
 Send = Callable[..., None]
 
@@ -84,3 +85,38 @@ def test_an_answer_before_a_system_message_can_be_continued(system: MemorySystem
     memory.extend([*said, HumanMessage("cat one"), AIMessage("re cat one")])
     memory.append("tea two")
     assert places(memory)["tea two"] == "re tea one"
+
+
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_question_that_other_middleware_redacts_stays_in_its_thread(
+    system: MemorySystem, model: Recorder, saver: Any, send: Send, is_last: bool
+) -> None:
+    redaction = PIIMiddleware("email", strategy="redact", apply_to_input=True)
+    memory = ThreadMemMiddleware(system, selector=by_first_word, recall=0)
+    middleware = [memory, redaction] if is_last else [redaction, memory]
+    graph = create_agent(model, [], middleware=middleware, checkpointer=saver)
+    for text in ("tea one", "cat a@b.org", "tea a@b.org", "cat c@d.org"):
+        send(graph, text)
+    cat = ["cat [REDACTED_EMAIL]", "re cat [REDACTED_EMAIL]"]
+    assert model.shown == [
+        ["tea one"],
+        cat[:1],
+        ["tea one", "re tea one", "tea [REDACTED_EMAIL]"],
+        [*cat, cat[0]],
+    ]
+
+
+def test_an_edit_of_an_earlier_message_moves_no_message_of_another_thread(
+    system: MemorySystem, model: Recorder, build: Build, send: Send
+) -> None:
+    graph = build(model, system, by_first_word, checkpointer=ThreadMemSaver(system))
+    for text in ("tea one", "cat one", "tea two", "cat two"):
+        send(graph, text)
+    edited = next(m for m in graph.get_state(CONFIG).values["messages"] if m.content == "cat one")
+    graph.update_state(CONFIG, {"messages": [HumanMessage("cat new", id=edited.id)]})
+    send(graph, "tea three")
+    send(graph, "cat three")
+    assert model.shown[-2:] == [
+        ["tea one", "re tea one", "tea two", "re tea two", "tea three"],
+        ["cat new", "re cat one", "cat two", "re cat two", "cat three"],
+    ]
