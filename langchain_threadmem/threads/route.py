@@ -232,6 +232,10 @@ def _route(
         if active is TIP:
             active = _tip_before(conn, tree, {str(message.id) for message in spoken[first:]})
         moved = heal.move(conn, tree, selected.moves)
+        stored = nodes.by_message(conn, tree, drafts[0].id)
+        if stored is not None and stored.body != drafts[0].body:
+            # A saver has stored the message as it was before an earlier node of the graph changed it.
+            _write(conn, tree, [drafts[0]._replace(placement=None)], 0, ())
         (key,), (node,) = writer.append(conn, tree, drafts, parent)
         placement, place = selected.placement, (node.id, node.parent_id)
         # Another writer has stored the message below the old tip.
@@ -600,10 +604,11 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value
     rows = nodes.versions(conn, tree, str(message.id))
     if not rows:
         return False
-    body = encode(message, write_value)
-    if any(row.body != body for row in rows):
-        return True  # The message is a new version, or has a new version.
     if lineage_sql.is_begun(conn, tree, min(row.seq for row in rows)):
+        return True
+    body = encode(message, write_value)
+    is_version = any(row.body != body for row in rows)
+    if is_version and any(stored_placements.by_key(conn, row.key) for row in rows):
         return True
     parent: NodeRow | None = rows[0]
     while parent is not None and (parent is rows[0] or parent.role == "system"):
@@ -611,11 +616,12 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value
     is_as_listed = (None if parent is None else parent.message) in above
     if index >= 0 and not is_as_listed:
         return True
-    if any(row.role in _ANSWERS for row in nodes.children(conn, tree, [(rows[0].key, rows[0].seq)])):
+    if any(row.role in _ANSWERS for row in nodes.children(conn, tree, [(row.key, row.seq) for row in rows])):
         return True
     if index >= 0:
         return False
-    is_edited = len(branches.versions(conn, tree, rows[0])) > 1
+    own_keys = {row.key for row in rows}
+    is_edited = any(version.key not in own_keys for version in branches.versions(conn, tree, rows[0]))
     return is_edited or not (is_as_listed or stored_placements.by_key(conn, rows[0].key) is None)
 
 

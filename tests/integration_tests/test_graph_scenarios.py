@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import PIIMiddleware
+from langchain.agents.middleware import PIIMiddleware, before_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from test_time_travel import BUILDS, CONFIG, Build, Recorder, by_first_word
@@ -119,4 +119,26 @@ def test_an_edit_of_an_earlier_message_moves_no_message_of_another_thread(
     assert model.shown[-2:] == [
         ["tea one", "re tea one", "tea two", "re tea two", "tea three"],
         ["cat new", "re cat one", "cat two", "re cat two", "cat three"],
+    ]
+
+
+@before_agent
+def cleaned(state: Any, runtime: Any) -> dict[str, Any]:
+    """Replaces "@" in the newest message."""
+    newest = state["messages"][-1]
+    return {"messages": [HumanMessage(newest.text.replace("@", "#"), id=newest.id)]}
+
+
+def test_a_message_that_changes_before_its_selection_is_routed(
+    system: MemorySystem, model: Recorder, saver: Any, send: Send
+) -> None:
+    memory = ThreadMemMiddleware(system, selector=by_first_word, recall=0)
+    graph = create_agent(model, [], middleware=[cleaned, memory], checkpointer=saver)
+    for text in ("tea @", "cat @", "tea two", "cat two @"):
+        send(graph, text)
+    assert model.shown == [
+        ["tea #"],
+        ["cat #"],
+        ["tea #", "re tea #", "tea two"],
+        ["cat #", "re cat #", "cat two #"],
     ]
