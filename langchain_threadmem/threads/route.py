@@ -28,9 +28,10 @@ from langchain_threadmem.checkpoints.values import encode_messages
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.codec import decode_stored, encode
+from langchain_threadmem.messages.codec import decode_stored, encode, text_of
 from langchain_threadmem.messages.prompt import newest_human, shown
 from langchain_threadmem.messages.quoting import is_made_up
+from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.messages.tool_pairs import exchanges, follows_call
 from langchain_threadmem.messages.typed_json import Writer
 from langchain_threadmem.recall.options import RecallOptions, Scope
@@ -206,6 +207,10 @@ def _route(
     start = newest
     while start and isinstance(spoken[start - 1], HumanMessage):
         start -= 1
+    for end in (newest, start):
+        if (yield from _repeats(conversation, spoken[:end])):
+            spoken, newest, start = spoken[end:], newest - end, 0
+            break
     yield from store(conversation, spoken[:start])
 
     def first_unrouted(conn: Conn) -> int:
@@ -256,6 +261,28 @@ def _route(
         selected.turns.explain(placed.node_id, selected.placement)
     yield from store(conversation, spoken[: newest + 1])
     return placed
+
+
+def _repeats(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[bool]:
+    """Whether messages repeat stored messages with other ids, as from a client that sends its whole history.
+
+    Human messages and answers without a stored id are compared by their texts, in the order of time.
+    """
+    tree = yield from tree_of(conversation)
+    said = [message for message in messages if isinstance(message, HumanMessage) or is_answer(message)]
+    if not said or (yield from Sql(lambda conn: _origin(conn, tree, str(said[-1].id)))) is not None:
+        return False
+    origins = yield from Sql(lambda conn: [_origin(conn, tree, str(message.id)) for message in said])
+    earlier = reversed((yield from turns(conversation.runtime, tree)).in_order())
+
+    def is_stored(message: BaseMessage, origin: int | None) -> bool:
+        wanted = isinstance(message, HumanMessage), text_of(message)
+        return any(
+            wanted == (not speech.is_answer, speech.text) if origin is None else origin == first
+            for first, speech in earlier
+        )
+
+    return all(map(is_stored, reversed(said), reversed(origins)))
 
 
 @telemetry.observed("create_memory", telemetry.of_conversation, lambda count: {telemetry.COUNT: count})

@@ -160,6 +160,12 @@ class TurnIndex:
             ends = [*self._ends.values(), *(self._open.values() if self.is_group(speaker) else ())]
         return sorted(ends, key=lambda end: end.id)
 
+    def in_order(self) -> list[tuple[int, Speech]]:
+        """The speeches in the order in which they were first stored, with the id of the first version."""
+        with self._lock:
+            speeches = [(self._first.get(speech.id, speech.id), speech) for speech in self.speeches]
+        return sorted(speeches, key=lambda item: item[0])
+
     def end(self, id_: int) -> TurnEnd | None:
         """The turn end with an id."""
         return self._ends.get(id_)

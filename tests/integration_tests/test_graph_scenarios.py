@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -142,3 +143,20 @@ def test_a_message_that_changes_before_its_selection_is_routed(
         ["tea #", "re tea #", "tea two"],
         ["cat #", "re cat #", "cat two #"],
     ]
+
+
+@pytest.mark.parametrize("has_ids", [False, True])
+def test_a_history_that_a_client_sends_with_each_message_is_stored_once(
+    system: MemorySystem, model: Recorder, build: Build, send: Send, has_ids: bool
+) -> None:
+    graph = build(model, system, by_first_word, checkpointer=None)
+    history: list[BaseMessage] = []
+    for text in ("tea one", "cat one", "tea two", "cat two"):
+        history.append(HumanMessage(text, id=text if has_ids else None))
+        send(graph, *deepcopy(history))
+        history.append(AIMessage(f"re {text}", id=f"client {text}" if has_ids else None))
+    assert model.shown[-2:] == [
+        ["tea one", "re tea one", "tea two"],
+        ["cat one", "re cat one", "cat two"],
+    ]
+    assert len(system.conversation("talk").history) == len(history)
