@@ -195,10 +195,14 @@ class PreparedList:
         return prepared
 
     @property
+    def beginning(self) -> Sequence[Location]:
+        """The locations of the messages of the shared beginning."""
+        return self.base.locations[: self.matched] if self.base else ()
+
+    @property
     def after(self) -> int | None:
         """Key of the last message of the shared beginning that is not an aside."""
-        locations = self.base.locations[: self.matched] if self.base else ()
-        return next((location.key for location in reversed(locations) if not location.aside), None)
+        return next((location.key for location in reversed(self.beginning) if not location.aside), None)
 
     def is_current(self, tree: int, head: Head) -> bool:
         """Whether the tree has not changed since the cached list was stored."""

@@ -164,6 +164,7 @@ def place(
     after: int | None,
     now: float,
     rows_read: PlacementRows | None = None,
+    beginning: Sequence[Location] = (),
     ending: Sequence[Location] = (),
 ) -> tuple[StoredList, trees.Head]:
     """Store a list of messages by the placing rule; the last message becomes the end of the active thread.
@@ -176,6 +177,7 @@ def place(
         after: Key of the last message of the stored beginning that is not an aside.
         now: Time of the new rows, in seconds since 1970.
         rows_read: The rows for the placing, read after the tree was locked; `None` to read the rows here.
+        beginning: The places of the stored beginning.
         ending: The stored places of the last of `messages` and of the messages that follow it in the list.
 
     Returns:
@@ -190,12 +192,19 @@ def place(
     seqs = {key: row.seq for key, row in rows_by_key.items()}
     home = _home(conn, tree_id, after, seqs, rows_read.after) if messages else None
     elements = _elements(messages, _result_positions(conn, tree_id, messages, places, after))
-    planned = plan(elements, _places_by_id(places), head.tip, after=after, home=home)
+    planned = plan(
+        elements,
+        _places_by_id(places),
+        head.tip,
+        after=after,
+        home=home,
+        is_before=lambda key: any(location.key == key for location in beginning),
+    )
     if ending:
         last = planned.steps[-1]
         if isinstance(last, New) or last.key != ending[0].key:
             all_messages = [*messages, *_encoded(conn, ending[1:])]
-            return place(conn, tree_id, all_messages, after, now)
+            return place(conn, tree_id, all_messages, after, now, beginning=beginning)
     writer = _ListWriter(conn, tree_id, head, seqs, now)
     if home is not None and home == after:
         writer.taken[home] = bool(rows_read.after[0][-1])

@@ -9,7 +9,8 @@ places each message `m` after its predecessor `p`; the first clause that applies
    below it. If `p` is a system message, `m` stays, since system messages are not part of the conversation. A
    former version in such a list becomes live again.
 3. A place with this id and content elsewhere is used, and a new span begins.
-4. A place with this id and other content is superseded by a new live version under `p`.
+4. A place with this id and other content is superseded by a new live version. It is under the parent of that
+   place if that parent is earlier in the list or the place is a root, else under `p`.
 5. A new id becomes an aside if a stored message follows it in the list (for example a summary put into a
    conversation), else a live child of `p`, or of the tip if the list has no `p`. A tool result directly after
    its call always becomes a live child of `p`; the message that followed `p` moves under the result if it is
@@ -32,7 +33,7 @@ no node, and a message id has at most one live place.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -184,8 +185,12 @@ def plan(
     *,
     after: int | None = None,
     home: int | None = None,
+    is_before: Callable[[int], bool] = lambda key: False,
 ) -> Plan:
-    """The result of `plan_list`, and the end that a former version shares with the current version."""
+    """The result of `plan_list`, and the end that a former version shares with the current version.
+
+    `is_before` tells whether the stored nodes before `elements` contain the node with a key.
+    """
     _check_duplicates(elements)
     last_stored = _last_stored(elements, places)
     steps: list[Step] = []
@@ -200,6 +205,7 @@ def plan(
     edits = False  # whether a message has moved under a new version
     shared: list[int] = []  # the elements at the end that a former version shares with the current version
     above: int | Planned | None = None  # the predecessor of `shared`
+    listed: set[int] = set()  # the stored nodes of the list, except asides
     for index, element in enumerate(elements):
         stored = places.get(element.message_id, ())
         same = [place for place in stored if place.content == element.content]
@@ -216,11 +222,13 @@ def plan(
             continue
         if used is None and (after_system or not _follows(same, versions)):
             used = best(same)
-        if used is not None and edits and used.state == State.SUPERSEDED and used.parent == parent == below:
+        is_former = used is not None and used.state == State.SUPERSEDED and used.parent == parent == below
+        if edits and is_former and _live(same) is None:
             used = None
         if used is not None:
             steps.append(Use(used.key))
             if used.state != State.ASIDE:
+                listed.add(used.key)
                 is_former = parent is not None and below is None
                 if is_former and _shares(used, parent, bool(shared)):
                     above = above if shared else parent
@@ -243,8 +251,12 @@ def plan(
         shared = []
         under = parent if below is None else below
         if old is not None:
-            # Without a predecessor the list was trimmed: the new version gets the parent of the old version.
-            place = old.parent if parent is None else under
+            # A list without a predecessor was trimmed.
+            stays = parent is None or (
+                not isinstance(parent, Planned)
+                and (old.parent is None or old.parent in listed or is_before(old.parent))
+            )
+            place = old.parent if stays else under
             new = New(place, supersedes=old.key if old.state == State.LIVE else None)
         else:
             new = New(tip if parent is None else under, beside=is_between)

@@ -235,7 +235,7 @@ def put(
         for channel, new in prepared.items():
             tree_id = tree_ids[scopes[channel]]
             stored_list, head = lists.place(
-                conn, tree_id, new.rest, new.after, now, placements[channel], new.ending
+                conn, tree_id, new.rest, new.after, now, placements[channel], new.beginning, new.ending
             )
             cached[channel] = new.cached(tree_id, head, stored_list)
             finder.add_placed(scopes[channel], new.rest, stored_list.locations)

@@ -28,9 +28,10 @@ from langchain_threadmem.checkpoints.values import encode_messages
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
-from langchain_threadmem.messages.codec import decode_stored, encode
+from langchain_threadmem.messages.codec import decode_stored, encode, text_of
 from langchain_threadmem.messages.prompt import newest_human, shown
 from langchain_threadmem.messages.quoting import is_made_up
+from langchain_threadmem.messages.roles import is_answer
 from langchain_threadmem.messages.tool_pairs import exchanges, follows_call
 from langchain_threadmem.messages.typed_json import Writer
 from langchain_threadmem.recall.options import RecallOptions, Scope
@@ -206,6 +207,10 @@ def _route(
     start = newest
     while start and isinstance(spoken[start - 1], HumanMessage):
         start -= 1
+    for end in (newest, start):
+        if (yield from _repeats(conversation, spoken[:end])):
+            spoken, newest, start = spoken[end:], newest - end, 0
+            break
     yield from store(conversation, spoken[:start])
     if lineage.rewound:
         yield from _revive(conversation, spoken[:start])
@@ -236,6 +241,10 @@ def _route(
             new = {str(message.id) for message in spoken[first:]}
             active = _tip_before(conn, tree, trees.head(conn, tree), new)
         moved = heal.move(conn, tree, selected.moves)
+        stored = nodes.by_message(conn, tree, drafts[0].id)
+        if stored is not None and stored.body != drafts[0].body:
+            # A saver has stored the message as it was before an earlier node of the graph changed it.
+            _write(conn, tree, [drafts[0]._replace(placement=None)], 0, ())
         (key,), (node,) = writer.append(conn, tree, drafts, parent)
         placement, place = selected.placement, (node.id, node.parent_id)
         # Another writer has stored the message below the old tip.
@@ -256,6 +265,28 @@ def _route(
         selected.turns.explain(placed.node_id, selected.placement)
     yield from store(conversation, spoken[: newest + 1])
     return placed
+
+
+def _repeats(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[bool]:
+    """Whether messages repeat stored messages with other ids, as from a client that sends its whole history.
+
+    Human messages and answers without a stored id are compared by their texts, in the order of time.
+    """
+    tree = yield from tree_of(conversation)
+    said = [message for message in messages if isinstance(message, HumanMessage) or is_answer(message)]
+    if not said or (yield from Sql(lambda conn: _origin(conn, tree, str(said[-1].id)))) is not None:
+        return False
+    origins = yield from Sql(lambda conn: [_origin(conn, tree, str(message.id)) for message in said])
+    earlier = reversed((yield from turns(conversation.runtime, tree)).in_order())
+
+    def is_stored(message: BaseMessage, origin: int | None) -> bool:
+        wanted = isinstance(message, HumanMessage), text_of(message)
+        return any(
+            wanted == (not speech.is_answer, speech.text) if origin is None else origin == first
+            for first, speech in earlier
+        )
+
+    return all(map(is_stored, reversed(said), reversed(origins)))
 
 
 @telemetry.observed("create_memory", telemetry.of_conversation, lambda count: {telemetry.COUNT: count})
@@ -286,7 +317,7 @@ def store(conversation: ThreadedConversation, given: Sequence[BaseMessage]) -> F
         trees.lock(conn, tree)
         start = _first_new(conn, tree, tail, write_value)  # Another writer may have stored messages since.
         if start < len(tail):
-            _write(conn, tree, drafts, start)
+            _write(conn, tree, drafts, start, {message.id for message in spoken[:first]})
         return len(tail) - start
 
     return written + (yield from Sql(write, write=True))
@@ -632,20 +663,24 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value
     rows = nodes.versions(conn, tree, str(message.id))
     if not rows:
         return False
-    body = encode(message, write_value)
-    if any(row.body != body for row in rows):
-        return True  # The message is a new version, or has a new version.
     if lineage_sql.is_begun(conn, tree, min(row.seq for row in rows)):
         return True
-    parent = None if rows[0].parent is None else nodes.by_seq(conn, tree, rows[0].parent)
-    is_as_listed = (None if parent is None or parent.role == "system" else parent.message) in above
+    body = encode(message, write_value)
+    is_version = any(row.body != body for row in rows)
+    if is_version and any(stored_placements.by_key(conn, row.key) for row in rows):
+        return True
+    parent: NodeRow | None = rows[0]
+    while parent is not None and (parent is rows[0] or parent.role == "system"):
+        parent = None if parent.parent is None else nodes.by_seq(conn, tree, parent.parent)
+    is_as_listed = (None if parent is None else parent.message) in above
     if index >= 0 and not is_as_listed:
         return True
-    if any(row.role in _ANSWERS for row in nodes.children(conn, tree, [(rows[0].key, rows[0].seq)])):
+    if any(row.role in _ANSWERS for row in nodes.children(conn, tree, [(row.key, row.seq) for row in rows])):
         return True
     if index >= 0:
         return False
-    is_edited = len(branches.versions(conn, tree, rows[0])) > 1
+    own_keys = {row.key for row in rows}
+    is_edited = any(version.key not in own_keys for version in branches.versions(conn, tree, rows[0]))
     return is_edited or not (is_as_listed or stored_placements.by_key(conn, rows[0].key) is None)
 
 
@@ -663,21 +698,29 @@ def _first_new(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value
     return 0
 
 
-def _write(conn: Conn, tree: int, drafts: Sequence[Draft], start: int) -> None:
-    """Write the drafts from `start` on, and supersede the messages that they replace."""
+def _write(
+    conn: Conn, tree: int, drafts: Sequence[Draft], start: int, earlier: Collection[str | None]
+) -> None:
+    """Write the drafts from `start` on, and supersede the messages that they replace.
+
+    A new version is a sibling of the old version if the list contains the parent of the old version
+    (`earlier`), or if the list was trimmed.
+    """
     new = drafts[start:]
     before = _stored_as(conn, tree, drafts[start - 1]) if start else None
     old = [row for draft in new for row in nodes.versions(conn, tree, draft.id)]
     replaced: dict[int, NodeRow | Outline] = {row.key: row for row in old}
     for former in old:
         replaced.update({row.key: row for row in nodes.answers(conn, tree, former.key, former.seq)})
-    if before is not None:
-        parent: int | None = before.seq
+    version = old[0] if old and old[0].message == new[0].id else None
+    above = None if version is None or version.parent is None else nodes.by_seq(conn, tree, version.parent)
+    if version is not None and (before is None or above is None or above.message in earlier):
+        parent = version.parent
+    elif before is not None:
+        parent = before.seq
         if new[0].role in _ANSWERS:
             other_answers = nodes.answers(conn, tree, before.key, before.seq)
             replaced.update({row.key: row for row in other_answers})
-    elif old and old[0].message == new[0].id:
-        parent = old[0].parent  # The list was trimmed: the new version is a sibling of the old version.
     else:
         parent = _tip(conn, tree)
     live = [row.key for row in replaced.values() if row.state == State.LIVE]

@@ -112,6 +112,8 @@ class TurnIndex:
         # For each node: the human node of its turn, the text of that node, and the turn end before the turn.
         self._first: dict[int, int] = {}
         # For a human node that replaces another (an edit or a move): the first version.
+        self._above_system: dict[int, int | None] = {}
+        # For a system node: the nearest node above it that is no system node.
         self._placements: dict[int, Placement] = {}
         self._lock = forking.lock()
 
@@ -157,6 +159,12 @@ class TurnIndex:
         with self._lock:
             ends = [*self._ends.values(), *(self._open.values() if self.is_group(speaker) else ())]
         return sorted(ends, key=lambda end: end.id)
+
+    def in_order(self) -> list[tuple[int, Speech]]:
+        """The speeches in the order in which they were first stored, with the id of the first version."""
+        with self._lock:
+            speeches = [(self._first.get(speech.id, speech.id), speech) for speech in self.speeches]
+        return sorted(speeches, key=lambda item: item[0])
 
     def end(self, id_: int) -> TurnEnd | None:
         """The turn end with an id."""
@@ -224,7 +232,9 @@ class TurnIndex:
         return end or (self._open.get(id_) if self.is_group() else None)
 
     def _add(self, node: ConversationNode) -> None:
-        parent = node.parent_id
+        parent = None if node.parent_id is None else self._above_system.get(node.parent_id, node.parent_id)
+        if node.message.type == "system":
+            self._above_system[node.id] = parent
         above = self._turn_of.get(parent) if parent is not None else None
         live, is_human = node.state is State.LIVE, node.message.type == "human"
         if is_human:
@@ -234,9 +244,8 @@ class TurnIndex:
             turn: tuple[int | None, str, int | None] = (node.id, text_of(node.message), previous)
         else:
             turn = above or (None, "", None)
-            if live and parent in self._ends:
-                del self._ends[parent]  # A further answer of the same turn moves its end.
             if live and node.message.type != "system":
+                self._ends.pop(parent or 0, None)  # A further answer of the same turn moves its end.
                 self._open.pop(turn[0] or 0, None)
         self._turn_of[node.id] = turn
         if not live or not (is_human or is_answer(node.message)):

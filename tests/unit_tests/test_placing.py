@@ -287,9 +287,21 @@ def test_5_what_is_new_lives_where_its_predecessor_was_moved_to() -> None:
 
 
 def test_4_a_new_version_lives_where_its_predecessor_was_moved_to() -> None:
-    moved = stored("h1 a1 h2", "h1 x1")
+    moved = stored("h1 a1 h2", "h1 b1 x1")
     moved.place("h2", "h1")
-    assert moved.plan("h1 a1 h2 x1'")[3:] == [New(5, supersedes=4)]
+    assert moved.plan("h1 a1 h2 x1'")[3:] == [New(6, supersedes=5)]
+
+
+def test_4_a_new_version_stays_below_a_message_of_the_list() -> None:
+    moved = stored("h1 a1 h2 a2 h3")
+    moved.place("h3", "a1")
+    assert moved.plan("h1 a1 h2 a2 h3'")[4:] == [New(2, supersedes=6)]
+
+
+def test_4_a_new_version_of_a_root_is_a_root() -> None:
+    moved = stored("h1 a1 h2")
+    moved.place("h2", None)
+    assert moved.plan("h1 a1 h2'")[2:] == [New(None, supersedes=4)]
 
 
 def test_5_what_is_new_lives_where_a_moved_root_is() -> None:
