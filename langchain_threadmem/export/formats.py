@@ -85,7 +85,7 @@ def export(conversation: ThreadedConversation, format: str) -> Flow[str]:
         case "graphml":
             return to_graphml(history)
         case "svg":
-            return page.to_svg(graph.living(history), active=active)
+            return _picture(graph.living(history), tip)
         case "html":
             title = yield from title_of_conversation(conversation)
             return page.to_html(history, title=title, active=active)
@@ -151,8 +151,12 @@ def mime_bundle(conversation: ThreadedConversation) -> Flow[dict[str, str]]:
     history, tip = yield from read.full_history(conversation)
     living = graph.living(history)
     # The classes prevent MathJax from reading text between dollar signs as formulas.
-    picture = page.to_svg(living, active=tip.id if tip else None)
     return {
-        "text/html": f'<div class="tex2jax_ignore mathjax_ignore">{picture}</div>',
+        "text/html": f'<div class="tex2jax_ignore mathjax_ignore">{_picture(living, tip)}</div>',
         "text/plain": text.to_outline(living) or "(empty memory)",
     }
+
+
+def _picture(living: Nodes, tip: ConversationNode | None) -> str:
+    # The tip is not drawn after a switch to a superseded version.
+    return page.to_svg(living, active=tip.id if tip and tip in living else None)

@@ -154,15 +154,20 @@ def _runners_up(
         row = hidden.get(id_)
         if row is not None:
             missing -= chance
-            if row.state == State.LIVE:
-                turns.append(_turn(conn, row.key))
+            turn = _turn(conn, row.key)
+            turn_ids = {message_id for message_id, *_ in turn}
+            # A question that is shown already is not shown again with another answer.
+            if row.state == State.LIVE and shown_ids.isdisjoint(turn_ids):
+                turns.append(turn)
+                shown_ids = shown_ids | turn_ids
     return turns
 
 
 def _turn(conn: Conn, end: int) -> list[_Row]:
     """The messages of a turn, by its last node."""
     rows = _tail(conn, end, lambda rows: any(role == "human" for _, _, role, _ in rows))
-    return rows[max((place for place, row in enumerate(rows) if row[2] == "human"), default=0) :]
+    first = max((place for place, row in enumerate(rows) if row[2] == "human"), default=0)
+    return [row for row in rows[first:] if row[2] != "system"]
 
 
 def _tail(conn: Conn, end: int, is_enough: Callable[[list[_Row]], bool]) -> list[_Row]:

@@ -90,11 +90,11 @@ def regenerate(conversation: Conversation, node_id: int, new: MessageInput) -> F
 
     def write(conn: Conn) -> list[ConversationNode]:
         trees.lock(conn, tree)
-        question = node_in(conn, tree, node_id)
+        question = _moved_to(conn, tree, node_in(conn, tree, node_id))
         while question.role != "human":
             if question.parent is None:
                 raise InputError(f"node {node_id!r} does not answer a human message; call edit() instead")
-            question = node_in(conn, tree, question.parent)
+            question = _moved_to(conn, tree, node_in(conn, tree, question.parent))
         answers = nodes.answers(conn, tree, question.key, question.seq)
         return _replace(conn, tree, drafts, question.seq, answers)
 
@@ -171,10 +171,17 @@ def _current(conn: Conn, tree: int, row: NodeRow) -> tuple[NodeRow, list[int]]:
 def _is_version(conn: Conn, tree: int, child: Outline) -> bool:
     """Whether a node is an older version of a message, and not the former place of a moved message."""
     row = nodes.by_key(conn, child.key)
-    if row is None or row.superseded_by is None:
-        return False
-    newer = nodes.by_seq(conn, tree, row.superseded_by)
-    return newer is None or (newer.message, newer.created) != (row.message, row.created)
+    return row is not None and row.superseded_by is not None and _moved_to(conn, tree, row) is row
+
+
+def _moved_to(conn: Conn, tree: int, row: NodeRow) -> NodeRow:
+    """The newest place of a moved message; the node itself if its message was not moved."""
+    while row.superseded_by is not None:
+        newer = nodes.by_seq(conn, tree, row.superseded_by)
+        if newer is None or (newer.message, newer.created) != (row.message, row.created):
+            break
+        row = newer
+    return row
 
 
 def _replace(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langchain.agents import create_agent
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END, START, StateGraph
@@ -48,6 +48,16 @@ class Odds:
                 chances.append((found[-1] if found else None, float(chance)))
         tree.reason, tree.chances = "by the odds", tuple(chances)
         return chances[0][0] if chances else None
+
+
+def weighed(chances: Sequence[tuple[int | None, float]]) -> Callable[[TreeView, BaseMessage], int | None]:
+    """A selector with fixed probabilities, the choice first."""
+
+    def select(tree: TreeView, message: BaseMessage) -> int | None:
+        tree.reason, tree.chances = "by the odds", chances if tree.turn_ends() else ()
+        return chances[0][0] if tree.turn_ends() else None
+
+    return select
 
 
 def shown(messages: Sequence[BaseMessage]) -> list[str]:
@@ -122,6 +132,31 @@ def test_a_turn_is_shown_with_its_tool_calls(system: MemorySystem) -> None:
     memory.append("car", "red")
     memory.append("what? car=.5 tea=.5")
     assert shown(memory.messages) == ["tea", "ai", "result", "green", "car", "red", "what?"]
+
+
+@pytest.mark.parametrize(
+    ("chances", "expected"),
+    [
+        ([(3, 0.6), (2, 0.4)], ["tea", "black", "what?"]),
+        ([(None, 0.4), (2, 0.35), (3, 0.25)], ["tea", "green", "what?"]),
+    ],
+)
+def test_a_question_is_shown_once(
+    system: MemorySystem, verbs: Wrap, chances: list[tuple[int | None, float]], expected: list[str]
+) -> None:
+    memory = system.conversation("talk", node_selector=weighed(chances))
+    memory.append("tea", "green")
+    memory.checkout(1)
+    memory.append(AIMessage("black"))
+    memory.append("what?")
+    assert shown(verbs(memory).messages()) == expected
+
+
+def test_a_turn_is_shown_without_a_system_message(system: MemorySystem, verbs: Wrap) -> None:
+    memory = system.conversation("talk", node_selector=weighed([(None, 0.6), (2, 0.4)]))
+    memory.extend([SystemMessage("Be brief."), AIMessage("Welcome!")])
+    memory.append("what?")
+    assert shown(verbs(memory).messages()) == ["Be", "Welcome!", "what?"]
 
 
 def test_a_window_limits_the_thread_and_not_the_runners_up(system: MemorySystem) -> None:

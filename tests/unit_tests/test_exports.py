@@ -330,6 +330,18 @@ def test_every_format_has_a_title_or_a_text(format: str, system: MemorySystem, v
     assert ("Fruit of gardens" in text) == (format in ("json", "markdown", "html"))
 
 
+@pytest.mark.parametrize("format", formats.SUFFIXES)
+def test_every_format_is_written_after_a_switch_to_an_old_version(
+    format: str, system: MemorySystem, verbs: Any
+) -> None:
+    memory = system.conversation("mine")
+    old = memory.append("Where do figs grow?", "In the south.")[1]
+    memory.regenerate(old.id, "Figs grow in the south.")
+    memory.switch(old.message.id)
+    assert "figs" in verbs(memory).export(format)
+    assert "figs" in memory._repr_mimebundle_()["text/html"]
+
+
 def test_nothing_is_exported_as_nothing() -> None:
     memory = ChatMemory(embeddings=False)
     assert memory.export("fine_tuning") == ""

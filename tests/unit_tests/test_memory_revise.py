@@ -146,6 +146,16 @@ def test_a_later_turn_survives_a_regenerated_answer(memory: ChatMemory, verbs: W
     assert found(verb, "volcano") == ["volcano eruptions"]
 
 
+def test_an_answer_is_regenerated_at_the_present_place_of_its_question(
+    memory: ChatMemory, verbs: Wrap
+) -> None:
+    verb = verbs(memory)
+    verb.place(3, None)
+    [answer] = verb.regenerate(3, "ash")
+    assert [node.message.content for node in verb.thread(answer.id)] == ["volcano eruptions", "ash"]
+    assert sorted(found(verb, "volcano lava ash")) == ["ash", "volcano eruptions"]
+
+
 @pytest.mark.parametrize("given", [[], HumanMessage("Q?"), [AIMessage("a"), SystemMessage("s")]])
 def test_an_answer_is_made_of_answers(memory: ChatMemory, verbs: Wrap, given: Any) -> None:
     verb = verbs(memory)

@@ -278,9 +278,10 @@ class Growing(RuleBasedStateMachine):
     @rule(n=st.integers(0, 1000))
     def regenerate(self, n: int) -> None:
         chosen = self.node(n)
-        asked: int | None = chosen
+        asked: int | None = self.place_of(chosen)
         while asked is not None and self.roles[asked] != "human":
-            asked = self.parents[asked]
+            above = self.parents[asked]
+            asked = None if above is None else self.place_of(above)
         if asked is None:
             return
         gone = self.turn(asked)[1:]
@@ -301,6 +302,12 @@ class Growing(RuleBasedStateMachine):
         self.moved.add(old)
         self.tip = new if tip == old else tip
         assert self.memory.place(old, parent).id == new
+
+    def place_of(self, node: int) -> int:
+        """The present place of a message."""
+        while node in self.moved:
+            node = self.dead[node]
+        return node
 
     def path(self, node: int | None) -> list[int]:
         """The nodes from the root to a node."""
