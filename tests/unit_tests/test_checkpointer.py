@@ -605,6 +605,20 @@ def test_pruning_leaves_the_latest_checkpoint_and_the_whole_conversation(
     assert len(saver.tree()) == 2
 
 
+def test_no_checkpoint_names_a_removed_parent(saver: Both) -> None:
+    first = saver.save(messages=[human("h1")], metadata={"run_id": "r1"})
+    for thread in ("pruned", "undone"):
+        saver.copy_thread("t", thread)
+        latest = saver.save(thread, parent=first, version=2, messages=[human("h1"), human("h2")])
+    saver.prune(["pruned"])
+    saver.delete_for_runs(["r1"])
+    for thread in ("pruned", "undone"):
+        assert saver.get_tuple(config_of(thread)).parent_config is None
+        with pytest.raises(InputError, match="no earlier state"):
+            saver.fork(config_of(thread), "h2")
+    assert saver.get_tuple(config_of("undone")).checkpoint["id"] == latest
+
+
 def test_pruning_leaves_what_a_delta_channel_is_made_of(saver: Both) -> None:
     delta = {"counters_since_delta_snapshot": {"d": (1, 1)}}
     oldest = saver.save(d=_DeltaSnapshot([0]))
