@@ -134,9 +134,12 @@ def keep_latest(archive: Archive, conversation: str) -> Flow[None]:
         namespaces: dict[str, dict[bytes, CheckpointRow]] = {}
         for row in checkpoint_queries.of_tree(conn, tree):
             namespaces.setdefault(row.ns, {})[row.id] = row
-        for ns, rows in namespaces.items():
-            needed = _needed(archive, rows)
-            checkpoint_queries.remove(conn, [Address(tree, ns, id_) for id_ in rows if id_ not in needed])
+        removed = [
+            Address(tree, ns, id_)
+            for ns, rows in namespaces.items()
+            for id_ in rows.keys() - _needed(archive, rows)
+        ]
+        checkpoint_queries.remove(conn, removed)
         checkpoint_queries.delete_unused_blobs(conn, tree)
 
     yield from Sql(write, write=True)

@@ -159,6 +159,23 @@ _OWNERS_OF_RUN = Statement(
 )
 _REFS = Statement(select(checkpoint.c.refs).where(checkpoint.c.tree == bindparam("tree")), "tree")
 _DELETE = Statement(delete(checkpoint).where(*_OF_NS, checkpoint.c.id == bindparam("id")), "tree", "ns", "id")
+_parent = checkpoint.alias("p")
+_CLEAR_PARENTS = Statement(
+    update(checkpoint)
+    .where(
+        checkpoint.c.tree == bindparam("of"),
+        checkpoint.c.parent.is_not(None),
+        ~select(_parent.c.id)
+        .where(
+            _parent.c.tree == checkpoint.c.tree,
+            _parent.c.ns == checkpoint.c.ns,
+            _parent.c.id == checkpoint.c.parent,
+        )
+        .exists(),
+    )
+    .values(parent=None),
+    "of",
+)
 
 _LAST_BLOB = Statement(select(func.max(blob.c.id)).where(blob.c.tree == bindparam("tree")), "tree")
 _last_blob = select(func.max(blob.c.id).label("id")).where(blob.c.tree == bindparam("tree")).subquery()
@@ -323,10 +340,15 @@ def scopes(conn: Conn, owner: str, conversation: str) -> list[tuple[str, int]]:
 
 
 def remove(conn: Conn, removed: Iterable[Address]) -> None:
-    """Delete checkpoints and their pending writes; `delete_unused_blobs` deletes their values."""
+    """Delete checkpoints and their pending writes; `delete_unused_blobs` deletes their values.
+
+    The remaining children of the checkpoints have no parent: a run from a missing checkpoint would start with
+    an empty state.
+    """
     keys = [tuple(address) for address in removed]
     conn.many(_DELETE, keys)
     conn.many(_DELETE_WRITES, keys)
+    conn.many(_CLEAR_PARENTS, {(tree_id,) for tree_id, _, _ in keys})
 
 
 def delete_unused_blobs(conn: Conn, tree_id: int) -> None:

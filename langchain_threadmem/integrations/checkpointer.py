@@ -22,7 +22,6 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
     DeltaChannelHistory,
-    get_checkpoint_id,
     get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -159,7 +158,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     @verb
     def get_tuple(self, config: RunnableConfig) -> Flow[CheckpointTuple | None]:
         """The checkpoint that a configuration names, by default the latest of the thread."""
-        thread, checkpoint = _thread(config), get_checkpoint_id(config)
+        thread, checkpoint = _thread(config), _checkpoint_id(config)
         snapshot = yield from load.get(self._archive, thread, _ns(config), checkpoint)
         if snapshot is None:
             return None
@@ -223,8 +222,8 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             self._archive,
             None if config is None else _thread(config),
             None if config is None else config["configurable"].get("checkpoint_ns"),
-            None if config is None else get_checkpoint_id(config),
-            None if before is None else get_checkpoint_id(before),
+            None if config is None else _checkpoint_id(config),
+            None if before is None else _checkpoint_id(before),
         )
 
     @verb
@@ -241,7 +240,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
             The configuration that names the checkpoint, with the other fields of `configurable`, such as the
             owner.
         """
-        ns, parent = _ns(config), get_checkpoint_id(config)
+        ns, parent = _ns(config), _checkpoint_id(config)
         all_metadata = get_checkpoint_metadata(config, metadata)
         yield from save.put(
             self._archive, _thread(config), ns, parent, checkpoint, all_metadata, new_versions
@@ -328,7 +327,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Flow[Mapping[str, DeltaChannelHistory]]:
         """The writes to channels before a checkpoint, since the latest stored value of each channel."""
-        thread, checkpoint = _thread(config), get_checkpoint_id(config)
+        thread, checkpoint = _thread(config), _checkpoint_id(config)
         histories = yield from load.delta_history(self._archive, thread, _ns(config), checkpoint, channels)
         return {
             channel: {"writes": history.writes, "seed": history.seed[0]}
@@ -456,6 +455,10 @@ def _given_thread(config: RunnableConfig) -> Any:
 
 def _thread(config: RunnableConfig) -> str:
     return _name(_given_thread(config))
+
+
+def _checkpoint_id(config: RunnableConfig) -> str | None:
+    return config["configurable"].get("checkpoint_id") or None
 
 
 def _ns(config: RunnableConfig) -> str:

@@ -605,6 +605,34 @@ def test_pruning_leaves_the_latest_checkpoint_and_the_whole_conversation(
     assert len(saver.tree()) == 2
 
 
+def test_no_checkpoint_names_a_removed_parent(saver: Both) -> None:
+    first = saver.save(messages=[human("h1")], metadata={"run_id": "r1"})
+    for thread in ("pruned", "undone"):
+        saver.copy_thread("t", thread)
+        latest = saver.save(thread, parent=first, version=2, messages=[human("h1"), human("h2")])
+    saver.prune(["pruned"])
+    saver.delete_for_runs(["r1"])
+    for thread in ("pruned", "undone"):
+        assert saver.get_tuple(config_of(thread)).parent_config is None
+        with pytest.raises(InputError, match="no earlier state"):
+            saver.fork(config_of(thread), "h2")
+    assert saver.get_tuple(config_of("undone")).checkpoint["id"] == latest
+
+
+def test_an_empty_checkpoint_id_names_the_latest_checkpoint(saver: Both) -> None:
+    saver.save(parent="", d=_DeltaSnapshot([1]))
+    first = saver.get_tuple(config_of("t"))
+    assert first.parent_config is None
+    saver.put_writes(first.config, [("d", 2)], "task")
+    latest = checkpoint_of({}, 2) | {"channel_versions": {"d": 2}}
+    saver.put(first.config, latest, {}, {"d": 2})
+    assert saver.get_tuple(config_of("t", "")) == saver.get_tuple(config_of("t"))
+    assert saver.list(config_of("t", "")) == saver.list(config_of("t"))
+    assert saver.get_delta_channel_history(config=config_of("t", ""), channels=["d"]) == {
+        "d": {"seed": _DeltaSnapshot([1]), "writes": [("task", "d", 2)]}
+    }
+
+
 def test_pruning_leaves_what_a_delta_channel_is_made_of(saver: Both) -> None:
     delta = {"counters_since_delta_snapshot": {"d": (1, 1)}}
     oldest = saver.save(d=_DeltaSnapshot([0]))
