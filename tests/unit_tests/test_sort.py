@@ -16,6 +16,7 @@ from langchain_threadmem import ChatMemory, MemorySystem
 from langchain_threadmem.errors import PersistenceError, ThreadMemError
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.threads.moves import sort
+from langchain_threadmem.threads.moves.sort_plan import Sorter
 
 Wrap = Callable[[ChatMemory], Any]
 CSV, NO_HEADER = "How do I read a CSV file in pandas?", "And if the CSV file has no header?"
@@ -104,6 +105,17 @@ def test_unsort_restores_the_threads_and_a_new_sort_sorts_again(memory: ChatMemo
     assert verb.unsort() == []
     verb.sort()
     assert threads(memory) == SORTED
+
+
+def test_unsort_leaves_a_message_that_a_later_sort_has_moved_back(
+    memory: ChatMemory, verbs: Wrap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for step in (None, 1):
+        monkeypatch.setattr(
+            Sorter, "_weighed", lambda self, turn, step=step: ((step and turn.end.id - step, 1.0),)
+        )
+        assert len(memory.sort()) == 3
+    assert verbs(memory).unsort() == []
 
 
 def test_the_older_places_stay_in_history_and_the_reasons_say_sorted(memory: ChatMemory) -> None:

@@ -119,8 +119,10 @@ def unsort(conversation: Conversation) -> Flow[list[Move]]:
         earlier = node
         while is_sorted(earlier) and earlier.id in before:
             earlier = before[earlier.id]
-        if node.state is State.LIVE and earlier is not node:
-            parent = None if earlier.parent_id is None else _current(known, earlier.parent_id)
+        if node.state is not State.LIVE or earlier is node:
+            continue
+        parent = None if earlier.parent_id is None else _current(known, earlier.parent_id)
+        if parent != node.parent_id:
             move = Move(
                 node.id, node.message, node.parent_id, parent, None, "back to its place before the sort"
             )
