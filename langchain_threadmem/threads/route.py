@@ -207,7 +207,7 @@ def _route(
     start = newest
     while start and isinstance(spoken[start - 1], HumanMessage):
         start -= 1
-    for end in (newest, start):
+    for end in dict.fromkeys((newest, start)) if routed is None else ():
         if (yield from _repeats(conversation, spoken[:end])):
             spoken, newest, start = spoken[end:], newest - end, 0
             break
