@@ -8,9 +8,10 @@ Every function is idempotent.
 A run continues the turns of its own branch, and the turns that no run of a graph has stored. `tree.lineage`
 records the turns of other branches.
 
-A human message is *routed* once. It counts as routed if a run began a turn with it, if its parent is not the
-message before it in the list, if it has an answer or another version, or if the graph's state contains its id
-(`routed`). The human messages before a routed message are routed, too.
+A human message is *routed* once. It counts as routed if a run began a turn with it, if a selector has placed
+it below another message than the one before it in the list, if it has an answer or replaces another message,
+or if the graph's state contains its id (`routed`). The human messages before a routed message are routed,
+too.
 """
 
 from __future__ import annotations
@@ -667,21 +668,19 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value
         return True
     body = encode(message, write_value)
     is_version = any(row.body != body for row in rows)
-    if is_version and any(stored_placements.by_key(conn, row.key) for row in rows):
-        return True
     parent: NodeRow | None = rows[0]
     while parent is not None and (parent is rows[0] or parent.role == "system"):
         parent = None if parent.parent is None else nodes.by_seq(conn, tree, parent.parent)
     is_as_listed = (None if parent is None else parent.message) in above
-    if index >= 0 and not is_as_listed:
-        return True
     if any(row.role in _ANSWERS for row in nodes.children(conn, tree, [(row.key, row.seq) for row in rows])):
         return True
-    if index >= 0:
-        return False
+    is_elsewhere = is_version or not is_as_listed
+    if is_elsewhere and any(stored_placements.by_key(conn, row.key) for row in rows):
+        return True
     own_keys = {row.key for row in rows}
-    is_edited = any(version.key not in own_keys for version in branches.versions(conn, tree, rows[0]))
-    return is_edited or not (is_as_listed or stored_placements.by_key(conn, rows[0].key) is None)
+    return index < 0 and any(
+        version.key not in own_keys for version in branches.versions(conn, tree, rows[0])
+    )
 
 
 def _is_system(conn: Conn, tree: int, seq: int | None) -> bool:

@@ -12,7 +12,8 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import PIIMiddleware, before_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from test_time_travel import BUILDS, CONFIG, Build, Recorder, by_first_word
+from langgraph.graph import START, MessagesState, StateGraph
+from test_time_travel import BUILDS, CONFIG, Build, Recorder, by_first_word, plain
 
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemMiddleware, ThreadMemSaver
 
@@ -160,3 +161,17 @@ def test_a_history_that_a_client_sends_with_each_message_is_stored_once(
         ["cat one", "re cat one", "cat two"],
     ]
     assert len(system.conversation("talk").history) == len(history)
+
+
+def test_a_message_in_a_nested_chat_with_a_state_of_its_own_is_routed(
+    system: MemorySystem, model: Recorder, saver: Any, send: Send
+) -> None:
+    builder = StateGraph(MessagesState)
+    builder.add_node("chat", plain(model, system, by_first_word, checkpointer=True))
+    graph = builder.add_edge(START, "chat").compile(checkpointer=saver)
+    for text in ("tea one", "cat one", "tea two", "cat two"):
+        send(graph, text)
+    assert model.shown[-2:] == [
+        ["tea one", "re tea one", "tea two"],
+        ["cat one", "re cat one", "cat two"],
+    ]
