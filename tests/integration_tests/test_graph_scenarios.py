@@ -16,6 +16,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from test_time_travel import BUILDS, CONFIG, Build, Recorder, by_first_word, plain
 
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemMiddleware, ThreadMemSaver
+from langchain_threadmem.storage.schema import State
 
 Send = Callable[..., None]
 
@@ -38,17 +39,17 @@ def build(request: pytest.FixtureRequest) -> Build:
 
 @pytest.fixture(params=["sync", "async"])
 def send(request: pytest.FixtureRequest) -> Iterator[Send]:
-    """Sends messages to a graph in one run."""
+    """Sends messages to a graph in one run, with options of the run's configuration."""
     runner = asyncio.Runner() if request.param == "async" else None
 
-    def call(graph: Any, *messages: BaseMessage | str) -> None:
-        values = {"messages": list(messages)}
+    def call(graph: Any, *messages: BaseMessage | str, **options: Any) -> None:
+        values, config = {"messages": list(messages)}, {**CONFIG, **options}
 
         async def ask() -> None:
-            await graph.ainvoke(values, CONFIG)
+            await graph.ainvoke(values, config)
 
         if runner is None:
-            graph.invoke(values, CONFIG)
+            graph.invoke(values, config)
         else:
             runner.run(ask())
 
@@ -174,4 +175,23 @@ def test_a_message_in_a_nested_chat_with_a_state_of_its_own_is_routed(
     assert model.shown[-2:] == [
         ["tea one", "re tea one", "tea two"],
         ["cat one", "re cat one", "cat two"],
+    ]
+
+
+def test_the_messages_of_a_deleted_run_are_no_part_of_the_conversation(
+    system: MemorySystem, model: Recorder, build: Build, send: Send
+) -> None:
+    saver = ThreadMemSaver(system)
+    graph = build(model, system, by_first_word, checkpointer=saver)
+    for text in ("tea one", "cat one"):
+        send(graph, text)
+    send(graph, "tea two", metadata={"run_id": "last"})
+    saver.delete_for_runs(["last"])
+    assert [
+        node.message.text for node in system.conversation("talk").history if node.state == State.LIVE
+    ] == [
+        "tea one",
+        "re tea one",
+        "cat one",
+        "re cat one",
     ]
