@@ -249,7 +249,7 @@ def _route(
         (key,), (node,) = writer.append(conn, tree, drafts, parent)
         placement, place = selected.placement, (node.id, node.parent_id)
         # Another writer has stored the message below the old tip.
-        at_root = parent is None and _is_system(conn, tree, node.parent_id)
+        at_root = parent is None and _above(conn, tree, node.parent_id) is None
         if parent is not TIP and node.parent_id != parent and not at_root:
             here, _ = revise.place_turn(conn, tree, node.id, parent, placement)
             place = here.seq, here.parent
@@ -277,8 +277,11 @@ def _repeats(conversation: ThreadedConversation, messages: Sequence[BaseMessage]
     said = [message for message in messages if isinstance(message, HumanMessage) or is_answer(message)]
     if not said or (yield from Sql(lambda conn: _origin(conn, tree, str(said[-1].id)))) is not None:
         return False
+    stored = (yield from turns(conversation.runtime, tree)).in_order()
     origins = yield from Sql(lambda conn: [_origin(conn, tree, str(message.id)) for message in said])
-    earlier = reversed((yield from turns(conversation.runtime, tree)).in_order())
+    if origins[-1] is not None:
+        return False  # A saver has stored the list meanwhile.
+    earlier = reversed(stored)
 
     def is_stored(message: BaseMessage, origin: int | None) -> bool:
         wanted = isinstance(message, HumanMessage), text_of(message)
@@ -668,9 +671,7 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value
         return True
     body = encode(message, write_value)
     is_version = any(row.body != body for row in rows)
-    parent: NodeRow | None = rows[0]
-    while parent is not None and (parent is rows[0] or parent.role == "system"):
-        parent = None if parent.parent is None else nodes.by_seq(conn, tree, parent.parent)
+    parent = _above(conn, tree, rows[0].parent)
     is_as_listed = (None if parent is None else parent.message) in above
     if any(row.role in _ANSWERS for row in nodes.children(conn, tree, [(row.key, row.seq) for row in rows])):
         return True
@@ -683,9 +684,12 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value
     )
 
 
-def _is_system(conn: Conn, tree: int, seq: int | None) -> bool:
+def _above(conn: Conn, tree: int, seq: int | None) -> NodeRow | None:
+    """The node with a number, or the nearest node above it that is not a system message."""
     row = None if seq is None else nodes.by_seq(conn, tree, seq)
-    return row is not None and row.role == "system"
+    while row is not None and row.role == "system":
+        row = None if row.parent is None else nodes.by_seq(conn, tree, row.parent)
+    return row
 
 
 def _first_new(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value: Writer) -> int:
@@ -750,8 +754,10 @@ def _shows(conn: Conn, tree: int, before: Sequence[BaseMessage], path: Sequence[
     """Whether a list is the thread of its last human message and contains no message of another thread.
 
     A list that a program has trimmed or summarised still is its thread. A list that lacks a message above a
-    moved message is not.
+    moved message, and a list of the new human messages alone, are not.
     """
+    if all(isinstance(message, HumanMessage) for message in before):
+        return [message.id for message in before] == path[:-1]
     if (before[-1].id if before else None) != (path[-2] if len(path) > 1 else None):
         return False
     above = dict(zip(path, ["", *path[:-1]], strict=True))

@@ -13,7 +13,7 @@ from langchain.agents.middleware import PIIMiddleware, before_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-from test_time_travel import BUILDS, CONFIG, Build, Recorder, by_first_word, plain
+from test_time_travel import BUILDS, CONFIG, Build, Durability, Recorder, by_first_word, plain
 
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemMiddleware, ThreadMemSaver
 from langchain_threadmem.storage.schema import State
@@ -42,14 +42,16 @@ def send(request: pytest.FixtureRequest) -> Iterator[Send]:
     """Sends messages to a graph in one run, with options of the run's configuration."""
     runner = asyncio.Runner() if request.param == "async" else None
 
-    def call(graph: Any, *messages: BaseMessage | str, **options: Any) -> None:
+    def call(
+        graph: Any, *messages: BaseMessage | str, durability: Durability | None = None, **options: Any
+    ) -> None:
         values, config = {"messages": list(messages)}, {**CONFIG, **options}
 
         async def ask() -> None:
-            await graph.ainvoke(values, config)
+            await graph.ainvoke(values, config, durability=durability)
 
         if runner is None:
-            graph.invoke(values, config)
+            graph.invoke(values, config, durability=durability)
         else:
             runner.run(ask())
 
@@ -195,3 +197,22 @@ def test_the_messages_of_a_deleted_run_are_no_part_of_the_conversation(
         "cat one",
         "re cat one",
     ]
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_a_thread_can_begin_after_a_new_system_message(
+    system: MemorySystem, model: Recorder, build: Build, saver: Any, send: Send, durability: Durability
+) -> None:
+    graph = build(model, system, by_first_word, checkpointer=saver)
+    send(graph, "tea one", durability=durability)
+    send(graph, SystemMessage("be brief"), "cat one", durability=durability)
+    assert model.shown[-1] == ["be brief", "cat one"]
+
+
+def test_two_messages_without_the_earlier_list_continue_their_thread(
+    system: MemorySystem, model: Recorder, build: Build, send: Send
+) -> None:
+    graph = build(model, system, by_first_word, checkpointer=None)
+    send(graph, "tea one")
+    send(graph, "tea two", "tea three")
+    assert model.shown[-1] == ["tea one", "re tea one", "tea two", "tea three"]
