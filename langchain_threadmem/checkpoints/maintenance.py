@@ -8,7 +8,7 @@ messages that they superseded become live again.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.checkpoints.list_cache import CONVERSATION_CHANNEL
@@ -19,10 +19,10 @@ from langchain_threadmem.checkpoints.values import KIND, Item, Span, StoredValue
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.parts import TypedBytes
-from langchain_threadmem.storage.schema import SUMMARIES
+from langchain_threadmem.storage.schema import SUMMARIES, State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.summaries import queries as summary_queries
-from langchain_threadmem.tree import copying, revision, trees
+from langchain_threadmem.tree import copying, nodes, revision, trees
 
 
 def delete_for_runs(archive: Archive, runs: Sequence[str]) -> Flow[None]:
@@ -49,6 +49,7 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
     reader = Reader()
     referenced = reader.keys(conn, _spans(remaining, blobs))
     keys = reader.keys(conn, _spans(rows, blobs)) - referenced
+    keys |= _moved_to(conn, tree, keys, referenced)
     for home, live in copying.live_by_tree(conn, keys).items():
         trees.lock(conn, home)
         revision.supersede(conn, home, live, None)
@@ -62,6 +63,16 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
         if tip is not None:
             trees.settle(conn, tree, tip, trees.head(conn, tree).system)
     checkpoint_queries.delete_unused_blobs(conn, tree)
+
+
+def _moved_to(conn: Conn, tree: int, keys: Collection[int], referenced: Collection[int]) -> set[int]:
+    """The places to which a selector has moved messages that no remaining checkpoint contains."""
+    places: set[int] = set()
+    for row in nodes.by_keys(conn, keys):
+        versions = nodes.versions(conn, tree, row.message) if row.state == State.SUPERSEDED else []
+        if not any(version.key in referenced for version in versions):
+            places |= {version.key for version in versions if version.created == row.created}
+    return places
 
 
 def _spans(rows: Sequence[CheckpointRow], blobs: Mapping[int, TypedBytes]) -> set[Span]:

@@ -8,9 +8,10 @@ Every function is idempotent.
 A run continues the turns of its own branch, and the turns that no run of a graph has stored. `tree.lineage`
 records the turns of other branches.
 
-A human message is *routed* once. It counts as routed if a run began a turn with it, if its parent is not the
-message before it in the list, if it has an answer or another version, or if the graph's state contains its id
-(`routed`). The human messages before a routed message are routed, too.
+A human message is *routed* once. It counts as routed if a run began a turn with it, if a selector has placed
+it below another message than the one before it in the list, if it has an answer or replaces another message,
+or if the graph's state contains its id (`routed`). The human messages before a routed message are routed,
+too.
 """
 
 from __future__ import annotations
@@ -248,7 +249,7 @@ def _route(
         (key,), (node,) = writer.append(conn, tree, drafts, parent)
         placement, place = selected.placement, (node.id, node.parent_id)
         # Another writer has stored the message below the old tip.
-        at_root = parent is None and _is_system(conn, tree, node.parent_id)
+        at_root = parent is None and _above(conn, tree, node.parent_id) is None
         if parent is not TIP and node.parent_id != parent and not at_root:
             here, _ = revise.place_turn(conn, tree, node.id, parent, placement)
             place = here.seq, here.parent
@@ -276,8 +277,11 @@ def _repeats(conversation: ThreadedConversation, messages: Sequence[BaseMessage]
     said = [message for message in messages if isinstance(message, HumanMessage) or is_answer(message)]
     if not said or (yield from Sql(lambda conn: _origin(conn, tree, str(said[-1].id)))) is not None:
         return False
+    stored = (yield from turns(conversation.runtime, tree)).in_order()
     origins = yield from Sql(lambda conn: [_origin(conn, tree, str(message.id)) for message in said])
-    earlier = reversed((yield from turns(conversation.runtime, tree)).in_order())
+    if origins[-1] is not None:
+        return False  # A saver has stored the list meanwhile.
+    earlier = reversed(stored)
 
     def is_stored(message: BaseMessage, origin: int | None) -> bool:
         wanted = isinstance(message, HumanMessage), text_of(message)
@@ -667,26 +671,25 @@ def _is_routed(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value
         return True
     body = encode(message, write_value)
     is_version = any(row.body != body for row in rows)
-    if is_version and any(stored_placements.by_key(conn, row.key) for row in rows):
-        return True
-    parent: NodeRow | None = rows[0]
-    while parent is not None and (parent is rows[0] or parent.role == "system"):
-        parent = None if parent.parent is None else nodes.by_seq(conn, tree, parent.parent)
+    parent = _above(conn, tree, rows[0].parent)
     is_as_listed = (None if parent is None else parent.message) in above
-    if index >= 0 and not is_as_listed:
-        return True
     if any(row.role in _ANSWERS for row in nodes.children(conn, tree, [(row.key, row.seq) for row in rows])):
         return True
-    if index >= 0:
-        return False
+    is_elsewhere = is_version or not is_as_listed
+    if is_elsewhere and any(stored_placements.by_key(conn, row.key) for row in rows):
+        return True
     own_keys = {row.key for row in rows}
-    is_edited = any(version.key not in own_keys for version in branches.versions(conn, tree, rows[0]))
-    return is_edited or not (is_as_listed or stored_placements.by_key(conn, rows[0].key) is None)
+    return index < 0 and any(
+        version.key not in own_keys for version in branches.versions(conn, tree, rows[0])
+    )
 
 
-def _is_system(conn: Conn, tree: int, seq: int | None) -> bool:
+def _above(conn: Conn, tree: int, seq: int | None) -> NodeRow | None:
+    """The node with a number, or the nearest node above it that is not a system message."""
     row = None if seq is None else nodes.by_seq(conn, tree, seq)
-    return row is not None and row.role == "system"
+    while row is not None and row.role == "system":
+        row = None if row.parent is None else nodes.by_seq(conn, tree, row.parent)
+    return row
 
 
 def _first_new(conn: Conn, tree: int, spoken: Sequence[BaseMessage], write_value: Writer) -> int:
@@ -751,8 +754,10 @@ def _shows(conn: Conn, tree: int, before: Sequence[BaseMessage], path: Sequence[
     """Whether a list is the thread of its last human message and contains no message of another thread.
 
     A list that a program has trimmed or summarised still is its thread. A list that lacks a message above a
-    moved message is not.
+    moved message, and a list of the new human messages alone, are not.
     """
+    if all(isinstance(message, HumanMessage) for message in before):
+        return [message.id for message in before] == path[:-1]
     if (before[-1].id if before else None) != (path[-2] if len(path) > 1 else None):
         return False
     above = dict(zip(path, ["", *path[:-1]], strict=True))

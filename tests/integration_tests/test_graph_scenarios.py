@@ -12,9 +12,11 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import PIIMiddleware, before_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from test_time_travel import BUILDS, CONFIG, Build, Recorder, by_first_word
+from langgraph.graph import START, MessagesState, StateGraph
+from test_time_travel import BUILDS, CONFIG, Build, Durability, Recorder, by_first_word, plain
 
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemMiddleware, ThreadMemSaver
+from langchain_threadmem.storage.schema import State
 
 Send = Callable[..., None]
 
@@ -37,17 +39,19 @@ def build(request: pytest.FixtureRequest) -> Build:
 
 @pytest.fixture(params=["sync", "async"])
 def send(request: pytest.FixtureRequest) -> Iterator[Send]:
-    """Sends messages to a graph in one run."""
+    """Sends messages to a graph in one run, with options of the run's configuration."""
     runner = asyncio.Runner() if request.param == "async" else None
 
-    def call(graph: Any, *messages: BaseMessage | str) -> None:
-        values = {"messages": list(messages)}
+    def call(
+        graph: Any, *messages: BaseMessage | str, durability: Durability | None = None, **options: Any
+    ) -> None:
+        values, config = {"messages": list(messages)}, {**CONFIG, **options}
 
         async def ask() -> None:
-            await graph.ainvoke(values, CONFIG)
+            await graph.ainvoke(values, config, durability=durability)
 
         if runner is None:
-            graph.invoke(values, CONFIG)
+            graph.invoke(values, config, durability=durability)
         else:
             runner.run(ask())
 
@@ -160,3 +164,55 @@ def test_a_history_that_a_client_sends_with_each_message_is_stored_once(
         ["cat one", "re cat one", "cat two"],
     ]
     assert len(system.conversation("talk").history) == len(history)
+
+
+def test_a_message_in_a_nested_chat_with_a_state_of_its_own_is_routed(
+    system: MemorySystem, model: Recorder, saver: Any, send: Send
+) -> None:
+    builder = StateGraph(MessagesState)
+    builder.add_node("chat", plain(model, system, by_first_word, checkpointer=True))
+    graph = builder.add_edge(START, "chat").compile(checkpointer=saver)
+    for text in ("tea one", "cat one", "tea two", "cat two"):
+        send(graph, text)
+    assert model.shown[-2:] == [
+        ["tea one", "re tea one", "tea two"],
+        ["cat one", "re cat one", "cat two"],
+    ]
+
+
+def test_the_messages_of_a_deleted_run_are_no_part_of_the_conversation(
+    system: MemorySystem, model: Recorder, build: Build, send: Send
+) -> None:
+    saver = ThreadMemSaver(system)
+    graph = build(model, system, by_first_word, checkpointer=saver)
+    for text in ("tea one", "cat one"):
+        send(graph, text)
+    send(graph, "tea two", metadata={"run_id": "last"})
+    saver.delete_for_runs(["last"])
+    assert [
+        node.message.text for node in system.conversation("talk").history if node.state == State.LIVE
+    ] == [
+        "tea one",
+        "re tea one",
+        "cat one",
+        "re cat one",
+    ]
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_a_thread_can_begin_after_a_new_system_message(
+    system: MemorySystem, model: Recorder, build: Build, saver: Any, send: Send, durability: Durability
+) -> None:
+    graph = build(model, system, by_first_word, checkpointer=saver)
+    send(graph, "tea one", durability=durability)
+    send(graph, SystemMessage("be brief"), "cat one", durability=durability)
+    assert model.shown[-1] == ["be brief", "cat one"]
+
+
+def test_two_messages_without_the_earlier_list_continue_their_thread(
+    system: MemorySystem, model: Recorder, build: Build, send: Send
+) -> None:
+    graph = build(model, system, by_first_word, checkpointer=None)
+    send(graph, "tea one")
+    send(graph, "tea two", "tea three")
+    assert model.shown[-1] == ["tea one", "re tea one", "tea two", "tea three"]
