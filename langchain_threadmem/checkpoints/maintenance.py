@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.checkpoints.list_cache import CONVERSATION_CHANNEL
@@ -48,7 +49,13 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
     remaining = checkpoint_queries.of_tree(conn, tree)
     reader = Reader()
     referenced = reader.keys(conn, _spans(remaining, blobs))
-    keys = reader.keys(conn, _spans(rows, blobs)) - referenced
+    keys: set[int] = set()
+    for run in {row.run for row in rows}:
+        own_rows = [row for row in rows if row.run == run]
+        began = min(datetime.fromisoformat(archive.state(row)[0]["ts"]).timestamp() for row in own_rows)
+        listed = nodes.by_keys(conn, reader.keys(conn, _spans(own_rows, blobs)) - referenced)
+        # The lists of a run also contain earlier messages, to which no other checkpoint may refer.
+        keys |= {row.key for row in listed if row.created >= began}
     keys |= _moved_to(conn, tree, keys, referenced)
     for home, live in copying.live_by_tree(conn, keys).items():
         trees.lock(conn, home)

@@ -216,3 +216,16 @@ def test_two_messages_without_the_earlier_list_continue_their_thread(
     send(graph, "tea one")
     send(graph, "tea two", "tea three")
     assert model.shown[-1] == ["tea one", "re tea one", "tea two", "tea three"]
+
+
+def test_the_deletion_of_a_run_keeps_earlier_messages_without_checkpoints(
+    system: MemorySystem, model: Recorder, build: Build, send: Send
+) -> None:
+    saver, memory = ThreadMemSaver(system), system.conversation("talk", node_selector=by_first_word)
+    memory.append("tea one", "re tea one")
+    memory.append("cat one", "re cat one")
+    graph = build(model, system, by_first_word, checkpointer=saver)
+    send(graph, "tea two", metadata={"run_id": "last"})
+    saver.delete_for_runs(["last"])
+    send(graph, "tea three")
+    assert model.shown[-1] == ["tea one", "re tea one", "tea three"]
