@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
 from langchain_threadmem.checkpoints.list_cache import CONVERSATION_CHANNEL
@@ -48,7 +49,14 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
     remaining = checkpoint_queries.of_tree(conn, tree)
     reader = Reader()
     referenced = reader.keys(conn, _spans(remaining, blobs))
-    keys = reader.keys(conn, _spans(rows, blobs)) - referenced
+    all_rows = {(row.ns, row.id): row for row in (*remaining, *rows)}
+    keys: set[int] = set()
+    for run in {row.run for row in rows}:
+        own_rows = [row for row in rows if row.run == run]
+        began = _beginning(archive, own_rows, all_rows)
+        listed = nodes.by_keys(conn, reader.keys(conn, _spans(own_rows, blobs)) - referenced)
+        # The lists of a run also contain earlier messages, to which no other checkpoint may refer.
+        keys |= {row.key for row in listed if row.created >= began}
     keys |= _moved_to(conn, tree, keys, referenced)
     for home, live in copying.live_by_tree(conn, keys).items():
         trees.lock(conn, home)
@@ -63,6 +71,22 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
         if tip is not None:
             trees.settle(conn, tree, tip, trees.head(conn, tree).system)
     checkpoint_queries.delete_unused_blobs(conn, tree)
+
+
+def _beginning(
+    archive: Archive,
+    rows: Sequence[CheckpointRow],
+    all_rows: Mapping[tuple[str, bytes | None], CheckpointRow],
+) -> float:
+    """A time before which no message of a run was stored, in seconds since 1970."""
+    first = min(rows, key=lambda row: (bool(row.ns), row.id))
+    state, metadata = archive.state(first)
+    if metadata.get("source") != "input":  # With durability="exit" the checkpoint is newer than the messages.
+        parent = all_rows.get((first.ns, first.parent))
+        if parent is None:
+            return 0.0
+        state, _ = archive.state(parent)
+    return datetime.fromisoformat(state["ts"]).timestamp()
 
 
 def _moved_to(conn: Conn, tree: int, keys: Collection[int], referenced: Collection[int]) -> set[int]:

@@ -13,7 +13,7 @@ from langchain.agents.middleware import PIIMiddleware, before_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-from test_time_travel import BUILDS, CONFIG, Build, Durability, Recorder, by_first_word, plain
+from test_time_travel import BUILDS, CONFIG, Build, Durability, Recorder, by_first_word, plain, say
 
 from langchain_threadmem import ChatMemory, MemorySystem, ThreadMemMiddleware, ThreadMemSaver
 from langchain_threadmem.storage.schema import State
@@ -180,14 +180,14 @@ def test_a_message_in_a_nested_chat_with_a_state_of_its_own_is_routed(
     ]
 
 
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 def test_the_messages_of_a_deleted_run_are_no_part_of_the_conversation(
-    system: MemorySystem, model: Recorder, build: Build, send: Send
+    system: MemorySystem, model: Recorder, build: Build, durability: Durability
 ) -> None:
     saver = ThreadMemSaver(system)
     graph = build(model, system, by_first_word, checkpointer=saver)
-    for text in ("tea one", "cat one"):
-        send(graph, text)
-    send(graph, "tea two", metadata={"run_id": "last"})
+    say(graph, "tea one", "cat one", durability=durability)
+    say(graph, "tea two", config={**CONFIG, "metadata": {"run_id": "last"}}, durability=durability)
     saver.delete_for_runs(["last"])
     assert [
         node.message.text for node in system.conversation("talk").history if node.state == State.LIVE
@@ -216,3 +216,16 @@ def test_two_messages_without_the_earlier_list_continue_their_thread(
     send(graph, "tea one")
     send(graph, "tea two", "tea three")
     assert model.shown[-1] == ["tea one", "re tea one", "tea two", "tea three"]
+
+
+def test_the_deletion_of_a_run_keeps_earlier_messages_without_checkpoints(
+    system: MemorySystem, model: Recorder, build: Build, send: Send
+) -> None:
+    saver, memory = ThreadMemSaver(system), system.conversation("talk", node_selector=by_first_word)
+    memory.append("tea one", "re tea one")
+    memory.append("cat one", "re cat one")
+    graph = build(model, system, by_first_word, checkpointer=saver)
+    send(graph, "tea two", metadata={"run_id": "last"})
+    saver.delete_for_runs(["last"])
+    send(graph, "tea three")
+    assert model.shown[-1] == ["tea one", "re tea one", "tea three"]

@@ -541,11 +541,12 @@ def test_taking_a_run_back_revives_one_version_of_a_message_at_most(saver: Both)
 def test_taking_a_run_back_revives_no_place_that_its_message_was_moved_away_from(
     saver: Both, system: MemorySystem
 ) -> None:
+    run = {"run_id": "r1"}
     first = saver.save(messages=[human("h1"), ai("a1")])
-    conversation = system.conversation("t")
-    conversation.append(human("h2"))
-    moved = conversation.place(3, None)
-    saver.save(parent=first, version=2, messages=[human("h2"), ai("a2")], metadata={"run_id": "r1"})
+    asked = [human("h1"), ai("a1"), human("h2")]
+    second = saver.save(parent=first, version=2, messages=asked, metadata=run)
+    moved = system.conversation("t").place(3, None)
+    saver.save(parent=second, version=3, messages=[human("h2"), ai("a2")], metadata=run)
     saver.delete_for_runs(["r1"])
     assert [(id, state) for id, _, name, state in saver.tree() if name == "h2"] == [
         (3, "superseded"),
