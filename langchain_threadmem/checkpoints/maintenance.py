@@ -76,13 +76,13 @@ def _delete(archive: Archive, conn: Conn, tree: int, rows: Sequence[CheckpointRo
 def _beginning(
     archive: Archive,
     rows: Sequence[CheckpointRow],
-    all_rows: Mapping[tuple[str, bytes | None], CheckpointRow],
+    all_rows: Mapping[tuple[str, bytes], CheckpointRow],
 ) -> float:
     """A time before which no message of a run was stored, in seconds since 1970."""
     first = min(rows, key=lambda row: (bool(row.ns), row.id))
     state, metadata = archive.state(first)
     if metadata.get("source") != "input":  # With durability="exit" the checkpoint is newer than the messages.
-        parent = all_rows.get((first.ns, first.parent))
+        parent = None if first.parent is None else all_rows.get((first.ns, first.parent))
         if parent is None:
             return 0.0
         state, _ = archive.state(parent)

@@ -271,11 +271,14 @@ def _route(
 def _repeats(conversation: ThreadedConversation, messages: Sequence[BaseMessage]) -> Flow[bool]:
     """Whether messages repeat stored messages with other ids, as from a client that sends its whole history.
 
-    Human messages and answers without a stored id are compared by their texts, in the order of time.
+    Human messages and answers without a stored id are compared by their texts, in the order of time. Messages
+    without an answer are no history: a person may repeat a message.
     """
     tree = yield from tree_of(conversation)
     said = [message for message in messages if isinstance(message, HumanMessage) or is_answer(message)]
-    if not said or (yield from Sql(lambda conn: _origin(conn, tree, str(said[-1].id)))) is not None:
+    if not any(map(is_answer, said)):
+        return False
+    if (yield from Sql(lambda conn: _origin(conn, tree, str(said[-1].id)))) is not None:
         return False
     stored = (yield from turns(conversation.runtime, tree)).in_order()
     origins = yield from Sql(lambda conn: [_origin(conn, tree, str(message.id)) for message in said])

@@ -265,6 +265,16 @@ def test_two_messages_at_once_stay_together(
     assert said(state) == ["tea one", "re tea one", "Hello", "tea two"]
 
 
+def test_a_repeated_message_before_a_new_message_is_stored(
+    system: MemorySystem, selector: ByFirstWord, invoke: Invoke
+) -> None:
+    node = select_thread_node(system, selector)
+    invoke(node, [HumanMessage("tea one", id="h1")])
+    invoke(store_turn_node(system), [HumanMessage("tea one", id="h1"), ai("hello")])
+    invoke(node, [HumanMessage("tea one", id="h2"), human("tea two")])
+    assert "h2" in [node.message.id for node in system.conversation("talk").history]
+
+
 def test_a_message_with_known_id_and_new_content_is_a_new_version(
     system: MemorySystem, selector: ByFirstWord, invoke: Invoke
 ) -> None:
