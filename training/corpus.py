@@ -26,12 +26,16 @@ checked.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from langchain_core.messages import AIMessage, ToolMessage
+
+from langchain_threadmem.messages.tool_pairs import text_of_calls, with_calls
 from langchain_threadmem.threads.turn_ends import TurnEnd
 from training.sources import Conversation, Dialog, Vectors, conversation
 
@@ -73,6 +77,21 @@ class Turn:
     answer: str
     calls: tuple[Call, ...] = ()
 
+    @property
+    def text_of_calls(self) -> str:
+        """The calls as the selector compares them, see `TurnEnd.calls`."""
+        text = ""
+        for call in self.calls:
+            made = {"name": call.tool, "args": json.loads(call.arguments), "id": call.tool}
+            text = text_of_calls(AIMessage("", tool_calls=[made]), text)
+            text = text_of_calls(ToolMessage(call.result, tool_call_id=call.tool), text)
+        return text
+
+    @property
+    def answer_with_calls(self) -> str:
+        """The text by which the answer is compared."""
+        return with_calls(self.answer, self.text_of_calls)
+
 
 @dataclass(frozen=True)
 class Written:
@@ -98,7 +117,7 @@ def dialogs(folder: Path = DIALOGS) -> dict[str, Dialog]:
         f"{one.part}:{one.name}/{matter}": Dialog(
             f"{one.part}:{one.name}/{matter}",
             f"{one.part} {one.name}",
-            [(turn.human, turn.answer) for turn in one.turns if turn.matter == matter],
+            [(turn.human, turn.answer_with_calls) for turn in one.turns if turn.matter == matter],
         )
         for one in written(folder)
         for matter in dict.fromkeys(turn.matter for turn in one.turns)
@@ -154,7 +173,7 @@ def in_languages(folder: Path = LANGUAGES) -> dict[str, list[Written]]:
 
 def texts_of(several: list[Written]) -> set[str]:
     """All texts of some conversations."""
-    return {text for one in several for turn in one.turns for text in (turn.human, turn.answer)}
+    return {text for one in several for turn in one.turns for text in (turn.human, turn.answer_with_calls)}
 
 
 def kinds(several: list[Written]) -> dict[str, str]:
@@ -180,7 +199,11 @@ def as_conversation(one: Written, vectors: Vectors) -> Conversation:
     """A conversation as networks are fitted on it and measured."""
     turns = [
         TurnEnd(
-            2 * place + 2, None if turn.previous is None else 2 * turn.previous + 2, turn.human, turn.answer
+            2 * place + 2,
+            None if turn.previous is None else 2 * turn.previous + 2,
+            turn.human,
+            turn.answer,
+            calls=turn.text_of_calls,
         )
         for place, turn in enumerate(one.turns)
     ]

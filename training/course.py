@@ -162,7 +162,7 @@ def grow(
                 parent = ids[best[0]]
         chosen.append(parent)
         sure.append(chances[0][1] if chances else 1.0)
-        placed = TurnEnd(turn.id, parent, turn.human, turn.answer, chances=chances)
+        placed = replace(turn, previous=parent, chances=chances)
         vector = None if way.endswith("words") else one.answers[i]
         look = look_again(tree, one.humans[:i], one.answers[:i], placed, vector, reader, learned)
         if look is not None and turn.previous in look.ids:

@@ -98,7 +98,7 @@ def conversation(
     texts: Sequence[tuple[str, str]] | None = None,
 ) -> Conversation:
     """A conversation with the vectors of its texts, or of `texts` in their place."""
-    texts = texts or [(turn.human, turn.answer) for turn in turns]
+    texts = texts or [(turn.human, turn.answer_with_calls) for turn in turns]
     humans = np.array([vectors[human] for human, _ in texts])
     answers = np.array([vectors[answer] for _, answer in texts])
     return Conversation(variant, turns, dialogs, humans, answers)
@@ -125,7 +125,7 @@ def dialogs_of(conversations: Iterable[Conversation], kind_of: Mapping[str, str]
         ends: dict[str, int | None] = {}
         for turn, name in zip(one.turns, one.dialogs, strict=True):
             if turn.previous == ends.get(name):
-                parts.setdefault(name, []).append((turn.human, turn.answer))
+                parts.setdefault(name, []).append((turn.human, turn.answer_with_calls))
                 ends[name] = turn.id
         for name, turns in parts.items():
             if name not in found or len(found[name].turns) < len(turns):

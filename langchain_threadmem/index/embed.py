@@ -29,6 +29,7 @@ from langchain_threadmem.index.vectors import Vectors
 from langchain_threadmem.index.watermarks import Watermark
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.roles import source_of
+from langchain_threadmem.messages.tool_pairs import text_of_calls, with_calls
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.node import ConversationNode
@@ -44,6 +45,10 @@ AHEAD_AT_ONCE = 32
 FEW = 2_000
 """The maximal number of messages that a recall embeds, in 5 to 20 s with the local model; more messages are
 embedded in the background."""
+LONGEST_TURN = 32
+"""The number of messages before an answer among which its tool calls are found."""
+_BEFORE_ANSWER = ("human", "system")
+"""The types of messages after which an answer has no tool calls."""
 Progress = Callable[[int, int], None]
 
 
@@ -284,16 +289,32 @@ def _missing(conn: Conn, runtime: Runtime, chosen: Sequence[int], most: int) -> 
     model = runtime.get(Indexes).model
     name = watermarks.embeddings_of(model)
     at = watermarks.of_trees(conn, name, chosen)
-    rows = nodes.after_marks(conn, name, {tree: reached.watermark.seq for tree, reached in at.items()}, most)
+    # The last embedded message is read again, since an answer may follow it.
+    marks = {tree: reached.watermark.seq for tree, reached in at.items()}
+    read = nodes.after_marks(conn, name, {tree: seq - 1 for tree, seq in marks.items()}, most + 1)
+    rows = [(tree, row) for tree, row in read if row.seq > marks[tree]]
     if not rows:
         return None
     keys = [row.key for _, row in rows]
     done = {key for key, model_of in embeddings.models_of(conn, keys) if model_of == model}
     done |= memory.absent_among(conn, keys)
-    todo = [
-        (tree, row.key, _embedded_text(conn, runtime, tree, row.key, node))
+    new = [
+        (tree, row, node)
         for (tree, row), node in zip(rows, nodes_of([row for _, row in rows]), strict=True)
         if row.key not in done and is_recallable(node)
+    ]
+    role_of = {(tree, row.seq): row.role for tree, row in read}
+    calls = _calls_of(
+        conn,
+        [
+            row.key
+            for tree, row, _ in new
+            if row.role == "ai" and role_of.get((tree, row.parent or 0)) not in _BEFORE_ANSWER
+        ],
+    )
+    todo = [
+        (tree, row.key, _embedded_text(conn, runtime, tree, row.key, node, calls.get(row.key, "")))
+        for tree, row, node in new
     ]
     counts = Counter(tree for tree, _, _ in todo)
     last = {tree: row.seq for tree, row in rows}
@@ -342,11 +363,24 @@ def flush(runtime: Runtime, only: int | None = None, on_progress: Progress | Non
     return (yield from embed_missing(runtime, waiting, report))
 
 
-def _embedded_text(conn: Conn, runtime: Runtime, tree: int, key: int, node: ConversationNode) -> str:
+def _calls_of(conn: Conn, answers: Sequence[int]) -> dict[int, str]:
+    """The text of the tool calls before answers, by the key of the answer."""
+    calls = {}
+    for key, rows in nodes.threads(conn, answers, LONGEST_TURN).items() if answers else ():
+        text = ""
+        for node in nodes_of(rows[:-1]):
+            text = "" if node.message.type == "human" else text_of_calls(node.message, text)
+        calls[key] = text
+    return calls
+
+
+def _embedded_text(
+    conn: Conn, runtime: Runtime, tree: int, key: int, node: ConversationNode, calls: str
+) -> str:
     """The text to embed for a message: its text, or one line for each message of its history."""
     history = runtime.get(Indexes).history
     if history == 1:
-        return text_of(node.message)
+        return with_calls(text_of(node.message), calls)
     unit = read_units(conn, runtime.owner, [key])[0]
     if unit.rank:
         return f"{unit.source}: ({unit.content})"

@@ -7,12 +7,17 @@ needs no result, but may have one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from langchain_threadmem.messages.codec import text_of
+
 RESULT = "tool"
 """The message type of the result of a tool call."""
+LONGEST_LINE, LONGEST_TEXT = 100, 400
+"""The number of characters of one message, and of all messages of a turn, in `text_of_calls`."""
 
 
 def call_ids(message: BaseMessage) -> set[str | None]:
@@ -35,6 +40,52 @@ def calls_tools(message: BaseMessage) -> bool:
         False
     """
     return isinstance(message, AIMessage) and bool(message.tool_calls)
+
+
+def text_of_calls(message: BaseMessage, before: str = "") -> str:
+    """The arguments of tool calls and their results, as a text by which turns are compared.
+
+    Each message has a line of at most 100 characters, and the text has at most 400: an argument such as a
+    search term names the subject of a turn, while a complete result would outweigh the answer.
+
+    Args:
+        message: A message; one without calls, which is no result either, adds nothing.
+        before: The text of the earlier messages of the turn.
+
+    Example:
+        >>> call = AIMessage("", tool_calls=[{"name": "find", "args": {"in": "Oslo", "for": 3}, "id": "1"}])
+        >>> print(text_of_calls(ToolMessage("two hotels", tool_call_id="1"), text_of_calls(call)))
+        Oslo 3
+        two hotels
+    """
+    line = " ".join(" ".join(_said(message)).split())[:LONGEST_LINE]
+    return "\n".join(filter(None, (before, line)))[:LONGEST_TEXT]
+
+
+def with_calls(answer: str, calls: str) -> str:
+    """The text by which the answer of a turn with tool calls is compared: it often omits their subject.
+
+    Args:
+        answer: The text of the answer.
+        calls: The result of `text_of_calls`.
+    """
+    return f"{calls}\n{answer}" if calls else answer
+
+
+def _said(message: BaseMessage) -> Iterator[str]:
+    if isinstance(message, ToolMessage):
+        yield text_of(message)
+    elif isinstance(message, AIMessage):
+        for call in message.tool_calls:
+            yield from _leaves(call["args"])
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping | list):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _leaves(item)
+    elif value is not None:
+        yield str(value)
 
 
 def exchanges(messages: Sequence[BaseMessage]) -> list[int]:

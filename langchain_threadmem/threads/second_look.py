@@ -109,7 +109,7 @@ def look_again(
         if _is_clear(near, ids.index(turn.previous)):
             return None
     candidates = describe(
-        before, human_vectors, answer_vectors, turn.answer, vector, reader, compatibility, among
+        before, human_vectors, answer_vectors, turn.answer_with_calls, vector, reader, compatibility, among
     )
     likely = {None: UNLIKELY} | dict(turn.chances)
     chances = np.array([likely[id_] for id_ in ids])
@@ -154,7 +154,7 @@ def reconsidered(
     for place, turn in enumerate(turn_ends[first:], first):
         if doubtful(turn):
             stored = tuple(turn.chances)
-            key = (way, version, turn.id, turn.answer, stored)
+            key = (way, version, turn.id, turn.answer_with_calls, stored)
             chances = reader.second_looks.get(key)
             if chances is None:
                 late = slice(max(place - LATE, 0), place)

@@ -135,6 +135,9 @@ class SemanticNodeSelector(FlowSelector):
     (`threads.shortlist`). Without an embedding model words and recency decide, and older threads are found in
     the lexicon, which an encrypted memory does not have.
 
+    A turn with tool calls is compared by its answer and by the arguments and results of the calls, since an
+    agent's answer often omits the subject that its calls name.
+
     The selector has phrases of 14 languages (`threads/features/languages`); the language of a message is that
     of its words, or of the latest turns. The default embedding model supports English only: with the extra
     `multilingual`, turns in other languages are embedded by `MultilingualEmbeddings`; without the extra they
@@ -212,7 +215,7 @@ class SemanticNodeSelector(FlowSelector):
 
 def _embedded(own: Embedder, ends: Sequence[TurnEnd], text: str) -> Flow[tuple[Vectors, _Floats, str]]:
     """Vectors of turns and of a message by another model than the memory's, whose vectors are only cached."""
-    by_id = {end.human_id: end.human for end in ends} | {end.id: end.answer for end in ends}
+    by_id = {end.human_id: end.human for end in ends} | {end.id: end.answer_with_calls for end in ends}
     ids = sorted(id_ for id_ in by_id if id_ is not None)
     texts = [*(by_id[id_] for id_ in ids), text]
     rows = yield from Call(lambda: own.embed(texts), lambda: own.aembed(texts))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from langchain_threadmem.common import forking
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.roles import is_answer
+from langchain_threadmem.messages.tool_pairs import text_of_calls, with_calls
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.lineage import Span, within
@@ -61,6 +62,7 @@ class TurnEnd:
             place is certain.
         settled: Whether the probabilities include the answer, since the turn was moved because of it.
         title: The title of the thread that the turn began, if a model has given one.
+        calls: The arguments and results of the tool calls of the turn, see `tool_pairs.text_of_calls`.
     """
 
     id: int
@@ -73,6 +75,31 @@ class TurnEnd:
     chances: Sequence[tuple[int | None, float]] = ()
     settled: bool = False
     title: str = ""
+    calls: str = ""
+
+    @property
+    def answer_with_calls(self) -> str:
+        """The text by which the answer is compared, see `tool_pairs.with_calls`."""
+        return with_calls(self.answer, self.calls)
+
+
+class _Turn(NamedTuple):
+    """The part of a turn down to a node.
+
+    Attributes:
+        human_id: Node id of the human message; `None` if the turn has none.
+        human: Text of the human message.
+        previous: `id` of the turn end that the turn continues.
+        calls: The text of the tool calls and their results.
+    """
+
+    human_id: int | None = None
+    human: str = ""
+    previous: int | None = None
+    calls: str = ""
+
+
+_NO_TURN = _Turn()
 
 
 class TurnIndex:
@@ -108,8 +135,7 @@ class TurnIndex:
         # The first human node with another name than an earlier one.
         self._openings: dict[int, int] = {}
         self._following: dict[int, int] = {}
-        self._turn_of: dict[int, tuple[int | None, str, int | None]] = {}
-        # For each node: the human node of its turn, the text of that node, and the turn end before the turn.
+        self._turn_of: dict[int, _Turn] = {}
         self._first: dict[int, int] = {}
         # For a human node that replaces another (an edit or a move): the first version.
         self._above_system: dict[int, int | None] = {}
@@ -172,7 +198,7 @@ class TurnIndex:
 
     def belongs(self, id_: int, spans: Sequence[Span]) -> bool:
         """Whether the turn of a node began, in its first version, in one of the ranges of ids."""
-        human = self._turn_of.get(id_, (None,))[0]
+        human = self._turn_of.get(id_, _NO_TURN).human_id
         return within(spans, id_ if human is None else self._first.get(human, human))
 
     def without(self, spans: Sequence[Span]) -> TurnIndex:
@@ -210,7 +236,7 @@ class TurnIndex:
 
     def end_above(self, id_: int) -> int | None:
         """The turn end with the id of a node, or else the turn end that the turn of the node continues."""
-        return id_ if self._end(id_) else self._turn_of.get(id_, (None, "", None))[2]
+        return id_ if self._end(id_) else self._turn_of.get(id_, _NO_TURN).previous
 
     def leaf(self, id_: int) -> int:
         """The end of the thread of a turn end; at a branch, of the newest branch."""
@@ -240,17 +266,19 @@ class TurnIndex:
         if is_human:
             in_group = self._group_from is not None and node.id >= self._group_from
             continues = parent in self._ends or (in_group and parent in self._open)
-            previous = parent if continues else (above[2] if above else None)
-            turn: tuple[int | None, str, int | None] = (node.id, text_of(node.message), previous)
+            previous = parent if continues else (above.previous if above else None)
+            turn = _Turn(node.id, text_of(node.message), previous)
         else:
-            turn = above or (None, "", None)
+            turn = above or _NO_TURN
+            if calls := text_of_calls(node.message, turn.calls):
+                turn = turn._replace(calls=calls)
             if live and node.message.type != "system":
                 self._ends.pop(parent or 0, None)  # A further answer of the same turn moves its end.
-                self._open.pop(turn[0] or 0, None)
+                self._open.pop(turn.human_id or 0, None)
         self._turn_of[node.id] = turn
         if not live or not (is_human or is_answer(node.message)):
             return
-        human_id, human, previous = turn
+        human_id, human, previous, calls = turn
         placement = self._placements.get(human_id or 0)
         answer = "" if is_human else text_of(node.message)
         end = TurnEnd(
@@ -264,10 +292,11 @@ class TurnIndex:
             placement.chances if placement else (),
             placement is not None and placement.is_move,
             placement.title if placement else "",
+            calls,
         )
         speaker = node.message.name or ""
         if is_human:
-            before = above[0] if above and parent not in self._ends else parent
+            before = above.human_id if above and parent not in self._ends else parent
             self._openings[node.id] = self._openings.get(previous or 0, node.id)
             self._open[node.id] = end
             self.speeches.append(Speech(node.id, node.id, before, speaker, human))

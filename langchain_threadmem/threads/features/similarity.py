@@ -77,7 +77,9 @@ class Compatibility:
             return float(key @ humans[after])
 
         fits = [
-            cache.setdefault((turn_ends[before].answer, turn_ends[after].human), partial(fit, before, after))
+            cache.setdefault(
+                (turn_ends[before].answer_with_calls, turn_ends[after].human), partial(fit, before, after)
+            )
             for before, after in zip(above.tolist(), below.tolist(), strict=True)
         ]
         return np.array(fits, np.float32)

@@ -17,6 +17,7 @@ from langchain_threadmem.index.embed import catch_up_vectors
 from langchain_threadmem.index.vectors import NONE, Vectors
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.messages.roles import is_answer
+from langchain_threadmem.messages.tool_pairs import text_of_calls
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.threads.features.phrases import language_of
@@ -68,6 +69,7 @@ class _Spoken:
     above: _Spoken | None
     humans: list[ConversationNode] = field(default_factory=list)
     answer: ConversationNode | None = None
+    calls: str = ""
     number: int = 0
 
 
@@ -169,7 +171,9 @@ def _turns(history: Sequence[ConversationNode]) -> list[_Spoken]:
         if turn is not None and node.state is State.LIVE:
             if is_human:
                 turn.humans.append(node)
-            elif is_answer(node.message) and (turn.answer is None or turn.answer.id < id_):
+                continue
+            turn.calls = text_of_calls(node.message, turn.calls)
+            if is_answer(node.message) and (turn.answer is None or turn.answer.id < id_):
                 turn.answer = node
     living = sorted((turn for turn in found if turn.humans or turn.answer), key=lambda turn: turn.since)
     for number, turn in enumerate(living, 1):
@@ -193,6 +197,7 @@ def _as_turns(spoken: Sequence[_Spoken], placements: Mapping[int, Placement]) ->
             previous,
             "\n".join(text_of(node.message) for node in turn.humans),
             text_of(turn.answer.message) if turn.answer else "",
+            calls=turn.calls if turn.answer else "",
         )
         is_fixed = turn.opening is None or turn.opening.state is not State.LIVE or is_chosen
         is_fixed = is_fixed or (placement is not None and placement.reason in PLACED_BY_HAND)
@@ -209,7 +214,11 @@ def _sorter(runtime: Runtime, tree: int, spoken: Sequence[_Spoken], turns: Seque
         cached = yield from catch_up_vectors(runtime, tree)
         vectors, model = NONE if cached is None else cached.vectors, runtime.embedder.model
     else:
-        known = sorted((node.id, text_of(node.message)) for node in (*asked, *answered) if node)
+        text_by_id = {node.id: text_of(node.message) for node in asked if node}
+        text_by_id |= {
+            node.id: turn.end.answer_with_calls for node, turn in zip(answered, turns, strict=True) if node
+        }
+        known = sorted(text_by_id.items())
         texts, ids = [text for _, text in known], np.array([id_ for id_, _ in known], np.int64)
         rows = yield from Call(lambda: other.embed(texts), lambda: other.aembed(texts))
         vectors, model = Vectors(ids, ids, rows), other.model
