@@ -22,7 +22,7 @@ from langchain_threadmem.filters.store import Filter, check_filter, passes
 from langchain_threadmem.index import lexicon
 from langchain_threadmem.index.catch_up import catch_up_owner_words, words_of_new_messages
 from langchain_threadmem.index.indexes import Indexes
-from langchain_threadmem.messages.codec import text_of
+from langchain_threadmem.messages.codec import UNREADABLE, text_of
 from langchain_threadmem.messages.display import Displayed, table
 from langchain_threadmem.messages.ids import check_name, is_key
 from langchain_threadmem.messages.text import one_line, plural
@@ -482,6 +482,10 @@ def title_of(opening: str) -> str:
 
 
 def title_of_thread(opening: Iterable[BaseMessage]) -> str:
-    """The title by the first human message with text."""
-    texts = (text_of(message) for message in opening if message.type == "human")
+    """The title by the first human message with text; empty if the message cannot be read."""
+    texts = (
+        text_of(message)
+        for message in opening
+        if message.type == "human" and UNREADABLE not in message.response_metadata
+    )
     return next(filter(None, map(title_of, texts)), "")

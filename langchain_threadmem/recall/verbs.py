@@ -86,6 +86,8 @@ def _results(
         if result is not None:
             break
     hits, results = result or ([], [])
+    if not hits and tree is None:
+        yield from Sql(lambda conn: trees.check_owner(conn, runtime.owner))
     if options.reranker is None:
         return results
     hits = yield from _reranked(conversation, query, hits, options)

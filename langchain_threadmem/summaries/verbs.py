@@ -98,6 +98,7 @@ def summarize_long_term_memory(call: Summarising) -> Flow[MemoryUnit | None]:
     def read(conn: Conn) -> Plan:
         keys = summary_queries.new_roots(conn, owner)
         rows = {row.key: row for row in unit_queries.by_keys(conn, owner, keys)}
+        trees.check_all(conn, {row.tree for row in rows.values()})
         roots = pieces_of([rows[key] for key in keys], call.limits)
         versions = (0, trees.head(conn, tree).version)
         return Plan(

@@ -80,6 +80,8 @@ _CONTENTS = tuple(
     Statement(select(table.c.tree).where(table.c.tree == bindparam("tree"), *only).limit(1), "tree")
     for table, only in ((node, [_opener]), (checkpoint, []), (write, []))
 )
+_SEALINGS = Statement(select(*tree.c["id", "sealed"]).where(within(tree.c.id, "trees")), "trees")
+_SEALED = Statement(select(tree.c.id).where(tree.c.owner == bindparam("owner"), tree.c.sealed), "owner")
 _RESEAL = Statement(
     update(tree).where(tree.c.id == bindparam("at")).values(sealed=bindparam("sealed")), "sealed", "at"
 )
@@ -183,6 +185,28 @@ def check(conn: Conn, tree_id: int, sealed: bool) -> None:
         "the conversation is not encrypted, but this memory is; open the conversation with a memory without "
         "a cipher"
     )
+
+
+def check_all(conn: Conn, tree_ids: Iterable[int]) -> None:
+    """`check` several trees."""
+    for tree_id, sealed in conn.all(_SEALINGS, json.dumps(list(tree_ids))):
+        check(conn, tree_id, sealed)
+
+
+def check_owner(conn: Conn, owner: str) -> None:
+    """Check that a memory without a cipher does not leave out conversations that are encrypted.
+
+    Raises:
+        EncryptionError: A conversation of the owner is encrypted.
+    """
+    if conn.seal is not None:
+        return
+    for (tree_id,) in conn.all(_SEALED, owner):
+        if any(conn.all(rows, tree_id) for rows in _CONTENTS):
+            raise EncryptionError(
+                f"nothing was found, and conversations of {owner!r} are encrypted, which only a memory with "
+                "their cipher can search, one at a time: MemorySystem(..., cipher=...)"
+            )
 
 
 def claim(conn: Conn, tree_id: int, sealed: bool) -> None:

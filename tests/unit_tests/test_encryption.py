@@ -261,6 +261,33 @@ def test_without_the_key_an_encrypted_conversation_is_neither_read_nor_written(
     assert said(sealed.conversation("t")) == ["a heron", "grey"]
 
 
+@pytest.mark.parametrize(
+    "search",
+    [
+        lambda system: system.conversation("new").recall("heron", scope="owner"),
+        lambda system: system.query("heron"),
+        lambda system: system.summarize_long_term_memory(),
+    ],
+    ids=["recall", "query", "summarize"],
+)
+def test_without_the_key_a_search_in_all_conversations_that_finds_nothing_names_the_encryption(
+    sealed: MemorySystem, url: str, search: Callable[[MemorySystem], Any]
+) -> None:
+    sealed.conversation("t").append("a heron", "grey")
+    sealed.summarize_session("t")
+    with MemorySystem(url, owner=sealed.owner, embeddings=False) as other:
+        with pytest.raises(EncryptionError, match=r"encrypted.*cipher="):
+            search(other)
+        other.conversation("plain").append("a heron and a stork", "white")
+        assert other.conversation("plain").recall("stork", scope="owner")
+
+
+def test_without_the_key_a_conversation_is_listed_by_its_name(sealed: MemorySystem, url: str) -> None:
+    sealed.conversation("t").append("a heron", "grey")
+    with MemorySystem(url, owner=sealed.owner, embeddings=False) as other:
+        assert [item.title for item in other.list_conversations()] == ["t"]
+
+
 def encrypted(url: str, owner: str, key: bytes = b"key") -> MemorySystem:
     return MemorySystem(url, owner=owner, embeddings=False, cipher=StreamCipher(key))
 
