@@ -261,7 +261,8 @@ def _brief(end: TurnEnd, by_id: Mapping[int, TurnEnd]) -> str:
         opening = by_id[opening.previous]
     title = opening.title or ("" if opening is end else opening.human)
     topic = f"topic: {_flat(title, TITLE)} | " if title else ""
-    return f"{topic}user: {_flat(end.human, 140)} | assistant: {_flat(end.answer, 200)}"
+    calls = f" | tools: {_flat(end.calls, 140)}" if end.calls else ""
+    return f"{topic}user: {_flat(end.human, 140)}{calls} | assistant: {_flat(end.answer, 200)}"
 
 
 def _flat(text: str, most: int) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import FakeListChatModel, GenericFakeChatModel
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableLambda
 from pydantic import Field
@@ -458,3 +458,14 @@ def test_a_candidate_is_shown_with_its_topic_and_age(memory: ChatMemory) -> None
         in prompt
     )
     assert "Node 2: <text>user: Python? | assistant: A language.</text> (4 turns ago)" in prompt
+
+
+def test_a_candidate_is_shown_with_its_tool_calls() -> None:
+    memory = ChatMemory(embeddings=False)
+    memory.append(
+        HumanMessage("Find a slot for him"),
+        AIMessage("", tool_calls=[{"name": "book", "args": {"patient": "Milo"}, "id": "c1"}]),
+        ToolMessage("Thursday 16:20", tool_call_id="c1"),
+        AIMessage("Shall I take it?"),
+    )
+    assert "user: Find a slot for him | tools: Milo Thursday 16:20 | assistant: Shall" in prompt_for(memory)
