@@ -78,7 +78,7 @@ def add_command(
     owner: bool = True,
     json: str = "",
 ) -> Command:
-    """Add a command with the options that all commands share.
+    """Add a command with the common options.
 
     Args:
         commands: The commands.
@@ -101,7 +101,7 @@ def add_command(
     command.set_defaults(run=run)
     if database == "argument":
         command.add_argument("database", metavar="DATABASE", nargs="?", help="the same as --db DATABASE")
-    shared = command.add_argument_group("options of all commands")
+    shared = command.add_argument_group("common options")
     if database is not None:
         shared.add_argument(
             "--db", metavar="DATABASE", help=f"the database: a file or a URL; default: {DATABASE}"

@@ -47,7 +47,9 @@ def register(commands: Commands) -> None:
         database="argument",
         json="the numbers of vectors in the index and in the database",
     )
-    vectors.add_argument("--vectors", metavar="DIR", help="folder of the index; default: beside the file")
+    vectors.add_argument(
+        "--vectors", metavar="DIR", help="folder or server of the index; default: a folder beside the file"
+    )
 
     secure = add_command(
         commands,
