@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
+from langchain_threadmem.common.inputs import zoned
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
@@ -102,7 +103,7 @@ def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -
         raise InputError(f"before= must be a datetime, not {before!r}; a time without a zone is in UTC")
     if conversation is not None:
         check_name("a conversation", conversation)
-    time = None if before is None else before if before.tzinfo else before.replace(tzinfo=UTC)
+    time = None if before is None else zoned(before)
     owner = runtime.owner
     yield from runtime.get(Visits).settle()
 

@@ -70,13 +70,13 @@ _TREES_WITH_OLDER = Statement(
     select(tree.c.id, tree.c.conversation)
     .where(
         tree.c.owner == bindparam("owner"),
-        tree.c.scope == bindparam("scope"),
+        tree.c.scope == "",
         node_keys.keys_of(tree.c.id)
         .where(node.c.created < bindparam("before"), node.c.state != int(State.PURGED))
         .exists(),
     )
     .order_by(tree.c.id),
-    *("owner", "scope", "before"),
+    *("owner", "before"),
 )
 
 
@@ -86,9 +86,9 @@ def outline(conn: Conn, tree_id: int) -> list[Outline]:
     return [row for row in rows if row.state != State.PURGED]
 
 
-def with_older(conn: Conn, owner: str, before: float, scope: str = "") -> list[tuple[int, str]]:
-    """The trees of an owner with messages before a time, and their conversations."""
-    return [(row[0], row[1]) for row in conn.all(_TREES_WITH_OLDER, owner, scope, before)]
+def with_older(conn: Conn, owner: str, before: float) -> list[tuple[int, str]]:
+    """The trees and names of an owner's conversations with messages before a time."""
+    return [(row[0], row[1]) for row in conn.all(_TREES_WITH_OLDER, owner, before)]
 
 
 def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int]) -> None:

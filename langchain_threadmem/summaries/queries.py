@@ -111,7 +111,7 @@ _OUTLINE = Statement(
     "tree",
 )
 _EXTENTS = (
-    select(*digest.c["key", "rank", "thread", "started", "ended", "messages"])
+    select(*digest.c["key", "rank", "started", "ended", "messages"])
     .join(node, node.c.key == digest.c.key)
     .outerjoin(unit, unit.c.key == digest.c.key)
     .where(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None))
@@ -361,7 +361,6 @@ class Extent(NamedTuple):
     Attributes:
         key: The key of the summary.
         rank: 1 within a conversation, 2 in the long-term memory.
-        thread: The number of the first message of the only covered thread, or 0.
         started: The time of the first covered message, in seconds since 1970.
         ended: The time of the last covered message, in seconds since 1970.
         messages: The number of covered messages.
@@ -369,7 +368,6 @@ class Extent(NamedTuple):
 
     key: int
     rank: int
-    thread: int
     started: float
     ended: float
     messages: int

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import as_file, files
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
@@ -33,14 +33,7 @@ Way = Literal["local", "vectors", "words", "multilingual", "neutral_vectors", "n
 languages other than English, without features that were learned from English words: vectors of the
 multilingual model, vectors of any model, or words alone.
 """
-WAYS: Final[tuple[Way, ...]] = (
-    "local",
-    "vectors",
-    "words",
-    "multilingual",
-    "neutral_vectors",
-    "neutral_words",
-)
+WAYS: Final[tuple[Way, ...]] = get_args(Way)
 LOCAL, MULTILINGUAL = "all-minilm-l6-v2", "universal-sentence-encoder"
 """Parts of the names of the embedding models used in training, in lower case."""
 FILE = "model.npz"
