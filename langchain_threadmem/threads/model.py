@@ -84,7 +84,7 @@ class Networks:
 
 
 def score(ensemble: Networks, rows: Table, familiar: float | None = None) -> Table:
-    """The score of each candidate; the softmax of the scores gives the probabilities.
+    """The score of each candidate; `softmax` of the scores gives the probabilities.
 
     The weight of the networks that use the learned matrices rises with the familiarity of the conversation.
 
@@ -103,6 +103,13 @@ def score(ensemble: Networks, rows: Table, familiar: float | None = None) -> Tab
         weights = np.where(home, share / home.sum(), (1.0 - share) / (~home).sum())
     scores: Table = weights @ ensemble.scores(rows)
     return scores
+
+
+def softmax(scores: Table) -> Table:
+    """The probabilities of candidates, by their scores."""
+    weights: Table = np.exp(scores - scores.max())
+    weights /= weights.sum()
+    return weights
 
 
 @cache

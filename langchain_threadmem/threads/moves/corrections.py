@@ -219,7 +219,7 @@ def _found(
         if end is not None and end.state == State.LIVE:
             ranges = nodes.spans(conn, end.key)
             # A turn that was moved below the message itself is no other place for it.
-            if not any(first <= key <= last for first, last in ranges):
+            if not nodes.contain(ranges, key):
                 opening = [at for first, last in ranges[:2] for at in range(first, min(first + 1, last) + 1)]
                 return [
                     _Found(row, placement, probability, (candidate, chance), nodes.by_keys(conn, opening[:2]))
