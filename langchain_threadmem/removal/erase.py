@@ -282,7 +282,7 @@ def _erase_long_term(conn: Conn, owner: str, erased: _Erased) -> None:
 
 def _empty_tree(conn: Conn, owner: str, tree: int, erased: _Erased) -> None:
     """Empty a tree, and count its rows."""
-    erased.keys[tree] = [row.key for row in purging.outline(conn, tree)]
+    erased.keys[tree] = [row.key for row in nodes.outline(conn, tree)]
     erased.rows.update(tables.count_below(conn, tree))
     index_removal.clear(conn, tree, owner)
     checkpoint_queries.clear(conn, tree)
@@ -291,7 +291,7 @@ def _empty_tree(conn: Conn, owner: str, tree: int, erased: _Erased) -> None:
 
 def _purge_older(conn: Conn, owner: str, tree: int, seconds: float, erased: _Erased) -> None:
     """Purge the messages before a time, results of tools with their calls."""
-    rows = purging.outline(conn, tree)
+    rows = nodes.outline(conn, tree)
     old_seqs = {row.seq for row in rows if row.created < seconds}
     old_seqs = with_results_below([(row.seq, row.parent, row.role) for row in rows], old_seqs)
     keys = [row.key for row in rows if row.seq in old_seqs]

@@ -45,14 +45,6 @@ class StoredSummary(NamedTuple):
     several: bool
 
 
-class Outline(NamedTuple):
-    """A node without its text."""
-
-    seq: int
-    parent: int | None
-    state: int
-
-
 _child, _sibling = unit.alias("child"), unit.alias("sibling")
 _several = (
     select(_child.c.key)
@@ -103,12 +95,6 @@ _LIVE = Statement(
 )
 _COVERED_OR_FORGOTTEN = Statement(
     select(unit.c.key, unit.c.parent, unit.c.forgotten).where(within(unit.c.key, "keys")), "keys"
-)
-_OUTLINE = Statement(
-    node_keys.keys_of(bindparam("tree"))
-    .with_only_columns(*node.c["seq", "parent", "state"])
-    .order_by(node.c.seq),
-    "tree",
 )
 _EXTENTS = (
     select(*digest.c["key", "rank", "started", "ended", "messages"])
@@ -288,11 +274,6 @@ def settled(conn: Conn, keys: Sequence[int], *, anew: bool) -> set[int]:
         for key, parent, forgotten in conn.all(_COVERED_OR_FORGOTTEN, json.dumps(keys))
         if forgotten is not None or (parent is not None and not anew)
     }
-
-
-def outline(conn: Conn, tree_id: int) -> list[Outline]:
-    """All nodes of a tree without their texts, oldest first."""
-    return [Outline(*row) for row in conn.all(_OUTLINE, tree_id)]
 
 
 def put_draft(conn: Conn, tree_id: int, hash_: str, summary: MessageSummary) -> None:
