@@ -15,6 +15,7 @@ from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.catalogue import queries
 from langchain_threadmem.catalogue.queries import Outline, Profile, Row
+from langchain_threadmem.common.inputs import is_whole, zoned
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
 from langchain_threadmem.errors import InputError, SessionNotFoundError
@@ -306,11 +307,11 @@ def _earliest(since: datetime | None) -> float:
         return -math.inf
     if not isinstance(since, datetime):
         raise InputError(f"since= is a datetime, not {since!r}; a time without a zone is UTC")
-    return (since if since.tzinfo else since.replace(tzinfo=UTC)).timestamp()
+    return zoned(since).timestamp()
 
 
 def _check_limit(limit: int) -> None:
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+    if not is_whole(limit, 1):
         raise InputError(f"limit={limit!r} is not an integer of at least 1; pass a number of list items")
 
 

@@ -154,7 +154,7 @@ def play(
     return Played(shown, total, followed, covered)
 
 
-def questions_for(history: Sequence[ConversationNode], how_many: int = 2) -> list[str]:
+def questions_for(history: Sequence[ConversationNode]) -> list[str]:
     """Queries of the most distinctive words of the longest threads.
 
     Example:
@@ -163,7 +163,7 @@ def questions_for(history: Sequence[ConversationNode], how_many: int = 2) -> lis
         ['tomato soup needs ripe']
     """
     total = Counter(word for node in history for word in words(text_of(node.message)))
-    longest = sorted(graph.threads(history), key=len, reverse=True)[:how_many]
+    longest = sorted(graph.threads(history), key=len, reverse=True)[:2]
     queries = []
     for thread in longest:
         counts = Counter(word for node in thread for word in words(text_of(node.message)))

@@ -6,15 +6,15 @@ means no model. The dot product of two vectors is their cosine. Indexes receive 
 
 from __future__ import annotations
 
-import asyncio
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from langchain_threadmem.common.cache import LruCache
+from langchain_threadmem.engine.flow import Call, Flow
 from langchain_threadmem.errors import EmbeddingError, InputError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Embedder:
 
     def embed(
         self, texts: Sequence[str], *, query: bool = False, remember: bool = True
-    ) -> NDArray[np.float32]:
+    ) -> Flow[NDArray[np.float32]]:
         """Unit vectors of texts: (n, d), or (n, 0) without a model.
 
         Args:
@@ -90,64 +90,27 @@ class Embedder:
         Raises:
             EmbeddingError: The model failed, or did not return one vector for each text.
         """
-        model = self.embeddings
-        if model is None:
-            return np.empty((len(texts), 0), np.float32)
-        vectors, missing = self._cached(texts, query)
-        if missing:
-            try:
-                rows = [model.embed_query(text) for text in missing] if query else _documents(model, missing)
-            except Exception as error:
-                raise _failed(error) from error
-            new = self._checked(missing, rows)
-            vectors |= new
-            if remember:
-                self._cache(new, query)
-        return _stack(texts, vectors)
-
-    async def aembed(
-        self, texts: Sequence[str], *, query: bool = False, remember: bool = True
-    ) -> NDArray[np.float32]:
-        """Async `embed`."""
         if not self.is_resolved:
-            await asyncio.to_thread(lambda: self.embeddings)
+            yield from Call(lambda: self.embeddings)
         model = self.embeddings
         if model is None:
             return np.empty((len(texts), 0), np.float32)
-        vectors, missing = self._cached(texts, query)
+        # Vectors are cached because a message is embedded to select its thread, and again for recall.
+        vectors = {text: row for text in texts if (row := self._recent.get((text, query))) is not None}
+        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
         if missing:
             try:
-                rows = (
-                    [await model.aembed_query(text) for text in missing]
-                    if query
-                    else await model.aembed_documents(missing)
-                )
+                rows = yield from (_queries if query else _documents)(model, missing)
             except Exception as error:
                 raise _failed(error) from error
-            new = self._checked(missing, rows)
+            matrix = _unit(rows, len(missing))
+            self.expect(self._dimensions, matrix.shape[1])
+            self._dimensions = matrix.shape[1]
+            new = dict(zip(missing, matrix, strict=True))
             vectors |= new
-            if remember:
-                self._cache(new, query)
-        return _stack(texts, vectors)
-
-    def _cached(self, texts: Sequence[str], query: bool) -> tuple[dict[str, NDArray[np.float32]], list[str]]:
-        """The cached vectors of texts, and the texts without a cached vector.
-
-        Vectors are cached because a message is embedded to select its thread, and again for recall.
-        """
-        vectors = {text: row for text in texts if (row := self._recent.get((text, query))) is not None}
-        return vectors, [text for text in dict.fromkeys(texts) if text not in vectors]
-
-    def _checked(self, texts: Sequence[str], rows: object) -> dict[str, NDArray[np.float32]]:
-        """The vectors that the model has returned, by text."""
-        matrix = _unit(rows, len(texts))
-        self.expect(self._dimensions, matrix.shape[1])
-        self._dimensions = matrix.shape[1]
-        return dict(zip(texts, matrix, strict=True))
-
-    def _cache(self, vectors: Mapping[str, NDArray[np.float32]], query: bool) -> None:
-        for text, row in vectors.items():
-            self._recent.put((text, query), row)
+            for text, row in new.items() if remember else ():
+                self._recent.put((text, query), row)
+        return np.stack([vectors[text] for text in texts]) if texts else np.empty((0, 0), np.float32)
 
     def expect(self, before: int | None, dimensions: int) -> None:
         """Refuse vectors with another number of dimensions than earlier vectors.
@@ -185,9 +148,16 @@ def _embeds(model: object) -> bool:
     return not isinstance(model, type) and all(callable(getattr(model, name, None)) for name in names)
 
 
-def _documents(model: Embeddings, texts: list[str]) -> object:
-    array: Callable[[list[str]], object] | None = getattr(model, "embed_array", None)
-    return model.embed_documents(texts) if array is None else array(texts)
+def _queries(model: Embeddings, texts: list[str]) -> Call[object]:
+    async def aembed() -> object:
+        return [await model.aembed_query(text) for text in texts]
+
+    return Call(lambda: [model.embed_query(text) for text in texts], aembed)
+
+
+def _documents(model: Embeddings, texts: list[str]) -> Call[object]:
+    array: Callable[[list[str]], object] = getattr(model, "embed_array", model.embed_documents)
+    return Call(lambda: array(texts), lambda: model.aembed_documents(texts))
 
 
 def _unit(rows: object, count: int) -> NDArray[np.float32]:
@@ -204,10 +174,6 @@ def _unit(rows: object, count: int) -> NDArray[np.float32]:
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
     unit: NDArray[np.float32] = np.divide(matrix, lengths, out=matrix, where=lengths > 0)
     return unit
-
-
-def _stack(texts: Sequence[str], vectors: dict[str, NDArray[np.float32]]) -> NDArray[np.float32]:
-    return np.stack([vectors[text] for text in texts]) if texts else np.empty((0, 0), np.float32)
 
 
 def _failed(error: Exception) -> EmbeddingError:

@@ -78,6 +78,11 @@ def records(messages: Iterable[BaseMessage]) -> Attributes:
     }
 
 
+def nodes(result: Iterable[Any]) -> Attributes:
+    """The `records` of a result of nodes, or of other values with a message."""
+    return records(node.message for node in result)
+
+
 def observed(
     operation: str | Callable[..., str],
     start: Callable[..., Attributes],

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from uuid import uuid4
 
-from langchain_threadmem.common.paths import path_of
+from langchain_threadmem.common.inputs import path_of
 from langchain_threadmem.errors import PersistenceError
 
 

@@ -13,12 +13,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib import resources
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_openai_messages
 
+from langchain_threadmem.common.inputs import seconds_of, zoned
 from langchain_threadmem.errors import InputError, InvalidGraphStateError, UnsupportedMessageError
 from langchain_threadmem.messages.codec import clone, decode, encode, text_of
 from langchain_threadmem.messages.records import as_list, as_object, dumps, loads, message_from, reason
@@ -26,7 +27,7 @@ from langchain_threadmem.messages.roles import TYPES, role_of
 from langchain_threadmem.messages.typed_json import UNTRUSTED, Opaque, Writer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree import graph
-from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummary, Placement, seconds_of
+from langchain_threadmem.tree.node import EPOCH, ConversationNode, MessageSummary, Placement
 
 VERSION = "1.0"
 MODES = {"linear": "linear", "graph": "graph", "threaded": "graph"}
@@ -94,7 +95,7 @@ def to_json(
         ('user', 'Hello')
     """
     nodes = _validated(nodes)
-    times = [_zoned(node.timestamp) for node in nodes]
+    times = [zoned(node.timestamp) for node in nodes]
     document = {
         "version": VERSION,
         "metadata": {
@@ -283,7 +284,7 @@ def _node_record(node: ConversationNode, other: Writer | None) -> dict[str, Any]
         "id": node.id,
         "role": role_of(node.message),
         "content": text_of(node.message),
-        "timestamp": _iso(_zoned(node.timestamp)),
+        "timestamp": _iso(zoned(node.timestamp)),
         "summary": node.summary.model_dump() if node.summary else None,
         "parent_id": node.parent_id,
     }
@@ -319,7 +320,7 @@ def _read_node(value: object, n: int) -> ConversationNode:
         raise InputError(f"{where} has the state {state!r}; use live, superseded or aside")
     summary, time = record.get("summary"), record.get("timestamp")
     try:
-        timestamp = EPOCH if time is None else _zoned(datetime.fromisoformat(time))
+        timestamp = EPOCH if time is None else zoned(datetime.fromisoformat(time))
         seconds_of(timestamp)
         parsed = None if summary is None else MessageSummary.model_validate(summary)
     except (TypeError, ValueError) as error:
@@ -415,12 +416,8 @@ def _mode(mode: object) -> str:
     return MODES[mode]
 
 
-def _zoned(time: datetime) -> datetime:
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
 def _iso(time: datetime | None) -> str | None:
-    text = None if time is None else _zoned(time).isoformat()
+    text = None if time is None else zoned(time).isoformat()
     return text[:-6] + "Z" if text and text.endswith("+00:00") else text
 
 

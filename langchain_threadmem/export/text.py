@@ -29,6 +29,8 @@ _FRAME = 150
 """An upper bound of the characters of a diagram that belong to no message."""
 _STUB = 130
 """An upper bound of the characters for the parent of a message in another part."""
+_OUTLINE_WIDTH = 60
+"""The number of characters of a message that an outline shows."""
 # A formula; an icon (`fa:fa-car`); a colour (`style:#000`), which takes the semicolon of its entity code.
 _MERMAID_PAIRS = re.compile(r"\$(?=\$)|(?<=\$)\$|:(?=fa-|\S*#)")
 
@@ -275,12 +277,11 @@ def to_text(nodes: Sequence[ConversationNode]) -> str:
     )
 
 
-def to_outline(nodes: Sequence[ConversationNode], *, width: int = 60) -> str:
+def to_outline(nodes: Sequence[ConversationNode]) -> str:
     """Draw a conversation as a tree of lines, for a terminal.
 
     Args:
         nodes: Nodes of one conversation, in any order; a node whose parent is missing becomes a root.
-        width: Characters of each message to show.
 
     Returns:
         One line for each node. The cost is linear in the number of nodes.
@@ -305,7 +306,7 @@ def to_outline(nodes: Sequence[ConversationNode], *, width: int = 60) -> str:
         mark = f"{hook}● "
         while node is not None:
             note = "" if node.state == State.LIVE else f" ({State(node.state).name.lower()})"
-            lines.append(f"{margin[: len(margin) - len(hook)]}{mark}{line_of(node, width)}{note}")
+            lines.append(f"{margin[: len(margin) - len(hook)]}{mark}{line_of(node, _OUTLINE_WIDTH)}{note}")
             branches, node = layout.fork(node)
             for branch in branches:
                 last = node is None and branch is branches[-1]

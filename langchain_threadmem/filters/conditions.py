@@ -23,12 +23,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from enum import Enum
 from typing import Any
 
 from langchain_threadmem.common.cache import cache_of_texts
+from langchain_threadmem.common.inputs import time_of
 from langchain_threadmem.errors import InputError
 
 
@@ -276,22 +277,9 @@ def _operand(kind: Kind, key: object, operand: object) -> Any:
             return operand
         case Kind.MAP if number or isinstance(operand, str):
             return operand
-        case Kind.TIME if (time := _time(operand)) is not None:
+        case Kind.TIME if (time := time_of(operand)) is not None:
             return time
     raise InputError(f"{key!r} is compared with {kind.value}, not {operand!r:.200}")
-
-
-def _time(operand: object) -> datetime | None:
-    try:
-        if isinstance(operand, str):
-            operand = datetime.fromisoformat(operand)
-        elif isinstance(operand, int | float) and not isinstance(operand, bool):
-            operand = datetime.fromtimestamp(operand, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-    if not isinstance(operand, datetime):
-        return None
-    return operand if operand.tzinfo else operand.replace(tzinfo=UTC)
 
 
 def _at(record: object, path: tuple[str, ...]) -> object:

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.common.inputs import is_number, seconds_of
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.ids import storable
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.graph import circular, parents_first
-from langchain_threadmem.tree.node import MessageSummary, Placement, seconds_of
+from langchain_threadmem.tree.node import MessageSummary, Placement
 
 PIECE_SIZE = 5_000
 """The number of messages in a piece of a long list."""
@@ -182,7 +183,7 @@ def seconds(value: object, position: str) -> float | None:
     try:
         if isinstance(value, str):
             time = datetime.fromisoformat(value)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
+        elif is_number(value):
             time = datetime.fromtimestamp(value, UTC)  # A time out of range raises an error here.
         else:
             raise TypeError("the value is neither a number nor text")

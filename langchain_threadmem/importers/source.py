@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from langchain_threadmem.common.paths import path_of
+from langchain_threadmem.common.inputs import path_of
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.importers.json_items import Item, items_of
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
+from langchain_threadmem.common.inputs import is_number, zoned
+
 DAY = 86_400.0
 _CLOCK = re.compile(r"\b(\d{1,2}):(\d\d)(?::\d\d)?\s*([ap])?\.?m?\b", re.IGNORECASE)
 _ISO_DATE = re.compile(r"\b(\d{4})([-/])(\d\d)\2(\d\d)\b")
@@ -36,8 +38,8 @@ def said_at(time: object, months: Mapping[str, int]) -> float | None:
         (None, 1710496800.0, 1683504000.0)
     """
     if isinstance(time, datetime):
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-    if isinstance(time, (int, float)) and not isinstance(time, bool):
+        return zoned(time).timestamp()
+    if is_number(time):
         return float(time) if abs(time) < 1e11 else None
     if not isinstance(time, str):
         return None

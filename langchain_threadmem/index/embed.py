@@ -96,10 +96,7 @@ def embed(
         EmbeddingError: The model failed, or stored vectors have other dimensions.
     """
     embedder = runtime.embedder
-    vectors = yield from Call(
-        lambda: embedder.embed(texts, query=query, remember=remember),
-        lambda: embedder.aembed(texts, query=query, remember=remember),
-    )
+    vectors = yield from embedder.embed(texts, query=query, remember=remember)
     queue = runtime.get(EmbeddingQueue)
     if vectors.size and not queue.compared:
         # The stored vectors with this name may be of another model.

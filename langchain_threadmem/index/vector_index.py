@@ -105,6 +105,17 @@ def check_dimensions(vector: NDArray[np.float32], stored: int) -> None:
         )
 
 
+def nearest_among(vectors: Vectors, vector: NDArray[np.float32], most: int) -> Found:
+    """The vectors nearest to a unit vector, by cosine."""
+    keys, _, matrix = vectors
+    if not len(keys):
+        return Found(keys, np.empty(0, np.float32))
+    similarity = matrix @ vector
+    best = np.argpartition(similarity, -most)[-most:] if len(keys) > most else np.arange(len(keys))
+    best = best[np.argsort(-similarity[best], kind="stable")]
+    return Found(keys[best], similarity[best])
+
+
 class ExactIndex:
     """Vectors in one growing array, searched by a matrix product.
 
@@ -153,17 +164,10 @@ class ExactIndex:
 
     def search(self, vector: NDArray[np.float32], most: int) -> Found:
         """The nearest vectors, by cosine."""
-        keys, _, matrix = self.vectors
-        if not len(keys):
-            return Found(keys, np.empty(0, np.float32))
-        check_dimensions(vector, matrix.shape[1])
-        similarity = matrix @ vector
-        if len(keys) > most:
-            best = np.argpartition(similarity, -most)[-most:]
-        else:
-            best = np.arange(len(keys))
-        best = best[np.argsort(-similarity[best], kind="stable")]
-        return Found(keys[best], similarity[best])
+        vectors = self.vectors
+        if len(vectors.keys):
+            check_dimensions(vector, vectors.matrix.shape[1])
+        return nearest_among(vectors, vector, most)
 
     def of(self, keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:
         """The vectors of nodes; nodes without a vector are left out."""

@@ -109,24 +109,18 @@ class ThreadMemRetriever(BaseRetriever):
             OwnerRequiredError: The run names no owner.
             OwnerMismatchError: The configuration names another owner than that of the memory.
         """
-        return self._of_run(config)._invoke(input, config, **kwargs)
+        return BaseRetriever.invoke(self._of_run(config), input, config, **kwargs)
 
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """Async `invoke`."""
-        return await self._of_run(config)._ainvoke(input, config, **kwargs)
+        return await BaseRetriever.ainvoke(self._of_run(config), input, config, **kwargs)
 
     def _of_run(self, config: RunnableConfig | None) -> Self:
         """The retriever over the memory of the owner of a run."""
         memory = memory_of_run(self.memory, self.owner, ensure_config(config))
         return self if memory is self.memory else self.model_copy(update={"memory": memory, "owner": None})
-
-    def _invoke(self, input: str, config: RunnableConfig | None, **kwargs: Any) -> list[Document]:
-        return super().invoke(input, config, **kwargs)
-
-    async def _ainvoke(self, input: str, config: RunnableConfig | None, **kwargs: Any) -> list[Document]:
-        return await super().ainvoke(input, config, **kwargs)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None

@@ -9,12 +9,12 @@ names (CVE-2026-45829).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.common.inputs import time_of
 from langchain_threadmem.errors import InputError, PersistenceError
 from langchain_threadmem.tree.node import EPOCH
 from langchain_threadmem.units.unit import MemoryUnit
@@ -138,14 +138,14 @@ class ExternalCollection:
         ]
 
     def _unit(self, id: str, text: str, metadata: Mapping[str, Any]) -> MemoryUnit:
-        created = _time(metadata.get("creation_time"))
+        created = time_of(metadata.get("creation_time")) or EPOCH
         rank = metadata.get("rank")
         return MemoryUnit(
             id=id,
             content=text,
             source=_text(metadata.get("source")) or SOURCE,
             creation_time=created,
-            end_time=_time(metadata.get("end_time"), created),
+            end_time=time_of(metadata.get("end_time")) or created,
             rank=rank if isinstance(rank, int) and not isinstance(rank, bool) else 0,
             group_id=self.name,
             pre_id=_text(metadata.get("pre_id")),
@@ -156,15 +156,3 @@ class ExternalCollection:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-def _time(value: object, default: datetime = EPOCH) -> datetime:
-    try:
-        if isinstance(value, str):
-            time = datetime.fromisoformat(value)
-            return time if time.tzinfo else time.replace(tzinfo=UTC)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return datetime.fromtimestamp(value, UTC)
-    except (ValueError, OverflowError, OSError):
-        return default
-    return default

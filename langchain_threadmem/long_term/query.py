@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.common.inputs import is_number, is_whole
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
@@ -136,7 +137,7 @@ def question(runtime: Runtime, settings: MemorySettings, text: str | None, optio
         raise InputError(
             f"threshold_for_stm_before_ltm={threshold!r} is no number; pass a cosine such as 0.8"
         )
-    if not isinstance(k_limit, int) or isinstance(k_limit, bool) or k_limit < 0:
+    if not is_whole(k_limit, 0):
         raise InputError(f"k_limit={k_limit!r} is not an integer of at least 0")
     only = [name for name in ("short_term_only", "long_term_only", "external_only") if values.get(name)]
     if len(only) > 1:
@@ -191,7 +192,7 @@ def _unit_vector(value: object) -> NDArray[np.float32]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+    return is_number(value) and value == value
 
 
 def _range(value: object) -> Range:

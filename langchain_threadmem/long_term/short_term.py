@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_threadmem.common.cache import LruCache
+from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.filters.conditions import Condition
 from langchain_threadmem.index.documents import Document, Record
@@ -227,7 +228,7 @@ class ShortTermMemory(LruCache[K, _Entry[V]], Generic[K, V]):
 
 
 def _checked(capacity: int) -> int:
-    if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 1:
+    if not is_whole(capacity, 1):
         raise InputError(f"the capacity of short-term memory is a whole number from 1 up, not {capacity!r}")
     return capacity
 

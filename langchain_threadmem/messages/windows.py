@@ -30,6 +30,7 @@ from typing import Any, Literal, Protocol, cast
 from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
+from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.tool_pairs import cuts, exchanges
 
@@ -134,7 +135,7 @@ class LimitedWindow(ABC):
             InputError: The limit is not greater than zero.
         """
         limit = self._limit(conversation_id) if callable(self._limit) else self._limit
-        if not isinstance(limit, int) or isinstance(limit, bool) or limit <= 0:
+        if not is_whole(limit, 1):
             raise InputError(f"{self._name} must be greater than zero, but is: {limit}")
         return limit
 

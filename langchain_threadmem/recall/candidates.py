@@ -14,7 +14,7 @@ from langchain_threadmem.index import lexicon, vectors, watermarks
 from langchain_threadmem.index.catch_up import catch_up_words
 from langchain_threadmem.index.indexes import Indexes
 from langchain_threadmem.index.language import split
-from langchain_threadmem.index.vector_index import ExactIndex, VectorIndex
+from langchain_threadmem.index.vector_index import ExactIndex, VectorIndex, nearest_among
 from langchain_threadmem.index.vectors import Vectors
 from langchain_threadmem.recall.neighbourhoods import likely_keys
 from langchain_threadmem.recall.postings import Figures, Floats
@@ -109,11 +109,8 @@ def _frequency(conn: Conn, keys: NDArray[np.int64], documents: int, each: int) -
 
 def nearest_of(among: Vectors, vector: NDArray[np.float32], most: int) -> dict[int, float]:
     """Cosines of the nearest vectors, by key."""
-    if not len(among.keys):
-        return {}
-    cosine = among.matrix @ vector
-    best = np.argpartition(cosine, -most)[-most:] if len(cosine) > most else np.arange(len(cosine))
-    return dict(zip(among.keys[best].tolist(), cosine[best].tolist(), strict=True))
+    found = nearest_among(among, vector, most)
+    return dict(zip(found.keys.tolist(), found.similarity.tolist(), strict=True))
 
 
 def nearest(
@@ -124,6 +121,5 @@ def nearest(
         hits = yield from Call(lambda: index.search(vector, most))
         return dict(zip(hits.keys.tolist(), hits.similarity.tolist(), strict=True))
     model = runtime.get(Indexes).model
-    return nearest_of(
-        (yield from Sql(lambda conn: vectors.of_owner(conn, runtime.owner, model))), vector, most
-    )
+    among = yield from Sql(lambda conn: vectors.of_owner(conn, runtime.owner, model))
+    return nearest_of(among, vector, most)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from langchain_threadmem.common.inputs import zoned
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.filters.conditions import Condition, FieldFilter, Kind, parse
 from langchain_threadmem.messages.roles import TYPES
@@ -169,9 +170,9 @@ class RecallOptions:
         if self.role is not None:
             allowed &= rows["human"] == ROLES[self.role]
         if self.since is not None:
-            allowed &= rows["time"] >= _seconds(self.since)
+            allowed &= rows["time"] >= zoned(self.since).timestamp()
         if self.until is not None:
-            allowed &= rows["time"] < _seconds(self.until)
+            allowed &= rows["time"] < zoned(self.until).timestamp()
         return allowed
 
     def allowed_summaries(self, index: SummaryIndex, *, singles: bool = False) -> NDArray[np.bool_]:
@@ -184,9 +185,9 @@ class RecallOptions:
         if 0 in self.ranks and not singles:
             allowed &= index.messages > 1
         if self.since is not None:
-            allowed &= index.started >= _seconds(self.since)
+            allowed &= index.started >= zoned(self.since).timestamp()
         if self.until is not None:
-            allowed &= rows["time"] < _seconds(self.until)
+            allowed &= rows["time"] < zoned(self.until).timestamp()
         return allowed
 
     def aged(self, scores: Floats, postings: Postings, now: float) -> Floats:
@@ -214,7 +215,3 @@ def _is_whole(value: object) -> bool:
 def _one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
     if value not in allowed:
         raise InputError(f"{name}={value!r} is not one of {', '.join(map(repr, allowed))}")
-
-
-def _seconds(time: datetime) -> float:
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()

@@ -18,7 +18,6 @@ class Question(NamedTuple):
         named: Words of the query that are names of people in the conversation.
         when: Whether the query asks for a time.
         amount: Whether the query asks for a number.
-        about_self: Whether the query asks about the person who asks ("I", "my").
         about_other: Whether the query asks about the person who answers ("you").
         span: The time that the query names, if any.
     """
@@ -28,7 +27,6 @@ class Question(NamedTuple):
     named: frozenset[str] = frozenset()
     when: bool = False
     amount: bool = False
-    about_self: bool = False
     about_other: bool = False
     span: Span | None = None
 
@@ -83,7 +81,6 @@ def question_of(
         frozenset(named),
         language.asks_when is not None and bool(language.asks_when.search(lower)),
         language.asks_amount is not None and bool(language.asks_amount.search(lower)),
-        any(word in language.self_words for word in words),
         any(word in language.other_words for word in words),
         span_of(lower, language.months, newest, now),
     )

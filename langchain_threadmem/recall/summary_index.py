@@ -29,7 +29,6 @@ class SummaryIndex:
     Attributes:
         postings: The texts.
         rank: (n,) the rank of each summary.
-        thread: (n,) the thread of each summary, or 0.
         started: (n,) the time of the first message that each summary covers.
         messages: (n,) the number of messages that each summary covers.
         whole: Whether `records` contains the text of each extent.
@@ -46,7 +45,6 @@ class SummaryIndex:
         )
         chosen = [of[record.key] for record in rows]
         self.rank = np.array([extent.rank for extent in chosen], np.int64)
-        self.thread = np.array([extent.thread for extent in chosen], np.int64)
         self.started = np.array([extent.started for extent in chosen])
         self.messages = np.array([extent.messages for extent in chosen], np.int64)
         self.whole = len(rows) == len(of)

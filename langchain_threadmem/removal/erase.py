@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from langchain_threadmem.checkpoints import queries as checkpoint_queries
+from langchain_threadmem.common.inputs import zoned
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Call, Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
@@ -102,7 +103,7 @@ def erase(runtime: Runtime, conversation: str | None, before: datetime | None) -
         raise InputError(f"before= must be a datetime, not {before!r}; a time without a zone is in UTC")
     if conversation is not None:
         check_name("a conversation", conversation)
-    time = None if before is None else before if before.tzinfo else before.replace(tzinfo=UTC)
+    time = None if before is None else zoned(before)
     owner = runtime.owner
     yield from runtime.get(Visits).settle()
 
@@ -281,7 +282,7 @@ def _erase_long_term(conn: Conn, owner: str, erased: _Erased) -> None:
 
 def _empty_tree(conn: Conn, owner: str, tree: int, erased: _Erased) -> None:
     """Empty a tree, and count its rows."""
-    erased.keys[tree] = [row.key for row in purging.outline(conn, tree)]
+    erased.keys[tree] = [row.key for row in nodes.outline(conn, tree)]
     erased.rows.update(tables.count_below(conn, tree))
     index_removal.clear(conn, tree, owner)
     checkpoint_queries.clear(conn, tree)
@@ -290,7 +291,7 @@ def _empty_tree(conn: Conn, owner: str, tree: int, erased: _Erased) -> None:
 
 def _purge_older(conn: Conn, owner: str, tree: int, seconds: float, erased: _Erased) -> None:
     """Purge the messages before a time, results of tools with their calls."""
-    rows = purging.outline(conn, tree)
+    rows = nodes.outline(conn, tree)
     old_seqs = {row.seq for row in rows if row.created < seconds}
     old_seqs = with_results_below([(row.seq, row.parent, row.role) for row in rows], old_seqs)
     keys = [row.key for row in rows if row.seq in old_seqs]

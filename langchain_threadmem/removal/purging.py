@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from typing import NamedTuple
 
 from sqlalchemy import BigInteger, bindparam, delete, func, select, update
 
@@ -17,30 +16,13 @@ from langchain_threadmem.index import removal as index_removal
 from langchain_threadmem.storage import node_keys
 from langchain_threadmem.storage.schema import State, choice, node, summary, tree, unit
 from langchain_threadmem.storage.statements import Conn, Statement, within
-from langchain_threadmem.tree import trees
+from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree.graph import nearest_remaining, spliced
 
 EMPTY_BODY = "{}"
 """The body of a purged node."""
 
 
-class Outline(NamedTuple):
-    """A node without its text."""
-
-    key: int
-    seq: int
-    parent: int | None
-    role: str
-    created: float
-    state: int
-
-
-_OUTLINE = Statement(
-    node_keys.keys_of(bindparam("tree"))
-    .with_only_columns(*node.c["key", "seq", "parent", "role", "created", "state"])
-    .order_by(node.c.seq),
-    "tree",
-)
 _PURGE = Statement(
     update(node)
     .where(within(node.c.key, "keys"))
@@ -70,25 +52,19 @@ _TREES_WITH_OLDER = Statement(
     select(tree.c.id, tree.c.conversation)
     .where(
         tree.c.owner == bindparam("owner"),
-        tree.c.scope == bindparam("scope"),
+        tree.c.scope == "",
         node_keys.keys_of(tree.c.id)
         .where(node.c.created < bindparam("before"), node.c.state != int(State.PURGED))
         .exists(),
     )
     .order_by(tree.c.id),
-    *("owner", "scope", "before"),
+    *("owner", "before"),
 )
 
 
-def outline(conn: Conn, tree_id: int) -> list[Outline]:
-    """The nodes of a tree that were not purged, without their texts, oldest first."""
-    rows = [Outline(*row) for row in conn.all(_OUTLINE, tree_id)]
-    return [row for row in rows if row.state != State.PURGED]
-
-
-def with_older(conn: Conn, owner: str, before: float, scope: str = "") -> list[tuple[int, str]]:
-    """The trees of an owner with messages before a time, and their conversations."""
-    return [(row[0], row[1]) for row in conn.all(_TREES_WITH_OLDER, owner, scope, before)]
+def with_older(conn: Conn, owner: str, before: float) -> list[tuple[int, str]]:
+    """The trees and names of an owner's conversations with messages before a time."""
+    return [(row[0], row[1]) for row in conn.all(_TREES_WITH_OLDER, owner, before)]
 
 
 def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int]) -> None:
@@ -100,7 +76,7 @@ def purge(conn: Conn, owner: str, tree_id: int, keys: Collection[int]) -> None:
         tree_id: The tree.
         keys: Keys of the nodes.
     """
-    rows = outline(conn, tree_id)
+    rows = nodes.outline(conn, tree_id)
     if all(row.key in keys for row in rows):
         index_removal.clear(conn, tree_id, owner)
         return

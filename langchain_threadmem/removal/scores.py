@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from langchain_threadmem.common.inputs import is_share
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.units.memory import Candidate
 
@@ -31,7 +32,7 @@ def count_to_forget(candidates: int, percentage: float) -> int:
         >>> count_to_forget(25, 0.1), count_to_forget(3, 0.1), count_to_forget(25, 0)
         (2, 1, 0)
     """
-    if isinstance(percentage, bool) or not isinstance(percentage, int | float) or not 0 <= percentage <= 1:
+    if not is_share(percentage):
         raise InputError(f"the share to forget must be a number from 0 to 1, not {percentage!r}")
     return min(candidates, max(1, int(candidates * percentage))) if percentage else 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -30,6 +31,12 @@ Key = BigInteger().with_variant(Integer(), "sqlite")
 
 metadata = MetaData()
 
+
+def _partial_index(name: str, *columns: Column[Any], where: str, unique: bool = False) -> None:
+    """Define an index of the rows that meet a condition."""
+    Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
+
+
 migration = Table(
     "threadmem_migration",
     metadata,
@@ -37,7 +44,6 @@ migration = Table(
     Column("name", Text, nullable=False),
     Column("applied", Float, nullable=False),
 )
-
 tree = Table(
     "threadmem_tree",
     metadata,
@@ -56,14 +62,7 @@ tree = Table(
     sqlite_autoincrement=True,
 )
 
-Index(
-    "threadmem_tree_used",
-    tree.c.owner,
-    tree.c.used,
-    tree.c.id,
-    sqlite_where=text("used IS NOT NULL"),
-    postgresql_where=text("used IS NOT NULL"),
-)
+_partial_index("threadmem_tree_used", tree.c.owner, tree.c.used, tree.c.id, where="used IS NOT NULL")
 
 # Properties of a conversation that callers set; a conversation without such properties has no row.
 profile = Table(
@@ -113,29 +112,11 @@ node = Table(
     ),  # 1: the message id is in the index; 0: it contains the seq
     Column("opens", SmallInteger, nullable=False),  # 1: first node of a stride, see `storage.node_keys`
 )
-Index(
-    "threadmem_node_seq",
-    node.c.tree,
-    node.c.seq,
-    unique=True,
-    sqlite_where=text("opens = 1"),
-    postgresql_where=text("opens = 1"),
+_partial_index("threadmem_node_seq", node.c.tree, node.c.seq, where="opens = 1", unique=True)
+_partial_index(
+    "threadmem_node_live", node.c.tree, node.c.message, where="named = 1 AND state = 0", unique=True
 )
-Index(
-    "threadmem_node_live",
-    node.c.tree,
-    node.c.message,
-    unique=True,
-    sqlite_where=text("named = 1 AND state = 0"),
-    postgresql_where=text("named = 1 AND state = 0"),
-)
-Index(
-    "threadmem_node_past",
-    node.c.tree,
-    node.c.message,
-    sqlite_where=text("named = 1 AND state > 0"),
-    postgresql_where=text("named = 1 AND state > 0"),
-)
+_partial_index("threadmem_node_past", node.c.tree, node.c.message, where="named = 1 AND state > 0")
 
 summary = Table(
     "threadmem_summary",
@@ -191,12 +172,7 @@ unit = Table(
     Column("never_delete", SmallInteger, nullable=False, server_default=text("0")),
     Column("forgotten", Float),  # time of forgetting; the node stays in history
 )
-Index(
-    "threadmem_unit_parent",
-    unit.c.parent,
-    sqlite_where=text("parent IS NOT NULL"),
-    postgresql_where=text("parent IS NOT NULL"),
-)
+_partial_index("threadmem_unit_parent", unit.c.parent, where="parent IS NOT NULL")
 
 digest = Table(
     "threadmem_digest",
@@ -287,12 +263,7 @@ checkpoint = Table(
     Column("data", LargeBinary, nullable=False),
     sqlite_with_rowid=False,
 )
-Index(
-    "threadmem_checkpoint_run",
-    checkpoint.c.run,
-    sqlite_where=text("run IS NOT NULL"),
-    postgresql_where=text("run IS NOT NULL"),
-)
+_partial_index("threadmem_checkpoint_run", checkpoint.c.run, where="run IS NOT NULL")
 
 blob = Table(
     "threadmem_blob",
@@ -346,12 +317,7 @@ item = Table(
     UniqueConstraint("namespace", "key", name="threadmem_item_key"),
     sqlite_autoincrement=True,
 )
-Index(
-    "threadmem_item_expires",
-    item.c.expires,
-    sqlite_where=text("expires IS NOT NULL"),
-    postgresql_where=text("expires IS NOT NULL"),
-)
+_partial_index("threadmem_item_expires", item.c.expires, where="expires IS NOT NULL")
 
 item_vector = Table(
     "threadmem_item_vector",

@@ -90,7 +90,6 @@ class ItemVectors(NamedTuple):
 
 _OWNER: BindParameter[str] = bindparam("owner", type_=Text())
 _NOW: BindParameter[float] = bindparam("now", type_=Float())
-_ID: BindParameter[int] = bindparam("id", type_=BigInteger())
 _KEY: BindParameter[bytes] = bindparam("key", type_=LargeBinary())
 
 

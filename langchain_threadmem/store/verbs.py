@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from langchain_threadmem.common.cache import LruCache
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.embedder import Embedder
-from langchain_threadmem.engine.flow import Call, Flow, Sql
+from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Component, Resources, Runtime
 from langchain_threadmem.errors import EmbeddingError, InputError
 from langchain_threadmem.filters import store
@@ -79,15 +79,12 @@ class Index:
         """The name under which vectors are stored."""
         return self.model or self.embedder.model
 
-    def embed(self, texts: Sequence[str], *, query: bool) -> dict[str, Vector]:
-        """The unit vector of each text."""
-        return self._checked(texts, self.embedder.embed(texts, query=query))
-
-    async def aembed(self, texts: Sequence[str], *, query: bool) -> dict[str, Vector]:
-        """Async `embed`."""
-        return self._checked(texts, await self.embedder.aembed(texts, query=query))
-
-    def _checked(self, texts: Sequence[str], matrix: Vector) -> dict[str, Vector]:
+    def embed(self, texts: Iterable[str], *, query: bool) -> Flow[dict[str, Vector]]:
+        """The unit vectors of the texts that are not empty, by text."""
+        distinct = [text for text in dict.fromkeys(texts) if text]
+        if not distinct:
+            return {}
+        matrix = yield from self.embedder.embed(distinct, query=query)
         dimensions = matrix.shape[1]
         if not dimensions:
             raise EmbeddingError(
@@ -99,7 +96,7 @@ class Index:
                 f"the embedding model has {dimensions} dimensions, but the index has dims={self.dimensions!r}"
                 f"; pass dims={dimensions}, or leave dims out"
             )
-        return dict(zip(texts, matrix, strict=True))
+        return dict(zip(distinct, matrix, strict=True))
 
 
 class CachedVectors(Component):
@@ -216,12 +213,12 @@ def run_batch(context: StoreContext, ops: Sequence[Op]) -> Flow[list[Result]]:
     for op in ops:
         # Items may be moved to LangGraph's stores, which do not allow all characters.
         validate_op_namespace(op)
-    owner = context.runtime.owner
-    writes = dict(_write(context.index, op) for op in ops if isinstance(op, PutOp))
-    queries = yield from _embedded(context.index, map(_query, ops), query=True)
+    owner, index = context.runtime.owner, context.index
+    writes = dict(_write(index, op) for op in ops if isinstance(op, PutOp))
+    queries = {} if index is None else (yield from index.embed(map(_query, ops), query=True))
     reads = {n: _read(context, op, queries) for n, op in enumerate(ops) if not isinstance(op, PutOp)}
     texts = (text for write in writes.values() for text in write.texts)
-    vectors = yield from _embedded(context.index, texts, query=False)
+    vectors = {} if index is None else (yield from index.embed(texts, query=False))
     now = context.clock()
 
     def transaction(conn: Conn) -> dict[int, Answer]:
@@ -250,17 +247,6 @@ def sweep(context: StoreContext) -> Flow[int]:
     """Remove expired items; returns their number."""
     now = context.clock()
     return (yield from Sql(lambda conn: item_queries.sweep(conn, context.runtime.owner, now), write=True))
-
-
-def _embedded(index: Index | None, texts: Iterable[str], *, query: bool) -> Flow[dict[str, Vector]]:
-    distinct = [text for text in dict.fromkeys(texts) if text]
-    if index is None or not distinct:
-        return {}
-    return (
-        yield from Call(
-            lambda: index.embed(distinct, query=query), lambda: index.aembed(distinct, query=query)
-        )
-    )
 
 
 def _write(index: Index | None, op: PutOp) -> tuple[Name, Write]:

@@ -105,9 +105,7 @@ class Condenser:
         level, changed = 1, changed or {}
         while True:
             current = list(levels.get(level, ()))
-            units, replacements = yield from self._level(
-                _Level(level, thread), current, new, changed, touched
-            )
+            units, replacements = yield from self._level(level, thread, current, new, changed, touched)
             if len(units) <= 1:
                 self.removed += [piece for above in levels for piece in levels[above] if above > level]
                 return units[0] if units else None
@@ -118,7 +116,8 @@ class Condenser:
 
     def _level(
         self,
-        at: _Level,
+        level: int,
+        thread: int,
         stored: Sequence[Piece],
         new: Sequence[Piece],
         changed: Changes,
@@ -152,13 +151,13 @@ class Condenser:
                 *(new[:joined] if grows else ()),
             ]
             if children:
-                units.append((yield from self._summary(at, children, units, piece)))
+                units.append((yield from self._summary(level, thread, children, units, piece)))
                 replacements[piece.key] = units[-1]
             else:
                 self.removed.append(piece)
                 replacements[piece.key] = None
         for size in sizes:
-            units.append((yield from self._summary(at, new[joined : joined + size], units, None)))
+            units.append((yield from self._summary(level, thread, new[joined : joined + size], units)))
             joined += size
         return units, replacements
 
@@ -168,7 +167,12 @@ class Condenser:
         return [unit for unit in current if unit is not None]
 
     def _summary(
-        self, at: _Level, children: Sequence[Piece], before: Sequence[Piece], replaces: Piece | None
+        self,
+        level: int,
+        thread: int,
+        children: Sequence[Piece],
+        before: Sequence[Piece],
+        replaces: Piece | None = None,
     ) -> Flow[Piece]:
         previous = before[-1:]
         yield from self._read([*children, *previous])
@@ -183,17 +187,11 @@ class Condenser:
             text=summary.summary,
             tokens=self._limits.count(summary.summary),
             title=summary.title,
-            level=at.level,
-            thread=at.thread,
+            level=level,
+            thread=thread,
             parent=replaces.parent if replaces else None,
             children=children,
             replaces=replaces,
         )
         self.created.append(piece)
         return piece
-
-
-@dataclass(slots=True, frozen=True)
-class _Level:
-    level: int
-    thread: int

@@ -45,14 +45,6 @@ class StoredSummary(NamedTuple):
     several: bool
 
 
-class Outline(NamedTuple):
-    """A node without its text."""
-
-    seq: int
-    parent: int | None
-    state: int
-
-
 _child, _sibling = unit.alias("child"), unit.alias("sibling")
 _several = (
     select(_child.c.key)
@@ -104,14 +96,8 @@ _LIVE = Statement(
 _COVERED_OR_FORGOTTEN = Statement(
     select(unit.c.key, unit.c.parent, unit.c.forgotten).where(within(unit.c.key, "keys")), "keys"
 )
-_OUTLINE = Statement(
-    node_keys.keys_of(bindparam("tree"))
-    .with_only_columns(*node.c["seq", "parent", "state"])
-    .order_by(node.c.seq),
-    "tree",
-)
 _EXTENTS = (
-    select(*digest.c["key", "rank", "thread", "started", "ended", "messages"])
+    select(*digest.c["key", "rank", "started", "ended", "messages"])
     .join(node, node.c.key == digest.c.key)
     .outerjoin(unit, unit.c.key == digest.c.key)
     .where(node.c.state == int(State.LIVE), unit.c.forgotten.is_(None))
@@ -290,11 +276,6 @@ def settled(conn: Conn, keys: Sequence[int], *, anew: bool) -> set[int]:
     }
 
 
-def outline(conn: Conn, tree_id: int) -> list[Outline]:
-    """All nodes of a tree without their texts, oldest first."""
-    return [Outline(*row) for row in conn.all(_OUTLINE, tree_id)]
-
-
 def put_draft(conn: Conn, tree_id: int, hash_: str, summary: MessageSummary) -> None:
     """Store a summary as a draft until its run is stored."""
     draft_text = json.dumps([summary.title, summary.summary])
@@ -361,7 +342,6 @@ class Extent(NamedTuple):
     Attributes:
         key: The key of the summary.
         rank: 1 within a conversation, 2 in the long-term memory.
-        thread: The number of the first message of the only covered thread, or 0.
         started: The time of the first covered message, in seconds since 1970.
         ended: The time of the last covered message, in seconds since 1970.
         messages: The number of covered messages.
@@ -369,7 +349,6 @@ class Extent(NamedTuple):
 
     key: int
     rank: int
-    thread: int
     started: float
     ended: float
     messages: int

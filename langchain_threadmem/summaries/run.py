@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 from uuid import uuid4
 
@@ -47,20 +47,15 @@ WHOLE = 0
 
 
 @dataclass
-class _Count:
-    written: int = 0
-    expected: int = 0
-
-
-@dataclass(frozen=True)
 class Summarising:
-    """The summarizer, limits and progress of one call of a verb."""
+    """The summarizer, limits and progress of one call of a verb, with its written and expected summaries."""
 
     runtime: Runtime
     summarizer: Summarizer
     limits: Limits
     progress: Progress | None = None
-    count: _Count = field(default_factory=_Count)
+    written: int = 0
+    expected: int = 0
 
 
 @dataclass
@@ -185,14 +180,14 @@ class Renewal:
 
     def _expect(self) -> None:
         new = self.plan.new
-        self.call.count.expected += sum(
+        self.call.expected += sum(
             grouping.calls([piece.tokens for piece in pieces], self.call.limits) for pieces in new.values()
         )
         if self.plan.by == "thread" and len(new) > 1:
-            self.call.count.expected += grouping.calls([1] * len(new), self.call.limits)
+            self.call.expected += grouping.calls([1] * len(new), self.call.limits)
 
     def _write(self, texts: Sequence[str], context: str) -> Flow[MessageSummary]:
-        call, tree, count = self.call, self.plan.tree, self.call.count
+        call, tree = self.call, self.plan.tree
         hash_ = hashlib.sha256(json.dumps([context, *texts]).encode()).hexdigest()
         summary = yield from Sql(lambda conn: summary_queries.get_draft(conn, tree, hash_))
         if summary is None:
@@ -207,9 +202,9 @@ class Renewal:
                 raise Unwritten
             summary = written
             yield from Sql(lambda conn: summary_queries.put_draft(conn, tree, hash_, written), write=True)
-        count.written += 1
+        call.written += 1
         if call.progress is not None:
-            call.progress(count.written, max(count.written, count.expected))
+            call.progress(call.written, max(call.written, call.expected))
         return summary
 
     def _below(self, summaries: Sequence[Piece]) -> Flow[list[Piece]]:

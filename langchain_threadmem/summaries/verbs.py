@@ -123,8 +123,7 @@ def _plan_session(conn: Conn, call: Summarising, session: str, source: int, tree
     new: dict[int, list[Piece]] = {}
     threads: dict[int, int] = {}
     if chosen == "thread" and live:
-        outline = summary_queries.outline(conn, source)
-        threads = grouping.own_threads([(n.seq, n.parent, n.state == State.LIVE) for n in outline])
+        threads = _threads(conn, source)
     messages = decode_stored([(row.message, row.body, row.role) for row in live])
     for row, message in zip(live, messages, strict=True):
         piece = piece_of(row.key, row.seq, row.created, message, call.limits)
@@ -133,6 +132,12 @@ def _plan_session(conn: Conn, call: Summarising, session: str, source: int, tree
     seq = rows[-1].seq if rows else seq
     stored = summary_queries.stored(conn, tree)
     return Plan(session, 1, source, tree, versions, stored, new, chosen, seq, fresh)
+
+
+def _threads(conn: Conn, source: int) -> dict[int, int]:
+    """The thread that each node of a session belongs to, by number."""
+    outline = nodes.outline(conn, source)
+    return grouping.own_threads([(row.seq, row.parent, row.state == State.LIVE) for row in outline])
 
 
 def _plan_thread(conn: Conn, call: Summarising, session: str, source: int, tree: int, node: int) -> Plan:
@@ -148,8 +153,7 @@ def _plan_thread(conn: Conn, call: Summarising, session: str, source: int, tree:
         raise NodeNotFoundError(
             f"session {session!r} has no node {node!r}; the `history` of the conversation lists all nodes"
         )
-    outline = summary_queries.outline(conn, source)
-    thread = grouping.own_threads([(n.seq, n.parent, n.state == State.LIVE) for n in outline]).get(node)
+    thread = _threads(conn, source).get(node)
     if thread is None:
         raise InputError(f"node {node} is superseded and in no thread; pass the id of a live node")
     plan = _plan_session(conn, call, session, source, tree, "thread")

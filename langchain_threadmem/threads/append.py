@@ -27,11 +27,7 @@ from langchain_threadmem.tree.node import ConversationNode
 from langchain_threadmem.tree.rows import drafts_of
 
 
-@telemetry.observed(
-    "create_memory",
-    telemetry.of_conversation,
-    lambda nodes: telemetry.records(node.message for node in nodes),
-)
+@telemetry.observed("create_memory", telemetry.of_conversation, telemetry.nodes)
 def append(
     conversation: ThreadedConversation, human: MessageInput, *answers: MessageInput
 ) -> Flow[list[ConversationNode]]:
@@ -58,11 +54,7 @@ def _is_stored(conversation: ThreadedConversation, message: BaseMessage) -> Flow
     return (yield from Sql(lambda conn: nodes.by_message(conn, tree, message_id))) is not None
 
 
-@telemetry.observed(
-    "create_memory",
-    telemetry.of_conversation,
-    lambda nodes: telemetry.records(node.message for node in nodes),
-)
+@telemetry.observed("create_memory", telemetry.of_conversation, telemetry.nodes)
 def extend(
     conversation: ThreadedConversation,
     given: Iterable[MessageInput],
@@ -106,11 +98,7 @@ def _is_pair(given: Iterable[object]) -> bool:
     return isinstance(given, tuple) and len(given) == 2 and given[0] in TYPES and isinstance(given[1], str)
 
 
-@telemetry.observed(
-    "create_memory",
-    telemetry.of_conversation,
-    lambda nodes: telemetry.records(node.message for node in nodes),
-)
+@telemetry.observed("create_memory", telemetry.of_conversation, telemetry.nodes)
 def remember(
     conversation: ThreadedConversation, given: Sequence[BaseMessage], tip: Parent
 ) -> Flow[list[ConversationNode]]:

@@ -23,7 +23,15 @@ from langchain_threadmem.threads.features.phrases import language_of
 from langchain_threadmem.threads.features.structure import LEAST_CHANCE, Table
 from langchain_threadmem.threads.features.table import Candidates, check_vectors, describe
 from langchain_threadmem.threads.features.words import MESSAGE_CUE_AT, MessageFeatures, Reader
-from langchain_threadmem.threads.model import Networks, compatibility, input_of, networks, reader, score
+from langchain_threadmem.threads.model import (
+    Networks,
+    compatibility,
+    input_of,
+    networks,
+    reader,
+    score,
+    softmax,
+)
 from langchain_threadmem.threads.second_look import reconsidered
 from langchain_threadmem.threads.turn_ends import TurnEnd
 from langchain_threadmem.tree.node import Bias
@@ -189,9 +197,7 @@ def weigh(
     if sum(end.previous is None for end in turn_ends) == 1:
         scores[-1] += math.log(_has_more(len(turn_ends)))
         scores[:-2] += math.log(GOES_BACK)
-    chances: Table = np.exp(scores - scores.max())
-    chances /= chances.sum()
-    return chances
+    return softmax(scores)
 
 
 def _has_more(turns: int) -> float:

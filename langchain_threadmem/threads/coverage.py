@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
+from langchain_threadmem.common.inputs import is_share, is_whole
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import decode_stored
@@ -128,13 +129,11 @@ def check_cover(cover: float | None, tokens: int) -> None:
     Raises:
         InputError: `cover` is not from 0 to 1, or `tokens` is no number of tokens.
     """
-    if cover is not None and (
-        isinstance(cover, bool) or not isinstance(cover, int | float) or not 0 <= cover <= 1
-    ):
+    if cover is not None and not is_share(cover):
         raise InputError(
             f"cover={cover!r} is a share of the probability, from 0 to 1; None shows the thread alone"
         )
-    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+    if not is_whole(tokens, 0):
         raise InputError(f"cover_tokens={tokens!r} is a number of tokens, 0 or more")
 
 

@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple, TypedDict, get_args
 from langchain_core.messages import BaseMessage
 
 from langchain_threadmem.catalogue.verbs import title_of, title_of_thread
+from langchain_threadmem.common.inputs import is_share
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import text_of
 from langchain_threadmem.threads.moves.heal import Moved
@@ -126,7 +127,7 @@ def suggestion_threshold(on_select: OnSelect, suggest_at: float) -> float | None
     """
     if on_select not in get_args(OnSelect):
         raise InputError(f"on_select={on_select!r} is not one of 'apply', 'suggest'")
-    if isinstance(suggest_at, bool) or not isinstance(suggest_at, int | float) or not 0 <= suggest_at <= 1:
+    if not is_share(suggest_at):
         raise InputError(f"suggest_at={suggest_at!r} is a probability, from 0 to 1")
     return suggest_at if on_select == "suggest" else None
 

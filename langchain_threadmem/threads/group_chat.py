@@ -28,7 +28,7 @@ from langchain_threadmem.threads.features.cues import MESSAGE_CUES
 from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.structure import Table
 from langchain_threadmem.threads.features.words import Reader
-from langchain_threadmem.threads.model import Networks, reader, score
+from langchain_threadmem.threads.model import Networks, reader, score, softmax
 from langchain_threadmem.threads.turn_ends import Speech, TurnEnd, TurnIndex
 from langchain_threadmem.tree.lineage import ENDLESS
 
@@ -129,9 +129,7 @@ class GroupChat:
         indices = [row for row, end in enumerate(ends) if end is not None]
         if not indices:
             return FIRST
-        scores = score(networks(), rows[[*indices, len(latest)]].astype(float))
-        chances: Table = np.exp(scores - scores.max())
-        chances /= chances.sum()
+        chances = softmax(score(networks(), rows[[*indices, len(latest)]].astype(float)))
         by_end: dict[int | None, float] = {None: float(chances[-1])}
         for row, chance in zip(indices, chances.tolist(), strict=False):
             by_end[ends[row]] = by_end.get(ends[row], 0.0) + chance

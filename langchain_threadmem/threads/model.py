@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import as_file, files
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
@@ -33,14 +33,7 @@ Way = Literal["local", "vectors", "words", "multilingual", "neutral_vectors", "n
 languages other than English, without features that were learned from English words: vectors of the
 multilingual model, vectors of any model, or words alone.
 """
-WAYS: Final[tuple[Way, ...]] = (
-    "local",
-    "vectors",
-    "words",
-    "multilingual",
-    "neutral_vectors",
-    "neutral_words",
-)
+WAYS: Final[tuple[Way, ...]] = get_args(Way)
 LOCAL, MULTILINGUAL = "all-minilm-l6-v2", "universal-sentence-encoder"
 """Parts of the names of the embedding models used in training, in lower case."""
 FILE = "model.npz"
@@ -91,7 +84,7 @@ class Networks:
 
 
 def score(ensemble: Networks, rows: Table, familiar: float | None = None) -> Table:
-    """The score of each candidate; the softmax of the scores gives the probabilities.
+    """The score of each candidate; `softmax` of the scores gives the probabilities.
 
     The weight of the networks that use the learned matrices rises with the familiarity of the conversation.
 
@@ -110,6 +103,13 @@ def score(ensemble: Networks, rows: Table, familiar: float | None = None) -> Tab
         weights = np.where(home, share / home.sum(), (1.0 - share) / (~home).sum())
     scores: Table = weights @ ensemble.scores(rows)
     return scores
+
+
+def softmax(scores: Table) -> Table:
+    """The probabilities of candidates, by their scores."""
+    weights: Table = np.exp(scores - scores.max())
+    weights /= weights.sum()
+    return weights
 
 
 @cache

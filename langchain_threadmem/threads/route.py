@@ -161,8 +161,7 @@ def route(
     def read(conn: Conn) -> tuple[NodeRow, list[tuple[str, str, str]], bool]:
         row = nodes.by_message(conn, tree, message_id)
         assert row is not None, f"message {message_id!r} was stored a moment ago"
-        rows = nodes.thread_messages(conn, row.key)
-        path = [row[:3] for row in rows if row[2] != "system"]
+        path = _path(conn, row.key)
         return row, path, _shows(conn, tree, spoken[:newest], [id_ for id_, *_ in path])
 
     row, bodies, shows = yield from Sql(read)
@@ -527,10 +526,14 @@ def thread_to(conversation: ThreadedConversation, message_id: str) -> Flow[list[
 
     def read(conn: Conn) -> list[tuple[str, str, str]]:
         row = nodes.by_message(conn, tree, message_id)
-        rows = [] if row is None else nodes.thread_messages(conn, row.key)
-        return [row[:3] for row in rows if row[2] != "system"]
+        return [] if row is None else _path(conn, row.key)
 
     return decode_stored((yield from Sql(read)), other=conversation.runtime.parts.read)
+
+
+def _path(conn: Conn, key: int) -> list[tuple[str, str, str]]:
+    """Message id, body and role of the nodes from the root to a node, without system messages."""
+    return [row[:3] for row in nodes.thread_messages(conn, key) if row[2] != "system"]
 
 
 def _spoken(given: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -617,7 +620,7 @@ def _is_unseen_after(conn: Conn, tree: int, lineage: Lineage) -> Callable[[int],
         first = nodes.by_seq(conn, tree, seq)
         row = None if first is None else nodes.by_message(conn, tree, first.message)
         above = [] if row is None else nodes.spans(conn, row.key)
-        return within(unseen, seq) or any(low <= key <= high for key in keys for low, high in above)
+        return within(unseen, seq) or any(nodes.contain(above, key) for key in keys)
 
     return is_unseen
 
@@ -728,18 +731,13 @@ def _write(
             other_answers = nodes.answers(conn, tree, before.key, before.seq)
             replaced.update({row.key: row for row in other_answers})
     else:
-        parent = _tip(conn, tree)
+        tip = nodes.tip(conn, tree)
+        parent = None if tip is None else tip.seq
     live = [row.key for row in replaced.values() if row.state == State.LIVE]
     if old or live:
         revision.replace(conn, tree, new, parent, live)
     else:
         writer.append(conn, tree, new, parent)
-
-
-def _tip(conn: Conn, tree: int) -> int | None:
-    key = trees.head(conn, tree).tip
-    row = None if key is None else nodes.by_key(conn, key)
-    return None if row is None else row.seq
 
 
 def _stored_as(conn: Conn, tree: int, draft: Draft) -> NodeRow | None:

@@ -22,7 +22,7 @@ from langchain_threadmem.threads.features.similarity import Compatibility
 from langchain_threadmem.threads.features.structure import LEAST_CHANCE, Table
 from langchain_threadmem.threads.features.table import describe
 from langchain_threadmem.threads.features.words import Chances, Reader
-from langchain_threadmem.threads.model import Networks, Way, score
+from langchain_threadmem.threads.model import Networks, Way, score, softmax
 from langchain_threadmem.threads.shortlist import alone
 from langchain_threadmem.threads.turn_ends import TurnEnd
 
@@ -63,14 +63,17 @@ class SecondLook:
             ensemble: The networks for second looks.
             raises: Whether the probability of the choice may rise: the answer does not depend on the choice.
         """
-        scores = score(ensemble, self.rows, self.familiar)
-        weighed: Table = np.exp(scores - scores.max())
-        weighed /= weighed.sum()
+        weighed = softmax(score(ensemble, self.rows, self.familiar))
         chosen, chance = self.chances[0]
         if weighed[self.ids.index(chosen)] > chance and not raises:
             return self.chances
-        order = np.argsort(-weighed, kind="stable").tolist()
-        return tuple((self.ids[row], float(weighed[row])) for row in order if weighed[row] >= LEAST_CHANCE)
+        return ranked(self.ids, weighed)
+
+
+def ranked(ids: Sequence[int | None], chances: Table) -> Chances:
+    """Candidates with their probabilities, the likeliest first; very unlikely candidates are left out."""
+    order = np.argsort(-chances, kind="stable").tolist()
+    return tuple((ids[row], float(chances[row])) for row in order if chances[row] >= LEAST_CHANCE)
 
 
 def look_again(

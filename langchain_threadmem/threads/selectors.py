@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from langchain_threadmem.engine.child_runs import call_as_run
 from langchain_threadmem.engine.embedder import Embedder
-from langchain_threadmem.engine.flow import Call, Flow, Sql, arun, run
+from langchain_threadmem.engine.flow import Flow, Sql, arun, run
 from langchain_threadmem.engine.multilingual_embeddings import MultilingualEmbeddings
 from langchain_threadmem.engine.runtime import Resources, SharedComponent, bare
 from langchain_threadmem.errors import DriverError, SelectionError
@@ -218,7 +218,7 @@ def _embedded(own: Embedder, ends: Sequence[TurnEnd], text: str) -> Flow[tuple[V
     by_id = {end.human_id: end.human for end in ends} | {end.id: end.answer_with_calls for end in ends}
     ids = sorted(id_ for id_ in by_id if id_ is not None)
     texts = [*(by_id[id_] for id_ in ids), text]
-    rows = yield from Call(lambda: own.embed(texts), lambda: own.aembed(texts))
+    rows = yield from own.embed(texts)
     seqs = np.array(ids, np.int64)
     return Vectors(seqs, seqs, rows[:-1]), rows[-1], own.model
 

@@ -43,7 +43,7 @@ class TreeView:
 
     def __init__(
         self,
-        runtime: Runtime,
+        runtime: Runtime | None,
         tree: int,
         turns: TurnIndex,
         on_failure: OnFailure = "latest",
@@ -52,7 +52,7 @@ class TreeView:
         speaker: str | None = None,
         before: int | None = None,
     ) -> None:
-        self.runtime: Runtime | None = runtime
+        self.runtime = runtime
         self.conversation = conversation
         self.on_failure = on_failure
         self.tree = tree
@@ -117,20 +117,9 @@ class GraphView(TreeView):
     def __init__(self, graph: Any, speaker: str | None = None) -> None:
         attributes = dict(graph.nodes(data=True)).values() if graph else ()
         self._nodes = sorted((data["node"] for data in attributes), key=lambda node: node.id)
-        self.turns = self._all_turns = TurnIndex()
-        self._hidden = ()
-        self.turns.add(self._nodes)
-        self.before = ENDLESS
-        self._ends = self.turns.ends(speaker)
-        self.runtime = None
-        self.conversation = ""
-        self.on_failure: OnFailure = "latest"
-        self.tree = 0
-        self.failed = False
-        self.reason = ""
-        self.chances = ()
-        self.revised = {}
-        self.title = ""
+        turns = TurnIndex()
+        turns.add(self._nodes)
+        super().__init__(None, 0, turns, speaker=speaker)
 
     def _load(self) -> Iterable[ConversationNode]:
         return self._nodes

@@ -57,7 +57,7 @@ def _newest_below(dialect: str) -> str:
 
 _NEWEST_BELOW = Statement.of(sqlite=_newest_below("sqlite"), postgresql=_newest_below("postgresql"))
 _ROOTS = Statement(
-    select(*node.c["key", "seq", "parent", "role", "state"])
+    select(*nodes.OUTLINE)
     .select_from(segment.join(node, node.c.key == segment.c.id.op("<<")(literal_column(str(POSITION_BITS)))))
     .where(segment.c.tree == bindparam("tree"), segment.c.parent.is_(None), node.c.parent.is_(None))
     .order_by(node.c.seq),

@@ -10,7 +10,7 @@ from langchain_threadmem.storage.statements import Conn
 from langchain_threadmem.tree import branches, nodes, trees
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.tree.node import ConversationNode
-from langchain_threadmem.tree.nodes import NodeRow
+from langchain_threadmem.tree.nodes import NodeRow, Outline
 from langchain_threadmem.tree.rows import nodes_of
 
 MessageRef = str | int
@@ -49,28 +49,21 @@ def message(conversation: Conversation, ref: MessageRef) -> Flow[ConversationNod
 
 def siblings(conversation: Conversation, message: MessageRef) -> Flow[list[ConversationNode]]:
     """The messages with the role and the parent of a message, including the message."""
-    return (
-        yield from _read(
-            conversation,
-            message,
-            lambda conn, tree, row: nodes.by_keys(
-                conn, [sibling.key for sibling in branches.siblings(conn, tree, row)]
-            ),
-        )
-    )
+    return (yield from _beside(conversation, message, branches.siblings))
 
 
 def versions(conversation: Conversation, message: MessageRef) -> Flow[list[ConversationNode]]:
     """The messages that replaced a message or that it replaced, including the message."""
-    return (
-        yield from _read(
-            conversation,
-            message,
-            lambda conn, tree, row: nodes.by_keys(
-                conn, [version.key for version in branches.versions(conn, tree, row)]
-            ),
-        )
-    )
+    return (yield from _beside(conversation, message, branches.versions))
+
+
+def _beside(
+    conversation: Conversation, message: MessageRef, choose: Callable[[Conn, int, NodeRow], list[Outline]]
+) -> Flow[list[ConversationNode]]:
+    def rows(conn: Conn, tree: int, row: NodeRow) -> list[NodeRow]:
+        return nodes.by_keys(conn, [outline.key for outline in choose(conn, tree, row)])
+
+    return (yield from _read(conversation, message, rows))
 
 
 def fork_point(conversation: Conversation, message: MessageRef) -> Flow[ConversationNode | None]:

@@ -9,29 +9,10 @@ from datetime import UTC, datetime
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, Field
 
-from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.display import Displayed, content_of, label_of
 from langchain_threadmem.storage.schema import State
 
 EPOCH = datetime.fromtimestamp(0, UTC)
-
-
-def seconds_of(time: datetime) -> float:
-    """A time that can be stored and read back, in seconds since 1970; without a zone in UTC.
-
-    Raises:
-        InputError: The time is not in the years 1 to 9999 in UTC, also after rounding.
-
-    Example:
-        >>> seconds_of(datetime(2024, 1, 15, 10, 30))
-        1705314600.0
-    """
-    seconds = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-    try:
-        datetime.fromtimestamp(seconds, UTC)
-    except ValueError as error:
-        raise InputError(f"{time.isoformat()} is outside of the years 1 to 9999 in UTC") from error
-    return seconds
 
 
 class MessageSummary(BaseModel):

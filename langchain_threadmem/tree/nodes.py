@@ -68,8 +68,11 @@ class Outline(NamedTuple):
     parent: int | None
     role: str
     state: int
+    created: float
 
 
+OUTLINE = node.c["key", "seq", "parent", "role", "state", "created"]
+"""The columns of `Outline`."""
 STORED = node.c.state != literal_column(str(int(State.PURGED)))
 """Whether a node is not purged."""
 
@@ -231,11 +234,9 @@ _GRAFTS = Statement(
     "tree",
     "keys",
 )
-_OUTLINES = Statement(
-    select(*node.c["key", "seq", "parent", "role", "state"])
-    .where(within(node.c.key, "keys"))
-    .order_by(node.c.seq),
-    "keys",
+_OUTLINES = Statement(select(*OUTLINE).where(within(node.c.key, "keys")).order_by(node.c.seq), "keys")
+_OUTLINE_OF_TREE = Statement(
+    node_keys.keys_of(_TREE).with_only_columns(*OUTLINE).where(STORED).order_by(node.c.seq), "tree"
 )
 _PLACE = Statement(select(node.c.tree, node.c.seq).where(node.c.key == bindparam("key")), "key")
 EVERYTHING = (1 << 62) - 1
@@ -258,6 +259,11 @@ def spans_of(conn: Conn, keys: Collection[int]) -> dict[int, list[tuple[int, int
     for first, last, key in conn.all(_SPANS_OF, json.dumps(list(spans_by_key))) if spans_by_key else ():
         spans_by_key[key].append((first, last))
     return spans_by_key
+
+
+def contain(spans: Iterable[tuple[int, int]], key: int) -> bool:
+    """Whether one of several ranges of keys contains a key."""
+    return any(first <= key <= last for first, last in spans)
 
 
 def newest(spans: Sequence[tuple[int, int]], most: int) -> list[tuple[int, int]]:
@@ -321,6 +327,12 @@ def opened_messages(conn: Conn, results: Iterable[Iterable[Any]]) -> list[Any]:
     return [(row[0], seal.open_body(row[0], row[2], row[1]), *row[2:]) for row in rows]
 
 
+def tip(conn: Conn, tree_id: int) -> NodeRow | None:
+    """The node at the end of the active thread."""
+    key = trees.head(conn, tree_id).tip
+    return None if key is None else by_key(conn, key)
+
+
 def by_key(conn: Conn, key: int) -> NodeRow | None:
     """A node by its key."""
     row = conn.one(_BY_KEY, key)
@@ -341,6 +353,11 @@ def by_keys(conn: Conn, keys: Iterable[int]) -> list[NodeRow]:
 def since(conn: Conn, tree_id: int, seq: int = 0, most: int = EVERYTHING) -> list[NodeRow]:
     """The first `most` nodes of a tree with numbers above `seq`, in the order of their numbers."""
     return _opened(conn, conn.all(_SINCE, tree_id, seq, most))
+
+
+def outline(conn: Conn, tree_id: int) -> list[Outline]:
+    """The nodes of a tree without their messages, in the order of their numbers."""
+    return [Outline(*row) for row in conn.all(_OUTLINE_OF_TREE, tree_id)]
 
 
 def openings(conn: Conn, trees: Iterable[int], most: int) -> dict[int, list[NodeRow]]:

@@ -14,7 +14,6 @@ from langchain_threadmem.tree import nodes, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.conversation import Conversation, node_in, tree_of
 from langchain_threadmem.tree.node import ConversationNode
-from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import DecodedMessages, nodes_of
 
 _TAIL = 64
@@ -126,10 +125,5 @@ def tip(conversation: Conversation) -> Flow[ConversationNode | None]:
     """The node at the end of the active thread; `None` for an empty conversation."""
     tree = yield from tree_of(conversation)
 
-    def read(conn: Conn) -> list[NodeRow]:
-        key = trees.head(conn, tree).tip
-        row = None if key is None else nodes.by_key(conn, key)
-        return [row] if row else []
-
-    nodes_read = nodes_of((yield from Sql(read)), conversation.runtime.parts.read)
-    return nodes_read[0] if nodes_read else None
+    row = yield from Sql(lambda conn: nodes.tip(conn, tree))
+    return None if row is None else nodes_of([row], conversation.runtime.parts.read)[0]

@@ -70,11 +70,7 @@ def edit(conversation: Conversation, node_id: int, new: MessageInput) -> Flow[Co
     return (yield from Sql(write, write=True))[0]
 
 
-@telemetry.observed(
-    "update_memory",
-    telemetry.of_conversation,
-    lambda nodes: telemetry.records(node.message for node in nodes),
-)
+@telemetry.observed("update_memory", telemetry.of_conversation, telemetry.nodes)
 def regenerate(conversation: Conversation, node_id: int, new: MessageInput) -> Flow[list[ConversationNode]]:
     """Write a new answer of a turn; the old AI and tool messages are superseded, later turns stay."""
     tree = yield from tree_of(conversation)
@@ -207,7 +203,7 @@ def _keep_title(conn: Conn, tree: int, old: NodeRow, new: int) -> None:
 
 def _check_parent(conn: Conn, parent: NodeRow, moved: set[int], node_id: int) -> None:
     above = nodes.spans(conn, parent.key)
-    if any(first <= key <= last for key in moved for first, last in above):
+    if any(nodes.contain(above, key) for key in moved):
         raise InvalidGraphStateError(
             f"node {node_id!r} cannot be placed below node {parent.seq}, which is the same node or descends "
             "from it; choose a parent outside the turn"

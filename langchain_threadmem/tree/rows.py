@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from langchain_core.messages import BaseMessage
 
+from langchain_threadmem.common.inputs import seconds_of
 from langchain_threadmem.engine.runtime import Resources, SharedComponent
 from langchain_threadmem.errors import InputError
 from langchain_threadmem.messages.codec import (
@@ -23,7 +24,7 @@ from langchain_threadmem.messages.tool_pairs import calls_tools
 from langchain_threadmem.messages.typed_json import Reader, Writer
 from langchain_threadmem.storage.schema import State
 from langchain_threadmem.tree.append import Draft
-from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement, seconds_of
+from langchain_threadmem.tree.node import ConversationNode, MessageSummary, Placement
 from langchain_threadmem.tree.nodes import NodeRow
 
 MOST_PARSED = 20_000

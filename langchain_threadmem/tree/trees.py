@@ -155,9 +155,9 @@ def find(conn: Conn, owner: str, conversation: str, scope: str = "") -> int | No
     return id_of_tree(conn, conn.all(_FIND, owner, conversation, scope))
 
 
-def tree_query(owner: str, conversation: str, scope: str = "") -> Query:
+def tree_query(owner: str, conversation: str) -> Query:
     """The query for a conversation's tree."""
-    return _FIND, (owner, conversation, scope)
+    return _FIND, (owner, conversation, "")
 
 
 def id_of_tree(conn: Conn, rows: Sequence[tuple[Any, ...]]) -> int | None:

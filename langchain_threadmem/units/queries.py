@@ -190,13 +190,12 @@ _MESSAGE_NAMED = Statement(
     "session",
     "number",
 )
-_protect = insert(unit).values(key=bindparam("key"), never_delete=bindparam("never_delete"))
+_protect = insert(unit).values(key=bindparam("key"), never_delete=1)
 _PROTECT = Statement(
     _protect.on_conflict_do_update(
         index_elements=["key"], set_={"never_delete": _protect.excluded.never_delete}
     ),
     "key",
-    "never_delete",
 )
 
 
@@ -247,9 +246,9 @@ def messages_named(conn: Conn, owner: str, name: str, session: str = "") -> list
     return [row[0] for row in conn.all(_MESSAGE_NAMED, name, owner, session, number_in(name))]
 
 
-def protect(conn: Conn, key: int, never_delete: bool = True) -> None:
-    """Exempt a unit from forgetting, or end the exemption."""
-    conn.run(_PROTECT, key, int(never_delete))
+def protect(conn: Conn, key: int) -> None:
+    """Exempt a unit from forgetting."""
+    conn.run(_PROTECT, key)
 
 
 TITLE = "title"

@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage
 from langchain_threadmem.catalogue import queries as catalogue_queries
 from langchain_threadmem.catalogue.verbs import Archived
 from langchain_threadmem.chat_memory import ChatMemory
-from langchain_threadmem.errors import NotFoundError, SessionNotFoundError, UnitNotFoundError
+from langchain_threadmem.errors import NotFoundError, SessionNotFoundError
 from langchain_threadmem.export.layout import Layout
 from langchain_threadmem.memory_system import MemorySystem
 from langchain_threadmem.messages.display import content_of, label_of
@@ -212,23 +212,20 @@ class Contents:
 
     def summary(self, conversation: str) -> Json:
         """The topmost summary of a conversation, and that of the long-term memory."""
-        return {"items": [unit for unit in (self._summary(conversation, 1), self._owner_summary()) if unit]}
+        return {
+            "items": [
+                unit for unit in (self._summary(conversation, 1), self._summary(self.system.owner, 2)) if unit
+            ]
+        }
 
     def unfold(self, name: str, group: str, rank: int) -> Json:
         """The summaries or messages that a summary was written from."""
         below = self.system.unfold(_unit_named(name, group, rank), levels=1)
         return {"items": [_unit(unit) for unit in below]}
 
-    def _summary(self, conversation: str, rank: int) -> Json | None:
+    def _summary(self, name: str, rank: int) -> Json | None:
         try:
-            [unit] = self.system.unfold(_unit_named(conversation, conversation, rank), levels=0)
-        except UnitNotFoundError:
-            return None
-        return _unit(unit)
-
-    def _owner_summary(self) -> Json | None:
-        try:
-            [unit] = self.system.unfold(_unit_named(self.system.owner, self.system.owner, 2), levels=0)
+            [unit] = self.system.unfold(_unit_named(name, name, rank), levels=0)
         except NotFoundError:
             return None
         return _unit(unit)

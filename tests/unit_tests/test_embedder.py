@@ -11,6 +11,8 @@ import pytest
 from langchain_core.embeddings import Embeddings
 
 from langchain_threadmem.engine.embedder import Embedder
+from langchain_threadmem.engine.flow import arun, run
+from langchain_threadmem.engine.runtime import bare
 from langchain_threadmem.errors import EmbeddingError
 
 Embed = Callable[..., Any]
@@ -35,8 +37,8 @@ class Counting(Embeddings):
 @pytest.fixture(params=["sync", "async"])
 def embed(request: pytest.FixtureRequest) -> Embed:
     if request.param == "sync":
-        return lambda embedder, *given, **options: embedder.embed(*given, **options)
-    return lambda embedder, *given, **options: asyncio.run(embedder.aembed(*given, **options))
+        return lambda embedder, *given, **options: run(embedder.embed(*given, **options), bare())
+    return lambda embedder, *given, **options: asyncio.run(arun(embedder.embed(*given, **options), bare()))
 
 
 def test_vectors_are_float32_of_unit_length(embed: Embed) -> None:
@@ -79,7 +81,7 @@ def test_a_question_is_not_a_text(embed: Embed) -> None:
 def test_nothing_is_looked_for_before_it_is_needed() -> None:
     embedder = Embedder(Counting())
     assert not embedder.is_resolved
-    embedder.embed(["a"])
+    run(embedder.embed(["a"]), bare())
     assert embedder.is_resolved
 
 

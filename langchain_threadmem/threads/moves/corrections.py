@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from langchain_threadmem.catalogue.verbs import title_of_thread
+from langchain_threadmem.common.inputs import is_whole
 from langchain_threadmem.engine import telemetry
 from langchain_threadmem.engine.flow import Flow, Sql
 from langchain_threadmem.engine.runtime import Runtime
@@ -86,7 +87,7 @@ class _Found:
 
 def doubtful(conversation: Conversation, limit: int) -> Flow[list[Doubt]]:
     """The messages with doubtful places, the most doubtful first; see `ChatMemory.doubtful`."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+    if not is_whole(limit, 1):
         raise InputError(f"limit={limit!r} is not an integer of at least 1; pass a number of messages")
     tree = yield from tree_of(conversation)
 
@@ -218,7 +219,7 @@ def _found(
         if end is not None and end.state == State.LIVE:
             ranges = nodes.spans(conn, end.key)
             # A turn that was moved below the message itself is no other place for it.
-            if not any(first <= key <= last for first, last in ranges):
+            if not nodes.contain(ranges, key):
                 opening = [at for first, last in ranges[:2] for at in range(first, min(first + 1, last) + 1)]
                 return [
                     _Found(row, placement, probability, (candidate, chance), nodes.by_keys(conn, opening[:2]))

@@ -106,14 +106,14 @@ def move(conn: Conn, tree: int, wanted: Sequence[Move]) -> list[Moved]:
     found = []
     for one in wanted:
         row = None if one.turn.human_id is None else nodes.by_seq(conn, tree, one.turn.human_id)
-        if row is None or _is_within(chosen, row.key) or not _is_as_selected(conn, tree, row, one.turn):
+        if row is None or nodes.contain(chosen, row.key) or not _is_as_selected(conn, tree, row, one.turn):
             continue
         if one.parent is not None:
             under = nodes.by_seq(conn, tree, one.parent)
             if (
                 under is None
                 or under.state != State.LIVE
-                or _is_within(nodes.spans(conn, under.key), row.key)
+                or nodes.contain(nodes.spans(conn, under.key), row.key)
             ):
                 continue
         new, _ = revise.place_turn(conn, tree, row.seq, one.parent, one.placement)
@@ -129,7 +129,3 @@ def _is_as_selected(conn: Conn, tree: int, row: NodeRow, turn: TurnEnd) -> bool:
     if UNREADABLE in decode_stored([(row.message, row.body, row.role)])[0].response_metadata:
         return False  # It cannot be written again.
     return all(answer.state == State.LIVE for answer in nodes.answers(conn, tree, row.key, row.seq))
-
-
-def _is_within(spans: Sequence[tuple[int, int]], key: int) -> bool:
-    return any(first <= key <= last for first, last in spans)

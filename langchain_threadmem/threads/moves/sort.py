@@ -24,12 +24,11 @@ from langchain_threadmem.threads.features.phrases import language_of
 from langchain_threadmem.threads.moves.sort_plan import Sorter, Turn
 from langchain_threadmem.threads.selectors import OtherLanguages, TurnReader, rows_of
 from langchain_threadmem.threads.turn_ends import TurnEnd
-from langchain_threadmem.tree import nodes, revise, trees
+from langchain_threadmem.tree import nodes, read, revise, trees
 from langchain_threadmem.tree import placements as stored_placements
 from langchain_threadmem.tree.conversation import Conversation, tree_of
 from langchain_threadmem.tree.graph import parents_first
 from langchain_threadmem.tree.node import BY_HAND, KEPT_BY_HAND, ConversationNode, Placement
-from langchain_threadmem.tree.rows import nodes_of
 
 SORTED = "sorted: "
 """The beginning of the reason of a message that `sort` has moved."""
@@ -76,21 +75,14 @@ class _Spoken:
 _Planned = tuple[Move, Placement | None]
 
 
-def _described(moves: Sequence[Move]) -> telemetry.Attributes:
-    return telemetry.records(move.message for move in moves)
-
-
-@telemetry.observed("update_memory", telemetry.of_conversation, _described)
+@telemetry.observed("update_memory", telemetry.of_conversation, telemetry.nodes)
 def sort(
     conversation: Conversation, dry_run: bool = False, progress: Progress | None = None
 ) -> Flow[list[Move]]:
     """Move the turns of a conversation to the threads that their messages and answers show."""
     tree = yield from tree_of(conversation)
-    history, placements = yield from Sql(
-        lambda conn: (nodes.since(conn, tree), stored_placements.since(conn, tree))
-    )
-    spoken = _turns(nodes_of(history, conversation.runtime.parts.read))
-    sorter = yield from _sorter(conversation.runtime, tree, spoken, _as_turns(spoken, placements))
+    spoken = _turns((yield from read.history(conversation)))
+    sorter = yield from _sorter(conversation.runtime, tree, spoken, _as_turns(spoken))
     total = len(spoken)
     for done in range(0, total, AT_ONCE):
         yield from Call(lambda: sorter.advance(AT_ONCE))
@@ -100,21 +92,17 @@ def sort(
     return [move for move, _ in planned] if dry_run else (yield from _move(tree, planned))
 
 
-@telemetry.observed("update_memory", telemetry.of_conversation, _described)
+@telemetry.observed("update_memory", telemetry.of_conversation, telemetry.nodes)
 def unsort(conversation: Conversation) -> Flow[list[Move]]:
     """Move the messages that `sort` has moved back to their places before it."""
     tree = yield from tree_of(conversation)
-    history, placements = yield from Sql(
-        lambda conn: (nodes.since(conn, tree), stored_placements.since(conn, tree))
-    )
-    known = {node.id: node for node in nodes_of(history, conversation.runtime.parts.read)}
+    known = {node.id: node for node in (yield from read.history(conversation))}
     before: dict[int | None, ConversationNode] = {
         node.superseded_by: node for node in known.values() if node.superseded_by is not None
     }
 
     def is_sorted(node: ConversationNode) -> bool:
-        placement = placements.get(node.id)
-        return placement is not None and placement.reason.startswith(SORTED)
+        return node.placement is not None and node.placement.reason.startswith(SORTED)
 
     planned: list[_Planned] = []
     for node in sorted(known.values(), key=lambda node: _first(before, node).id):
@@ -128,7 +116,7 @@ def unsort(conversation: Conversation) -> Flow[list[Move]]:
             move = Move(
                 node.id, node.message, node.parent_id, parent, None, "back to its place before the sort"
             )
-            planned.append((move, placements.get(earlier.id)))
+            planned.append((move, earlier.placement))
     return (yield from _move(tree, planned))
 
 
@@ -181,7 +169,7 @@ def _turns(history: Sequence[ConversationNode]) -> list[_Spoken]:
     return living
 
 
-def _as_turns(spoken: Sequence[_Spoken], placements: Mapping[int, Placement]) -> list[Turn]:
+def _as_turns(spoken: Sequence[_Spoken]) -> list[Turn]:
     """The turns as a sorter takes them; a turn that a person has placed is fixed."""
     turns = []
     for turn in spoken:
@@ -189,7 +177,7 @@ def _as_turns(spoken: Sequence[_Spoken], placements: Mapping[int, Placement]) ->
         while above is not None and not above.number:
             above = above.above  # It was superseded.
         previous = None if above is None else above.number
-        placement = placements.get(turn.opening.id) if turn.opening else None
+        placement = turn.opening.placement if turn.opening else None
         # Without a reason, a turn that does not continue the turn before it follows an edit or a checkout.
         is_chosen = (placement is None or not placement.reason) and (previous or 0) != turn.number - 1
         end = TurnEnd(
@@ -220,7 +208,7 @@ def _sorter(runtime: Runtime, tree: int, spoken: Sequence[_Spoken], turns: Seque
         }
         known = sorted(text_by_id.items())
         texts, ids = [text for _, text in known], np.array([id_ for id_, _ in known], np.int64)
-        rows = yield from Call(lambda: other.embed(texts), lambda: other.aembed(texts))
+        rows = yield from other.embed(texts)
         vectors, model = Vectors(ids, ids, rows), other.model
     dimensions, owner = vectors.matrix.shape[1], runtime.owner
     humans, answers = (

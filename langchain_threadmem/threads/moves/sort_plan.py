@@ -20,8 +20,8 @@ from langchain_threadmem.threads.features.learned_words import Floats
 from langchain_threadmem.threads.features.structure import LEAST_CHANCE
 from langchain_threadmem.threads.features.table import describe
 from langchain_threadmem.threads.features.words import Chances, Reader
-from langchain_threadmem.threads.model import compatibility, input_of, networks
-from langchain_threadmem.threads.second_look import UNLIKELY, look_again
+from langchain_threadmem.threads.model import compatibility, input_of, networks, softmax
+from langchain_threadmem.threads.second_look import UNLIKELY, look_again, ranked
 from langchain_threadmem.threads.shortlist import NEWEST, considered
 from langchain_threadmem.threads.turn_ends import TurnEnd, TurnIndex
 from langchain_threadmem.tree.node import Bias
@@ -153,7 +153,7 @@ class Sorter:
             return chances
         revised = dict(look.revised(networks(self._way, again=True), raises=True))
         both = [BY_MESSAGE * math.log(p) + BY_ANSWER * math.log(revised.get(c, UNLIKELY)) for c, p in chances]
-        return _ranked([candidate for candidate, _ in chances], both)
+        return ranked([candidate for candidate, _ in chances], softmax(np.array(both)))
 
     def _similar(self, place: int) -> list[int]:
         """The numbers of the older turns that are nearest to a message, the nearest first."""
@@ -176,11 +176,3 @@ class Sorter:
             opening = above
         title = textwrap.shorten(self.turns[opening - 1].end.human, TITLE, placeholder=" ...")
         return f"returns to {title!r}"
-
-
-def _ranked(candidates: Sequence[int | None], scores: Sequence[float]) -> Chances:
-    """Candidates with the softmax of their scores as probabilities, the likeliest first."""
-    weights = np.exp(np.array(scores) - max(scores))
-    weights /= weights.sum()
-    order = np.argsort(-weights, kind="stable").tolist()
-    return tuple((candidates[at], float(weights[at])) for at in order if weights[at] >= LEAST_CHANCE)

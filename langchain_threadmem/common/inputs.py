@@ -1,0 +1,80 @@
+"""Values that callers pass: paths, times and numbers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeGuard
+
+from langchain_threadmem.errors import InputError
+
+
+def path_of(path: str | Path) -> Path:
+    """The path of a file.
+
+    Raises:
+        InputError: The value is neither text nor a path.
+
+    Example:
+        >>> str(path_of("chat.json"))
+        'chat.json'
+    """
+    try:
+        return Path(path)
+    except TypeError as error:
+        raise InputError(f"{path!r:.200} is not the path of a file; pass text or a Path") from error
+
+
+def zoned(time: datetime) -> datetime:
+    """A time with a time zone; a time without a zone is in UTC."""
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def time_of(value: object) -> datetime | None:
+    """The time, with a zone, of a datetime, ISO text or seconds since 1970; `None` for other values.
+
+    Example:
+        >>> time_of("2024-01-15T10:30:00"), time_of("noon")
+        (datetime.datetime(2024, 1, 15, 10, 30, tzinfo=datetime.timezone.utc), None)
+    """
+    try:
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value)
+        elif is_number(value):
+            value = datetime.fromtimestamp(value, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return zoned(value) if isinstance(value, datetime) else None
+
+
+def seconds_of(time: datetime) -> float:
+    """A time that can be stored and read back, in seconds since 1970; without a zone in UTC.
+
+    Raises:
+        InputError: The time is not in the years 1 to 9999 in UTC, also after rounding.
+
+    Example:
+        >>> seconds_of(datetime(2024, 1, 15, 10, 30))
+        1705314600.0
+    """
+    seconds = zoned(time).timestamp()
+    try:
+        datetime.fromtimestamp(seconds, UTC)
+    except ValueError as error:
+        raise InputError(f"{time.isoformat()} is outside of the years 1 to 9999 in UTC") from error
+    return seconds
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is an integer or a float; `True` and `False` are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_whole(value: object, least: int) -> TypeGuard[int]:
+    """Whether a value is an integer of at least `least`; `True` and `False` are not."""
+    return isinstance(value, int) and is_number(value) and value >= least
+
+
+def is_share(value: object) -> TypeGuard[float]:
+    """Whether a value is a number from 0 to 1."""
+    return is_number(value) and 0 <= value <= 1
