@@ -37,6 +37,8 @@ POOL_SECONDS = 30.0
 """The timeout for a free connection, counted from the end of the last transaction."""
 IDLE_SECONDS = 1.0
 """A connection that was idle for longer is tested before its use."""
+DEADLOCK_ATTEMPTS = 5
+"""The maximal number of attempts at a write; of two writes in a deadlock the server rolls back one."""
 
 
 class PostgresDatabase(Threaded):
@@ -94,8 +96,19 @@ class PostgresDatabase(Threaded):
             raise
 
     def write(self, transaction: Transaction[T]) -> T:
-        """Run a function in a transaction in the calling thread."""
-        return self._transact("BEGIN READ ONLY" if self._read_only else "BEGIN", transaction)
+        """Run a function in a transaction in the calling thread, again after a deadlock.
+
+        A group commit locks conversations in the order of its writes, so writes of several conversations
+        may wait for each other.
+        """
+        begin = "BEGIN READ ONLY" if self._read_only else "BEGIN"
+        for _ in range(DEADLOCK_ATTEMPTS - 1):
+            try:
+                return self._transact(begin, transaction)
+            except PersistenceError as error:
+                if not isinstance(error.__cause__, psycopg.errors.DeadlockDetected):
+                    raise
+        return self._transact(begin, transaction)
 
     def read(self, transaction: Transaction[T]) -> T:
         """Run a function on one snapshot of the committed data."""

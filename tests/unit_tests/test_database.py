@@ -442,6 +442,38 @@ def test_a_caller_that_waits_for_one_who_does_not_end_is_told(
 
 
 @pytest.mark.postgres
+def test_writes_that_wait_for_each_other_are_all_committed(postgres_url: str) -> None:
+    database = open_database(postgres_url)
+    lock = Statement.of(sqlite="", postgresql="SELECT pg_advisory_xact_lock(%s)")
+    barrier = threading.Barrier(2, timeout=60)
+    results: list[Any] = []
+
+    def write(first: int, second: int) -> Callable[[Conn], int]:
+        attempts = []
+
+        def transaction(conn: Conn) -> int:
+            conn.all(lock, first)
+            attempts.append(first)
+            if len(attempts) == 1:
+                barrier.wait()
+            conn.all(lock, second)
+            return len(attempts)
+
+        return transaction
+
+    orders = [(1, 2), (2, 1)]
+    threads = [
+        threading.Thread(target=_keep, args=(results, database.write, write(*order))) for order in orders
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    database.close()
+    assert sorted(results) == [1, 2]
+
+
+@pytest.mark.postgres
 def test_more_async_callers_than_connections_all_get_their_answers(postgres_url: str, owner: str) -> None:
     async def main() -> None:
         async with MemorySystem(
