@@ -187,7 +187,7 @@ def after_marks(
     Args:
         conn: A transaction.
         model: The embedding model.
-        made: The name of the upper watermarks, up to which vectors are complete.
+        upper: The name of the upper watermarks, up to which vectors are complete.
         name: The name of the lower watermarks, those of an index; an unknown name gives all vectors.
         trees: The trees.
     """

@@ -27,7 +27,7 @@ SOURCE = "external"
 """The source of a unit without a source in its metadata."""
 WORDS_AT_ONCE = 8
 FEWEST = 64
-"""The minimal number of texts that are compared by cosine, since the collection may use another distance."""
+"""The minimum number of texts that are compared by cosine, since the collection may use another distance."""
 
 
 class ExternalUnit(NamedTuple):

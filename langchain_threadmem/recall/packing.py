@@ -29,7 +29,7 @@ from langchain_threadmem.tree.nodes import NodeRow
 from langchain_threadmem.tree.rows import nodes_of
 
 LONGEST_TURN = 64
-"""The maximal number of messages after a hit that are packed with it."""
+"""The maximum number of messages after a hit that are packed with it."""
 
 
 def packed(
@@ -44,7 +44,7 @@ def packed(
     Args:
         conversation: The conversation that the recall was called on.
         hits: The hits, the best first.
-        depth: The maximal number of messages above a hit's turn.
+        depth: The maximum number of messages above a hit's turn.
         max_tokens: The budget, as `langchain_core.messages.utils.count_tokens_approximately` counts tokens.
         shown: Ids of the messages in the window of the conversation, which are left out.
     """
@@ -126,7 +126,7 @@ def adds_nothing(
         conversation: The conversation that the recall was called on.
         summary: The summary.
         shown: Ids of the messages of this conversation that the model sees.
-        taken: Keys of other messages that the model sees.
+        packed_keys: Keys of other messages that the model sees.
     """
     covers, owner = summary.why.covers, conversation.runtime.owner
     if covers is None or covers.messages > len(shown) + len(packed_keys):

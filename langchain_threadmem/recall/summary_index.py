@@ -40,7 +40,7 @@ class SummaryIndex:
         rows = sorted((record for record in records if record.key in of), key=lambda record: record.key)
         self.postings = Postings()
         self.postings.add(
-            # Summaries of several trees may have equal numbers, so they are numbered anew, without parents.
+            # Summaries of several trees may have equal numbers, so they get new numbers, without parents.
             record._replace(seq=n, parent=None, document=record.document._replace(time=of[record.key].ended))
             for n, record in enumerate(rows, 1)
         )

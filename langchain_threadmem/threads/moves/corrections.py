@@ -1,4 +1,4 @@
-"""Verbs of mending by hand: doubtful places are listed, and a message that a person places is a correction.
+"""Verbs of corrections by hand: the list of doubtful places, and messages that a person places.
 
 Each correction moves the thresholds at which a selector begins a new thread or goes back to an earlier turn,
 for one owner. It is a step of a logistic regression with a strong prior: a `Bias` is added to the log-odds of
