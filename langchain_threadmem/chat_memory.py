@@ -93,7 +93,7 @@ class ChatMemoryOptions(ConversationOptions, total=False):
 
 
 class ChatMemory:
-    """A conversation as a tree: each message is attached to the one it answers.
+    """A conversation as a tree: each message is attached to the message it answers.
 
     Without arguments a memory is linear, keeps its messages in the process, and uses no model.
     `ChatMemory.semantic()` selects threads by meaning, `ChatMemory.threaded(model)` by a language model.
@@ -263,8 +263,8 @@ class ChatMemory:
 
         The node selector selects the parent of the human message; each answer is attached to the message
         before it. A later answer is appended without a human message and is attached to the tip. A message
-        with an `id` is stored once, however often it is appended; a message without an id gets one and is new
-        each time. A system message that equals the newest system message is ignored.
+        with an `id` is stored once, however often it is appended; a message without an id gets an id, and is
+        stored each time. A system message that equals the newest system message is ignored.
 
         Args:
             human: A message in any form that LangChain accepts, or a list of messages; text is a human
@@ -834,7 +834,7 @@ class ChatMemory:
         """The messages whose place is doubtful, the most doubtful first.
 
         A place is doubtful if its probability was below 0.7 when a selector chose it. Messages that were
-        placed without probabilities or by `place`, and superseded messages, are left out. `place` moves a
+        placed without probabilities or by `place`, and superseded messages, are omitted. `place` moves a
         message, or confirms its place. Reads the probabilities of all messages, without texts: about 40 ms at
         10,000 messages, and 0.1 ms for each result.
 

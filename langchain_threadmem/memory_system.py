@@ -455,7 +455,7 @@ class MemorySystem:
 
     @verb
     def remove_session(self, id: str, *, cascade: Cascade = "stale") -> Flow[None]:
-        """Remove a session for good: its messages, its summaries, their words and vectors.
+        """Remove a session permanently: its messages, its summaries, their words and vectors.
 
         The bytes stay in the free space of the files until `scrub`. If the session is the current session,
         there is no current session afterwards.
@@ -501,7 +501,7 @@ class MemorySystem:
         return current.id
 
     def _session_named(self, id: str | None) -> str:
-        """A session by its id, by default the current one."""
+        """A session by its id; by default the current session."""
         chosen = self._current.id if id is None else id
         if chosen is None:
             raise InputError("there is no current session; pass the id of a session, sessions() lists them")
@@ -520,7 +520,7 @@ class MemorySystem:
         *,
         never_delete: bool = False,
     ) -> Flow[MemoryUnit]:
-        """Store a message at the end of the current session; without a current session a new one begins.
+        """Store a message at the end of the current session, or of a new session if there is none.
 
         The message is durable when the call returns. A message with an `id` is stored once, however often it
         is added.
@@ -720,7 +720,7 @@ class MemorySystem:
     def summarize_session(
         self, id: str | None = None, *, by: By | None = None, progress: Progress | None = None
     ) -> Flow[MemoryUnit | None]:
-        """Bring the summaries of a session up to date.
+        """Update the summaries of a session.
 
         Its messages are summarised in groups of at most `max_group_size` units and `max_token_count` tokens,
         then the summaries in the same way, until one summary is left: the summary of the session, of rank 1,
@@ -763,7 +763,7 @@ class MemorySystem:
     def summarize_thread(
         self, node_id: int, *, session: str | None = None, progress: Progress | None = None
     ) -> Flow[MemoryUnit | None]:
-        """Bring the summaries of one thread up to date; those of other threads do not change.
+        """Update the summaries of one thread; the summaries of other threads do not change.
 
         The summaries are those of `summarize_session(by="thread")`, which uses them in its next run; until
         then the summaries above them are stale.
@@ -802,7 +802,7 @@ class MemorySystem:
 
     @verb
     def summarize_long_term_memory(self, *, progress: Progress | None = None) -> Flow[MemoryUnit | None]:
-        """Bring the summaries of every session up to date, and those above them.
+        """Update the summaries of every session, and the summaries above them.
 
         The summaries of the sessions are grouped like messages, until one summary is left: the summary of the
         long-term memory, of rank 2, whose id is the owner's name.
@@ -938,7 +938,7 @@ class MemorySystem:
 
     @verb
     def erase(self, *, conversation: str | None = None, before: datetime | None = None) -> Flow[Receipt]:
-        """Erase a conversation, all messages before a time, or all data of the owner, for good.
+        """Erase a conversation, all messages before a time, or all data of the owner, permanently.
 
         Messages are erased with their words, vectors and checkpoints, and with all summaries that may quote
         them, including those of the long-term memory; `summarize_long_term_memory` writes new summaries. The

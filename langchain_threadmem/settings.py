@@ -19,7 +19,7 @@ from langchain_threadmem.errors import InputError, PersistenceError
 
 
 def _bounds(given: Any) -> Any:
-    """A range as a pair; TOML has no null, so missing bounds may be left out."""
+    """A range as a pair; TOML has no null, so missing bounds may be omitted."""
     if given is None:
         return None, None
     return [*given, None, None][:2] if isinstance(given, list | tuple) and len(given) < 2 else given

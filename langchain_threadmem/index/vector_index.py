@@ -166,7 +166,7 @@ class ExactIndex:
         return Found(keys[best], similarity[best])
 
     def of(self, keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:
-        """The vectors of nodes; nodes without a vector are left out."""
+        """The vectors of nodes; nodes without a vector are omitted."""
         matrix = self.vectors.matrix
         return {key: matrix[row] for key in keys if (row := self.row_of.get(key)) is not None}
 

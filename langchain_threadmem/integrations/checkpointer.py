@@ -188,7 +188,7 @@ class ThreadMemSaver(SystemIntegration, BaseCheckpointSaver[int]):
     ) -> Iterator[CheckpointTuple]:
         """Checkpoints, the newest first, read page by page.
 
-        A damaged checkpoint is left out; a warning in the log names it.
+        A damaged checkpoint is omitted; a warning in the log names it.
 
         Args:
             config: A thread, with or without a namespace or a checkpoint; `None` for all threads of this

@@ -200,7 +200,7 @@ class WindowChatMemory:
     def set(self, messages: Iterable[MessageLikeRepresentation]) -> None:
         """Replace all messages, for example after a summary, with one write of the store.
 
-        Messages outside of the window are left out; of several system messages the first is stored.
+        Messages outside of the window are omitted; of several system messages the first is stored.
 
         Raises:
             InputError: There are no messages; `clear()` empties a memory.

@@ -102,7 +102,7 @@ class ExternalCollection:
         return self._units(result["ids"], result["documents"], result["metadatas"])
 
     def named(self, ids: Sequence[str]) -> list[MemoryUnit]:
-        """Texts by id; unknown ids are left out."""
+        """Texts by id; unknown ids are omitted."""
         if not ids:
             return []
         result = self._call("get", ids=list(dict.fromkeys(ids)), include=["documents", "metadatas"])

@@ -66,7 +66,7 @@ class Source(Protocol[K, T_co]):
         """
 
     def read(self, hits: Sequence[Hit[K]]) -> Flow[Mapping[K, T_co]]:
-        """The values of hits, by key; hits that no longer exist are left out."""
+        """The values of hits, by key; hits that no longer exist are omitted."""
 
 
 def search(

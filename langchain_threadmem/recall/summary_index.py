@@ -22,7 +22,7 @@ class SummaryIndex:
     """The texts and extents of summaries; the time of a row is the time of the last covered message.
 
     Args:
-        records: The texts of the summaries; texts without an extent are left out.
+        records: The texts of the summaries; texts without an extent are omitted.
         extents: The messages that each summary covers.
         version: Version of the tree at which the texts and extents were read.
 

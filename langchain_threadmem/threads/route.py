@@ -639,7 +639,7 @@ def _tip_before(conn: Conn, tree: int, head: trees.Head, new: Collection[str]) -
 
 
 def _is_before(row: NodeRow | None, new: Collection[str]) -> bool:
-    """Whether a node is live and its message is none of the new ones."""
+    """Whether a node is live and its message is not a new message."""
     return row is not None and row.state == State.LIVE and row.message not in new
 
 

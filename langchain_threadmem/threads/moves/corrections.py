@@ -134,7 +134,7 @@ def place(conversation: Conversation, node_id: int, parent_id: int | None) -> Fl
 
 @telemetry.observed("update_memory", telemetry.of_conversation, telemetry.written)
 def revive(conversation: Conversation, message: MessageRef) -> Flow[ConversationNode]:
-    """Make the thread of a message active and its versions the live ones; see `ChatMemory.switch`."""
+    """Make the thread of a message active and its versions live; see `ChatMemory.switch`."""
     tree = yield from tree_of(conversation)
 
     def write(conn: Conn) -> NodeRow:
